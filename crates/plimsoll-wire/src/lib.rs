@@ -1,1 +1,12 @@
-//! wire
+//! How requests become bytes, and bytes become replies.
+//!
+//! Everything here is a pure state machine: bytes go in, facts come out. A protocol is a module of its own (today
+//! [`h1`]); what a connection speaks is an enum in the engine, so that a new protocol is a new module here and a
+//! new arm there.
+//!
+//! What this crate must never know: sockets, clocks, threads, schedules, histograms. It reads no file, asks for no
+//! time and never blocks, so the same bytes always give the same answer however they are split.
+
+#![forbid(unsafe_code)]
+
+pub mod h1;

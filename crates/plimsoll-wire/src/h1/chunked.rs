@@ -1,0 +1,193 @@
+//! The chunked coding ([RFC 9112, 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds where a body ends
+//! and counts its content.
+//!
+//! Extensions and trailer fields are skipped, within bounds, and not checked for their form: nothing is read from
+//! them. Not here: keeping the content.
+
+use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
+use super::response::ProtocolError;
+use memchr::memchr;
+
+/// The most bytes the line with a chunk's size may have, extensions and line end included.
+pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
+
+/// Where in a chunked body we are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunked {
+    /// The size of the chunk as far as it was read, then what is left of it.
+    left: u64,
+    /// Bytes of the present size line, or of the trailer section.
+    bytes: u32,
+    /// Finished lines of the trailer section.
+    lines: u16,
+    at: At,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The first digit of a size.
+    Size,
+    /// More digits, or what ends them.
+    SizeMore,
+    /// White space after the digits: some servers pad them.
+    Padding,
+    /// An extension: skipped to the line feed.
+    Extension,
+    /// The line feed of the size line.
+    SizeLf,
+    /// Content.
+    Data,
+    /// The line end after the content.
+    DataCr,
+    DataLf,
+    /// The start of a trailer line; if it is blank, the end.
+    Trailer,
+    TrailerMore,
+    /// The line feed of the last, blank line.
+    LastLf,
+}
+
+/// What was made of some bytes.
+pub(super) struct Progress {
+    pub(super) consumed: usize,
+    /// How many of them were content.
+    pub(super) content: u64,
+    pub(super) done: bool,
+}
+
+impl Chunked {
+    pub(super) const fn new() -> Self {
+        Chunked {
+            left: 0,
+            bytes: 0,
+            lines: 0,
+            at: At::Size,
+        }
+    }
+
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ProtocolError> {
+        let mut content = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let byte = rest[0];
+            let mut taken = 1;
+            match self.at {
+                At::Size | At::SizeMore | At::Padding | At::SizeLf => {
+                    self.count_line(1)?;
+                    self.size_line(byte)?;
+                }
+                At::Extension => {
+                    let lf = memchr(b'\n', rest);
+                    taken = lf.map_or(rest.len(), |lf| lf + 1);
+                    self.count_line(taken)?;
+                    if lf.is_some() {
+                        self.size_known();
+                    }
+                }
+                At::Data => {
+                    taken =
+                        usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+                    self.left -= taken as u64;
+                    content += taken as u64;
+                    if self.left == 0 {
+                        self.at = At::DataCr;
+                    }
+                }
+                At::DataCr | At::DataLf => match (self.at, byte) {
+                    (At::DataCr, b'\r') => self.at = At::DataLf,
+                    (_, b'\n') => *self = Chunked::new(),
+                    _ => return Err(ProtocolError::BadChunk),
+                },
+                At::Trailer if byte == b'\r' => {
+                    self.count_trailer(1)?;
+                    self.at = At::LastLf;
+                }
+                At::Trailer | At::LastLf if byte == b'\n' => {
+                    self.count_trailer(1)?;
+                    return Ok(Progress {
+                        consumed: at + 1,
+                        content,
+                        done: true,
+                    });
+                }
+                At::LastLf => return Err(ProtocolError::BadChunk),
+                At::Trailer | At::TrailerMore => {
+                    let lf = memchr(b'\n', rest);
+                    taken = lf.map_or(rest.len(), |lf| lf + 1);
+                    self.count_trailer(taken)?;
+                    self.at = At::TrailerMore;
+                    if lf.is_some() {
+                        self.lines += 1;
+                        self.at = At::Trailer;
+                    }
+                    if self.lines > HEAD_LINES_MAX {
+                        return Err(ProtocolError::HeadTooLarge);
+                    }
+                }
+            }
+            at += taken;
+        }
+        Ok(Progress {
+            consumed: at,
+            content,
+            done: false,
+        })
+    }
+
+    /// One byte of a size line, up to where an extension starts.
+    fn size_line(&mut self, byte: u8) -> Result<(), ProtocolError> {
+        match (self.at, byte) {
+            (At::Size | At::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                if self.left >> 60 != 0 {
+                    return Err(ProtocolError::BadChunk);
+                }
+                let digit = match byte {
+                    b'0'..=b'9' => byte - b'0',
+                    _ => (byte | 0x20) - b'a' + 10,
+                };
+                self.left = self.left << 4 | u64::from(digit);
+                self.at = At::SizeMore;
+            }
+            (At::SizeMore | At::Padding, b' ' | b'\t') => self.at = At::Padding,
+            (At::SizeMore | At::Padding, b';') => self.at = At::Extension,
+            (At::SizeMore | At::Padding, b'\r') => self.at = At::SizeLf,
+            (At::SizeMore | At::Padding | At::SizeLf, b'\n') => self.size_known(),
+            _ => return Err(ProtocolError::BadChunk),
+        }
+        Ok(())
+    }
+
+    /// The size line ended: content follows, or after a chunk of size zero the trailer section.
+    fn size_known(&mut self) {
+        self.bytes = 0;
+        self.at = if self.left == 0 {
+            At::Trailer
+        } else {
+            At::Data
+        };
+    }
+
+    fn count_line(&mut self, bytes: usize) -> Result<(), ProtocolError> {
+        self.count(bytes, CHUNK_LINE_BYTES_MAX, ProtocolError::BadChunk)
+    }
+
+    fn count_trailer(&mut self, bytes: usize) -> Result<(), ProtocolError> {
+        self.count(bytes, HEAD_BYTES_MAX, ProtocolError::HeadTooLarge)
+    }
+
+    fn count(
+        &mut self,
+        bytes: usize,
+        bytes_max: usize,
+        error: ProtocolError,
+    ) -> Result<(), ProtocolError> {
+        let sum = self.bytes as usize + bytes;
+        if sum > bytes_max {
+            return Err(error);
+        }
+        self.bytes = sum as u32;
+        Ok(())
+    }
+}

@@ -1,0 +1,370 @@
+//! The head of a reply, line by line: status line, header fields, blank line; and what it says about the body.
+//!
+//! Why by line: a line is judged when its line feed is there and never before, by one function that sees the whole
+//! line whether it came in one piece or in forty. So the splits of the network cannot change the answer, nothing
+//! is scanned twice, and only an unfinished line ever has to be kept (by the caller).
+//!
+//! Not here: keeping that unfinished line, counting interim replies, the body itself.
+
+use super::response::ProtocolError;
+use super::token::{TOKEN, list, trim};
+use memchr::memchr;
+
+/// The most bytes the head of a reply may have, status line and blank line included; also the bound of a trailer
+/// section. Far above what servers send (most limit themselves to 8 or 16 KiB).
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// The most header lines a head may have (a folded line counts as one more); also the bound of a trailer section.
+pub const HEAD_LINES_MAX: u16 = 256;
+
+/// How many blank lines may precede a status line. RFC 9112, 2.2 asks this tolerance of servers; some servers need
+/// it of clients, because they send a stray CRLF after a body.
+pub const BLANK_LINES_MAX: u8 = 2;
+
+/// What a head has said so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    /// Meaningful if `has_length`.
+    length: u64,
+    /// Bytes of the lines finished so far.
+    bytes: u32,
+    lines: u16,
+    status: u16,
+    stage: Stage,
+    coding: Coding,
+    blanks: u8,
+    has_length: bool,
+    is_1_1: bool,
+    close: bool,
+    keep_alive: bool,
+}
+
+/// What the next line may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The status line, or a blank line before it.
+    Status,
+    /// The first field, or the end. A line that starts with a space would continue the status line: refused.
+    First,
+    /// A field, the end, or a continuation of a field that was not read.
+    Field,
+    /// The same after a field that was read. Continued, it would mean something else than what was read: refused.
+    FieldRead,
+}
+
+/// What `Transfer-Encoding` said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Absent,
+    /// The last coding is chunked: the body tells its own end.
+    Chunked,
+    /// It is not: the body ends with the connection.
+    Other,
+}
+
+/// What one line did.
+pub(super) enum Line {
+    /// There is no line feed yet.
+    Unfinished,
+    /// A line of this many bytes was read; the head goes on.
+    Read(usize),
+    /// A blank line of this many bytes ended the head.
+    End(usize),
+}
+
+/// What a finished head says.
+pub(super) struct Verdict {
+    pub(super) status: u16,
+    /// As far as the head can tell; a body until close ends it all the same.
+    pub(super) keep_alive: bool,
+    pub(super) body: Body,
+}
+
+/// How the body is delimited ([RFC 9112, 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
+pub(super) enum Body {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Head {
+    pub(super) const fn new() -> Self {
+        Head {
+            length: 0,
+            bytes: 0,
+            lines: 0,
+            status: 0,
+            stage: Stage::Status,
+            coding: Coding::Absent,
+            blanks: 0,
+            has_length: false,
+            is_1_1: false,
+            close: false,
+            keep_alive: false,
+        }
+    }
+
+    /// How many bytes more the head may have.
+    pub(super) fn room(&self) -> usize {
+        HEAD_BYTES_MAX - self.bytes as usize
+    }
+
+    /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked at.
+    #[inline]
+    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+        match self.stage {
+            Stage::Status => self.status_line(bytes),
+            _ => self.header_line(bytes),
+        }
+    }
+
+    /// Judge the unfinished line `bytes`: an answer that cannot become HTTP is refused at once, not when it ends,
+    /// because a server of another protocol may greet without a line feed and then wait for us.
+    pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
+        if self.stage == Stage::Status && !may_become_status_line(bytes) {
+            return Err(ProtocolError::BadStatusLine);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn status_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+        let Some(end) = memchr(b'\n', bytes) else {
+            return Ok(Line::Unfinished);
+        };
+        let line = match &bytes[..end] {
+            [line @ .., b'\r'] => line,
+            line => line,
+        };
+        if end + 1 > self.room() {
+            // The same order of judgements as when the line comes in pieces.
+            self.check_unfinished(bytes)?;
+            return Err(ProtocolError::HeadTooLarge);
+        }
+        if line.is_empty() && self.blanks < BLANK_LINES_MAX {
+            self.blanks += 1;
+            return Ok(Line::Read(end + 1));
+        }
+        let [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            minor @ (b'0' | b'1'),
+            b' ',
+            a @ b'1'..=b'5',
+            b @ b'0'..=b'9',
+            c @ b'0'..=b'9',
+            reason @ ..,
+        ] = line
+        else {
+            return Err(ProtocolError::BadStatusLine);
+        };
+        // Some servers leave out the space before an empty reason.
+        if !matches!(reason, [] | [b' ', ..]) || reason.iter().any(|b| matches!(b, 0 | b'\r')) {
+            return Err(ProtocolError::BadStatusLine);
+        }
+        let digit = |b: &u8| u16::from(b - b'0');
+        self.status = digit(a) * 100 + digit(b) * 10 + digit(c);
+        if self.status == 101 {
+            return Err(ProtocolError::UnexpectedUpgrade);
+        }
+        self.is_1_1 = *minor == b'1';
+        self.bytes += end as u32 + 1;
+        self.stage = Stage::First;
+        Ok(Line::Read(end + 1))
+    }
+
+    #[inline]
+    fn header_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+        let Some(name_len) = bytes.iter().position(|&b| !TOKEN[usize::from(b)]) else {
+            return Ok(Line::Unfinished);
+        };
+        let value_start = match (name_len, bytes[name_len]) {
+            (1.., b':') => name_len + 1,
+            (0, b'\r' | b'\n') => return self.blank_line(bytes),
+            (0, b' ' | b'\t') if self.stage == Stage::Field => 1,
+            _ => return self.refuse(bytes),
+        };
+        let (value_end, end) = match value_end(bytes, value_start) {
+            ValueEnd::At(value_end, end) => (value_end, end),
+            ValueEnd::NotYet => return Ok(Line::Unfinished),
+            ValueEnd::Bad => return self.refuse(bytes),
+        };
+        if end > self.room() || self.lines == HEAD_LINES_MAX {
+            return Err(ProtocolError::HeadTooLarge);
+        }
+        self.bytes += end as u32;
+        self.lines += 1;
+
+        self.stage = Stage::Field;
+        // Lengths first: they alone rule out nearly every field.
+        if matches!(name_len, 10 | 14 | 17) {
+            self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
+        }
+        Ok(Line::Read(end))
+    }
+
+    /// Read a field if it is one of the three that matter.
+    fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+        let value = trim(value);
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;
+            if self.has_length && length != self.length {
+                return Err(ProtocolError::BadContentLength);
+            }
+            self.has_length = true;
+            self.length = length;
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            match list(value).filter(|coding| !coding.is_empty()).last() {
+                Some(last) if last.eq_ignore_ascii_case(b"chunked") => {
+                    self.coding = Coding::Chunked
+                }
+                None if self.coding == Coding::Chunked => {}
+                _ => self.coding = Coding::Other,
+            }
+        } else if name.eq_ignore_ascii_case(b"connection") {
+            for option in list(value) {
+                self.close |= option.eq_ignore_ascii_case(b"close");
+                self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        } else {
+            return Ok(());
+        }
+        self.stage = Stage::FieldRead;
+        Ok(())
+    }
+
+    fn blank_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+        let end = match bytes {
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => 2,
+            [b'\r'] => return Ok(Line::Unfinished),
+            _ => return self.refuse(bytes),
+        };
+        if end > self.room() {
+            return Err(ProtocolError::HeadTooLarge);
+        }
+        Ok(Line::End(end))
+    }
+
+    /// The line at the start of `bytes` is bad: an error once its end is there, so that the same bytes in pieces come
+    /// to the same end.
+    #[cold]
+    fn refuse(&self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+        match memchr(b'\n', bytes) {
+            None => Ok(Line::Unfinished),
+            Some(end) if end + 1 > self.room() => Err(ProtocolError::HeadTooLarge),
+            Some(_) => Err(ProtocolError::BadHeader),
+        }
+    }
+
+    /// What the finished head says; None for an interim reply (1xx), after which another head follows.
+    pub(super) fn verdict(&self, head_request: bool) -> Option<Verdict> {
+        if self.status < 200 {
+            return None;
+        }
+        let has_coding = self.coding != Coding::Absent;
+        // "Transfer-Encoding with Content-Length" and "Transfer-Encoding in HTTP/1.0" are what smuggled or garbled
+        // replies look like: read this one by its coding, and trust the connection no further (RFC 9112, 6.1, 6.3).
+        let suspicious = has_coding && (self.has_length || !self.is_1_1);
+        let body = if head_request || matches!(self.status, 204 | 304) {
+            Body::Length(0)
+        } else {
+            match self.coding {
+                Coding::Chunked => Body::Chunked,
+                Coding::Absent if self.has_length => Body::Length(self.length),
+                Coding::Absent | Coding::Other => Body::UntilClose,
+            }
+        };
+        Some(Verdict {
+            status: self.status,
+            keep_alive: !self.close && (self.is_1_1 || self.keep_alive) && !suspicious,
+            body,
+        })
+    }
+}
+
+/// Whether more bytes can make an acceptable line of `bytes`. May say yes too often, never no.
+fn may_become_status_line(bytes: &[u8]) -> bool {
+    if let [b'\r', rest @ ..] = bytes {
+        return matches!(rest, [] | [b'\n', ..]);
+    }
+    let fits = |(at, &b): (usize, &u8)| match at {
+        0..=6 => b == b"HTTP/1."[at],
+        7 => matches!(b, b'0' | b'1'),
+        8 => b == b' ',
+        9 => matches!(b, b'1'..=b'5'),
+        10 | 11 => b.is_ascii_digit(),
+        _ => matches!(b, b' ' | b'\r' | b'\n'),
+    };
+    bytes.iter().take(13).enumerate().all(fits)
+}
+
+enum ValueEnd {
+    /// The value ends before the first index, the line before the second.
+    At(usize, usize),
+    /// There is no line feed yet.
+    NotYet,
+    /// A NUL, or a carriage return without its line feed.
+    Bad,
+}
+
+/// Where the value that starts at `at` ends. Other control characters than NUL, CR and LF are let through
+/// ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the recipient).
+#[inline]
+fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
+    loop {
+        at = next_control(bytes, at);
+        match bytes.get(at..).unwrap_or_default() {
+            [] | [b'\r'] => return ValueEnd::NotYet,
+            [b'\n', ..] => return ValueEnd::At(at, at + 1),
+            [b'\r', b'\n', ..] => return ValueEnd::At(at, at + 2),
+            [b'\r' | 0, ..] => return ValueEnd::Bad,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The index of the first byte below 0x20 (space) at or after `at`; `bytes.len()` if there is none.
+#[inline]
+fn next_control(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*eight);
+        // The high bit of each byte that is below 0x20. A borrow can raise a false one, but only above a true one,
+        // and the lowest is the one that is used.
+        let below = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        if below != 0 {
+            return at + (below.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] >= 0x20 {
+        at += 1;
+    }
+    at
+}
+
+/// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes of repeated
+/// fields on the way ([RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
+fn content_length(value: &[u8]) -> Option<u64> {
+    let mut numbers = list(value).map(number);
+    let first = numbers.next()??;
+    numbers.all(|n| n == Some(first)).then_some(first)
+}
+
+/// Decimal digits and nothing else, as a number that fits.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, b| {
+        let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}

@@ -1,0 +1,136 @@
+//! A request as bytes: encoded once before the run, sent as it is ever after.
+//!
+//! Everything that can be wrong with a request is found here, before the first connection, so that nothing about a
+//! request has to be checked while the load runs. Not here: parsing URLs and arguments, reading body files.
+
+use super::token::{is_token, list};
+use thiserror::Error;
+
+/// Everything of a request that goes on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParts<'a> {
+    /// The method, a token; letters are sent as given (methods are case-sensitive).
+    pub method: &'a str,
+    /// What is asked for, in origin form: path and query, already percent-encoded.
+    pub target: &'a str,
+    /// The value of the `Host` field: host name or address, and the port where it is not the scheme's own.
+    pub host: &'a str,
+    /// Fields the user asked for, sent in this order; each replaces the default field of the same name.
+    pub headers: &'a [(String, String)],
+    /// The content, sent as it is; empty for none.
+    pub body: &'a [u8],
+    /// Whether the connection is to be used again; if not, the request says `Connection: close`.
+    pub keep_alive: bool,
+}
+
+/// Why a request cannot be put on the wire. Always the fault of whoever wrote the request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// The method is not a token ([RFC 9110, 9.1](https://www.rfc-editor.org/rfc/rfc9110#section-9.1)).
+    #[error("the method {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
+    Method(String),
+    /// `CONNECT` asks for a tunnel: what comes back is no reply that could be measured.
+    #[error("the method CONNECT opens a tunnel and cannot be used for load")]
+    Connect,
+    /// The target is empty or has a space, a control character or a byte beyond ASCII.
+    #[error(
+        "the request target {0:?} is empty or has spaces, control or non-ASCII characters: percent-encode them"
+    )]
+    Target(String),
+    /// The host is empty or has a space or control character.
+    #[error("the host {0:?} is empty or has spaces or control characters")]
+    Host(String),
+    /// The name of a header field is not a token.
+    #[error("the header name {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
+    HeaderName(String),
+    /// The value of the header field of this name has a carriage return, a line feed or a NUL.
+    #[error("the value of the header {0:?} has a line break or a NUL in it")]
+    HeaderValue(String),
+}
+
+/// The bytes of a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
+///
+/// Adds, unless `headers` has a field of that name: `Host`, `User-Agent`, `Accept`; `Content-Length` where there is a
+/// body or the method is one that normally has one (POST, PUT, PATCH:
+/// [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)) and the user has not framed the body
+/// with `Content-Length` or `Transfer-Encoding`; and `Connection: close` for a connection that is used once. What the
+/// user wrote is sent as it is even where it is wrong for HTTP (a `Content-Length` that does not fit, for
+/// example): to see what a server does then is a fair use.
+pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
+    check(parts)?;
+    let given = |name: &str| {
+        parts
+            .headers
+            .iter()
+            .any(|(n, _)| n.eq_ignore_ascii_case(name))
+    };
+    let says_close = parts
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("connection"))
+        .any(|(_, value)| list(value.as_bytes()).any(|token| token.eq_ignore_ascii_case(b"close")));
+
+    let mut head = format!("{} {} HTTP/1.1\r\n", parts.method, parts.target);
+    let mut field = |name: &str, value: &str| {
+        for piece in [name, ": ", value, "\r\n"] {
+            head.push_str(piece);
+        }
+    };
+    // First, because "a user agent SHOULD generate Host as the first field" (RFC 9110, 7.2).
+    if !given("host") {
+        field("Host", parts.host);
+    }
+    if !given("user-agent") {
+        field(
+            "User-Agent",
+            concat!("plimsoll/", env!("CARGO_PKG_VERSION")),
+        );
+    }
+    if !given("accept") {
+        field("Accept", "*/*");
+    }
+    for (name, value) in parts.headers {
+        field(name, value);
+    }
+    let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
+    if expects_body && !given("content-length") && !given("transfer-encoding") {
+        field("Content-Length", &parts.body.len().to_string());
+    }
+    if !parts.keep_alive && !says_close {
+        field("Connection", "close");
+    }
+    head.push_str("\r\n");
+
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(parts.body);
+    Ok(bytes)
+}
+
+fn check(parts: &RequestParts) -> Result<(), RequestError> {
+    if !is_token(parts.method.as_bytes()) {
+        return Err(RequestError::Method(parts.method.to_owned()));
+    }
+    if parts.method == "CONNECT" {
+        return Err(RequestError::Connect);
+    }
+    if parts.target.is_empty() || !parts.target.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(RequestError::Target(parts.target.to_owned()));
+    }
+    if parts.host.is_empty()
+        || parts
+            .host
+            .bytes()
+            .any(|b| b == b' ' || b.is_ascii_control())
+    {
+        return Err(RequestError::Host(parts.host.to_owned()));
+    }
+    for (name, value) in parts.headers {
+        if !is_token(name.as_bytes()) {
+            return Err(RequestError::HeaderName(name.clone()));
+        }
+        if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
+            return Err(RequestError::HeaderValue(name.clone()));
+        }
+    }
+    Ok(())
+}

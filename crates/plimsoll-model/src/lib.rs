@@ -1,1 +1,27 @@
-//! model
+//! A run as data and arithmetic: what will happen ([`Plan`]), when ([`Schedule`]), what did ([`Interval`], [`Run`]),
+//! and the bytes it is kept in ([`codec`]).
+//!
+//! Everything here is a plain value. This crate knows no sockets, files, threads, no current time, and no text for
+//! people beyond the messages of its own errors: whoever needs those stands further out.
+
+#![forbid(unsafe_code)]
+
+pub mod codec;
+pub mod histogram;
+pub mod interval;
+pub mod ledger;
+pub mod load;
+pub mod plan;
+pub mod rng;
+pub mod run;
+pub mod schedule;
+pub mod units;
+
+pub use histogram::{Histogram, SparseHistogram};
+pub use interval::{Interval, WorkerTime};
+pub use ledger::{Failure, Ledger, Outcome};
+pub use load::{Arrivals, Curve, LoadShape, Stage};
+pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
+pub use run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
+
+pub use schedule::{Schedule, Stripe};

@@ -1,0 +1,119 @@
+//! The ledger of a run: where every scheduled request ended. It must close: see [`Ledger::closes`].
+
+use serde::{Deserialize, Serialize};
+
+/// Why a request failed. The discriminant is the index in [`Ledger::failed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Failure {
+    /// An answer came, but its status is not one of those that count as success.
+    Status = 0,
+    /// The connection could not be opened (refused, unreachable, no port or file left).
+    Connect = 1,
+    /// The peer reset the connection.
+    Reset = 2,
+    /// The peer closed the connection before the answer was whole.
+    ClosedEarly = 3,
+    /// What came was not an answer of the protocol.
+    Protocol = 4,
+    /// No whole answer within the timeout.
+    Timeout = 5,
+}
+
+impl Failure {
+    /// Every kind, in the order of [`Ledger::failed`].
+    pub const ALL: [Failure; 6] = [
+        Failure::Status,
+        Failure::Connect,
+        Failure::Reset,
+        Failure::ClosedEarly,
+        Failure::Protocol,
+        Failure::Timeout,
+    ];
+
+    /// The name used in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Status => "status",
+            Failure::Connect => "connect",
+            Failure::Reset => "reset",
+            Failure::ClosedEarly => "closed_early",
+            Failure::Protocol => "protocol",
+            Failure::Timeout => "timeout",
+        }
+    }
+}
+
+/// How one request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered with a status that counts as success.
+    Success,
+    /// Failed, and why.
+    Failed(Failure),
+}
+
+/// Counts of requests by how they ended. Addition is merging: over intervals, workers and machines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Requests that the schedule asked for.
+    pub scheduled: u64,
+    /// Answered with success.
+    pub succeeded: u64,
+    /// Failed, by [`Failure`].
+    pub failed: [u64; 6],
+    /// Never sent: no connection was left for them, or the generator did not get to them.
+    pub unsent: u64,
+    /// Sent, but neither answered nor failed when the grace period ended.
+    pub in_flight: u64,
+}
+
+impl Ledger {
+    /// Failed requests of all kinds.
+    pub fn failed_total(&self) -> u64 {
+        self.failed.iter().sum()
+    }
+
+    /// Finished requests: succeeded + failed.
+    pub fn requests(&self) -> u64 {
+        self.succeeded + self.failed_total()
+    }
+
+    /// The identity that every finished run obeys: scheduled = succeeded + failed + unsent + in flight.
+    pub fn closes(&self) -> bool {
+        self.scheduled == self.requests() + self.unsent + self.in_flight
+    }
+
+    /// Succeeded / scheduled: failed, unsent and unanswered requests all count against it. 1 when nothing was scheduled.
+    pub fn success_rate(&self) -> f64 {
+        if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
+    }
+
+    /// Adds `other` to this ledger.
+    pub fn merge(&mut self, other: &Ledger) {
+        self.scheduled += other.scheduled;
+        self.succeeded += other.succeeded;
+        for (mine, theirs) in self.failed.iter_mut().zip(other.failed) {
+            *mine += theirs;
+        }
+        self.unsent += other.unsent;
+        self.in_flight += other.in_flight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closes_only_when_every_request_is_accounted_for() {
+        let mut ledger =
+            Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1], unsent: 1, in_flight: 1 };
+        assert!(ledger.closes());
+        assert_eq!(ledger.requests(), 8);
+        assert_eq!(ledger.success_rate(), 0.5);
+        ledger.succeeded += 1;
+        assert!(!ledger.closes());
+    }
+}

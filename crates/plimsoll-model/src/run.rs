@@ -1,0 +1,189 @@
+//! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
+
+use crate::histogram::Histogram;
+use crate::interval::{Interval, WorkerTime};
+use crate::ledger::Ledger;
+use crate::plan::{Plan, Purpose};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a load came to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The schedule was carried out.
+    Finished,
+    /// Ended from outside before the schedule's end, and why.
+    Stopped(String),
+}
+
+/// Everything that one load did: its plan and its intervals, by number. Merging is associative and commutative.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What was to happen.
+    pub plan: Plan,
+    /// What happened: interval k covers [k, k+1) x `plan.interval_ns` of schedule time; the grace period follows on.
+    pub intervals: BTreeMap<u32, Interval>,
+    /// How it ended; `None` while under way or cut off.
+    pub ending: Option<Ending>,
+    /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the moment the run was
+    /// stopped; with a number of requests only, the last answer.
+    pub window_ns: (u64, u64),
+}
+
+/// The sums over all intervals of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// Where every request ended.
+    pub ledger: Ledger,
+    /// Successes inside the measured window.
+    pub succeeded_in_window: u64,
+    /// See [`Interval::response`].
+    pub response: Histogram,
+    /// See [`Interval::service`].
+    pub service: Histogram,
+    /// See [`Interval::ttfb`].
+    pub ttfb: Histogram,
+    /// See [`Interval::connect`].
+    pub connect: Histogram,
+    /// See [`Interval::failed`].
+    pub failed: Histogram,
+    /// See [`Interval::lag`].
+    pub lag: Histogram,
+    /// Answers by status code, ascending.
+    pub statuses: Vec<(u16, u64)>,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Most connections open at the end of any interval.
+    pub connections_open_max: u64,
+    /// The workers' times.
+    pub workers: Vec<WorkerTime>,
+}
+
+impl Run {
+    /// A run in which nothing has happened yet.
+    pub fn new(plan: Plan) -> Run {
+        Run { plan, intervals: BTreeMap::new(), ending: None, window_ns: (0, 0) }
+    }
+
+    /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
+    pub fn push(&mut self, start_ns: u64, interval: &Interval) {
+        let index = (start_ns / self.plan.interval_ns.max(1)) as u32;
+        self.intervals.entry(index).and_modify(|mine| mine.merge_after(interval)).or_insert_with(|| interval.clone());
+    }
+
+    /// Adds what other workers or machines did under the same plan at the same time.
+    pub fn merge(&mut self, other: &Run) {
+        for (index, theirs) in &other.intervals {
+            self.intervals.entry(*index).and_modify(|mine| mine.merge_beside(theirs)).or_insert_with(|| theirs.clone());
+        }
+        self.ending = match (self.ending.take(), other.ending.clone()) {
+            (None, _) | (_, None) => None,
+            (Some(Ending::Stopped(a)), Some(Ending::Stopped(b))) => {
+                // Sorted, so that the order of merging leaves no trace.
+                let mut reasons: Vec<&str> = a.split("; ").chain(b.split("; ")).collect();
+                reasons.sort_unstable();
+                reasons.dedup();
+                Some(Ending::Stopped(reasons.join("; ")))
+            }
+            (Some(Ending::Finished), theirs) => theirs,
+            (mine, Some(Ending::Finished)) => mine,
+        };
+        let (mine, theirs) = (&mut self.window_ns, other.window_ns);
+        *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
+    }
+
+    /// Length of the measured window in ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.window_ns.1.saturating_sub(self.window_ns.0)
+    }
+
+    /// The sums over all intervals.
+    pub fn totals(&self) -> Totals {
+        let mut sum = Totals::default();
+        let mut rest = Interval::default();
+        for interval in self.intervals.values() {
+            sum.response.merge_sparse(&interval.response);
+            sum.service.merge_sparse(&interval.service);
+            sum.ttfb.merge_sparse(&interval.ttfb);
+            sum.connect.merge_sparse(&interval.connect);
+            sum.failed.merge_sparse(&interval.failed);
+            sum.lag.merge_sparse(&interval.lag);
+            sum.connections_open_max = sum.connections_open_max.max(interval.connections_open);
+            rest.add_scalars(interval);
+        }
+        sum.ledger = rest.ledger;
+        sum.succeeded_in_window = rest.succeeded_in_window;
+        sum.statuses = rest.statuses;
+        sum.bytes_in = rest.bytes_in;
+        sum.bytes_out = rest.bytes_out;
+        sum.connections_opened = rest.connections_opened;
+        sum.workers = rest.workers;
+        sum
+    }
+}
+
+/// Where and by what an experiment was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// Version of plimsoll.
+    pub plimsoll: String,
+    /// Operating system and kernel.
+    pub kernel: String,
+    /// Processor.
+    pub cpu: String,
+    /// Cores that plimsoll may use.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Limit of open files.
+    pub files_max: u64,
+    /// Whether the target is on the same machine.
+    pub target_local: bool,
+}
+
+/// The command that made an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExperimentKind {
+    /// One load.
+    Run,
+    /// One load for each of several concurrencies.
+    Sweep,
+    /// The search for the load line.
+    Find,
+}
+
+/// One load of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// What it was for.
+    pub purpose: Purpose,
+    /// When it began (schedule time 0), in ns since the experiment's start.
+    pub start_ns: u64,
+    /// Plan and outcome.
+    pub run: Run,
+}
+
+/// An experiment: all loads that one command made. This is what a run file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// The command.
+    pub kind: ExperimentKind,
+    /// Start, in ms since 1970 (UTC).
+    pub started_unix_ms: u64,
+    /// The command line, without secrets.
+    pub command: Vec<String>,
+    /// Machine and versions.
+    pub environment: Environment,
+    /// What the command was asked beyond its plans (such as the SLO), as the command wrote it.
+    pub options: serde_json::Value,
+    /// The loads, in order.
+    pub trials: Vec<Trial>,
+    /// How long the experiment took in ns; `None` when it was cut off.
+    pub elapsed_ns: Option<u64>,
+}

@@ -1,0 +1,552 @@
+//! When every request starts: a load shape compiled to pure arithmetic.
+//!
+//! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is every `of`-th arrival (or
+//! user): stripes partition the schedule exactly, so workers and machines share one schedule without talking.
+//!
+//! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A Poisson load is built in
+//! blocks of [`BLOCK`] expected arrivals: each block holds a Poisson number of points, uniform in L and generated in
+//! ascending order (order statistics; Devroye 1986, V.3), so that any arrival can be found without generating those
+//! before its block. Not here: waiting, clocks, connections.
+
+use crate::load::{Arrivals, LoadShape};
+use crate::plan::Plan;
+use crate::rng::Rng;
+use std::sync::Arc;
+
+/// Expected arrivals in a block of a Poisson schedule.
+const BLOCK: f64 = 1024.0;
+
+/// Every `of`-th part of a schedule, beginning with part `index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stripe {
+    /// Which part, 0..of.
+    pub index: u64,
+    /// How many parts there are.
+    pub of: u64,
+}
+
+impl Stripe {
+    /// The whole schedule.
+    pub const ALL: Stripe = Stripe { index: 0, of: 1 };
+
+    /// Part `index` of `of` of this stripe.
+    pub fn split(self, index: u64, of: u64) -> Stripe {
+        Stripe { index: self.index + self.of * index, of: self.of * of }
+    }
+
+    /// Whether item n belongs to this stripe.
+    pub fn holds(self, n: u64) -> bool {
+        n % self.of == self.index
+    }
+
+    /// How many of the items 0..n belong to this stripe.
+    pub fn count_of(self, n: u64) -> u64 {
+        (n + self.of - 1 - self.index) / self.of
+    }
+}
+
+/// A stage in absolute time, with the integral of the level up to its start.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start_ns: f64,
+    /// Infinite for an open-ended stage.
+    length_ns: f64,
+    from: f64,
+    to: f64,
+    /// Integral of the level before this segment (arrivals).
+    area_before: f64,
+}
+
+impl Segment {
+    fn end_ns(&self) -> f64 {
+        self.start_ns + self.length_ns
+    }
+
+    /// Slope of the level in 1/s per second.
+    fn slope(&self) -> f64 {
+        if self.length_ns.is_finite() { (self.to - self.from) / (self.length_ns * 1e-9) } else { 0.0 }
+    }
+
+    fn level_at(&self, t_ns: f64) -> f64 {
+        self.from + self.slope() * (t_ns - self.start_ns) * 1e-9
+    }
+
+    fn area(&self, t_ns: f64) -> f64 {
+        let s = (t_ns - self.start_ns).clamp(0.0, self.length_ns) * 1e-9;
+        self.from * s + self.slope() * s * s / 2.0
+    }
+
+    /// Time at which the integral within the segment reaches `area`.
+    fn time_of_area(&self, area: f64) -> f64 {
+        // The root of slope/2 s^2 + from s = area in the form that does not cancel.
+        let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
+        let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
+        (self.start_ns + s * 1e9).min(self.end_ns())
+    }
+}
+
+/// A load shape compiled for one plan.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    segments: Vec<Segment>,
+    open: Option<Arrivals>,
+    seed: u64,
+    measured_from_ns: u64,
+    end_ns: Option<u64>,
+    requests_max: Option<u64>,
+    /// Number of arrivals (open shapes); `None` only if unlimited.
+    arrivals: Option<u64>,
+    /// Poisson: number of arrivals before each block, and at the end their total.
+    block_first: Arc<[u64]>,
+}
+
+impl Schedule {
+    /// Compiles the plan's shape: warm-up first, at the shape's first level (that of the first moment when it is above 0,
+    /// else of the first stage's end), then the measured part.
+    pub fn compile(plan: &Plan) -> Schedule {
+        let mut segments = Vec::new();
+        let (mut at_ns, mut area) = (0.0, 0.0);
+        let mut add = |from: f64, to: f64, length_ns: f64| {
+            if length_ns > 0.0 {
+                let segment = Segment { start_ns: at_ns, length_ns, from, to, area_before: area };
+                at_ns += length_ns;
+                area += if length_ns.is_finite() { segment.area(at_ns) } else { 0.0 };
+                segments.push(segment);
+            }
+        };
+        let stages = &plan.load.curve().stages;
+        if let Some(first) = stages.first() {
+            let level = if first.from > 0.0 { first.from } else { first.to };
+            add(level, level, plan.warmup_ns as f64);
+        }
+        for stage in stages {
+            let length_ns = stage.duration_ns.or(plan.duration_ns).map_or(f64::INFINITY, |ns| ns as f64);
+            add(stage.from, stage.to, length_ns);
+        }
+        let open = match &plan.load {
+            LoadShape::Open { arrivals, .. } => Some(*arrivals),
+            LoadShape::Closed { .. } => None,
+        };
+        let shape_end_ns = at_ns.is_finite().then_some(at_ns as u64);
+        let plan_end_ns = plan.duration_ns.map(|ns| ns + plan.warmup_ns);
+        let mut schedule = Schedule {
+            segments,
+            open,
+            seed: plan.seed,
+            measured_from_ns: plan.warmup_ns,
+            end_ns: match (shape_end_ns, plan_end_ns) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+            requests_max: plan.requests_max,
+            arrivals: None,
+            block_first: Arc::from([]),
+        };
+        if open.is_some() {
+            schedule.count_arrivals();
+        }
+        schedule
+    }
+
+    fn count_arrivals(&mut self) {
+        let area_end = self.end_ns.map(|ns| self.area_at(ns as f64));
+        let area_warmup = self.area_at(self.measured_from_ns as f64);
+        match self.open {
+            Some(Arrivals::Poisson) => {
+                let mut first = vec![0u64];
+                let mut total = 0u64;
+                let mut block = 0u64;
+                // Blocks are made up to the end of the shape, or until there are enough for the requests asked for.
+                loop {
+                    let from = block as f64 * BLOCK;
+                    if area_end.is_some_and(|end| from >= end) {
+                        break;
+                    }
+                    if from > area_warmup + BLOCK
+                        && let Some(max) = self.requests_max
+                        && total >= self.poisson_before(area_warmup, &first) + max
+                    {
+                        break;
+                    }
+                    total += self.block_count(block);
+                    first.push(total);
+                    block += 1;
+                }
+                let before_end = |area: f64| self.poisson_before(area, &first);
+                let by_time = area_end.map_or(total, before_end);
+                let by_count = self.requests_max.map_or(u64::MAX, |max| before_end(area_warmup) + max);
+                self.arrivals = Some(by_time.min(by_count));
+                self.block_first = first.into();
+            }
+            _ => {
+                // Arrival n starts at area n: those with n < area are before it.
+                let before = |area: f64| (area - 1e-9).ceil().max(0.0) as u64;
+                let by_count = self.requests_max.map(|max| before(area_warmup) + max);
+                let by_time = area_end.map(before);
+                self.arrivals = match (by_count, by_time) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+    }
+
+    fn block_count(&self, block: u64) -> u64 {
+        Rng::stream(self.seed, block * 2).poisson(BLOCK)
+    }
+
+    /// Number of Poisson arrivals with area below `area`.
+    fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
+        let block = (area / BLOCK) as usize;
+        if block + 1 >= block_first.len() {
+            return block_first.last().copied().unwrap_or(0);
+        }
+        let points = BlockPoints::new(self.seed, block as u64, block_first[block + 1] - block_first[block]);
+        block_first[block] + points.take_while(|a| *a < area).count() as u64
+    }
+
+    /// Integral of the level from 0 to `t_ns`, in arrivals.
+    fn area_at(&self, t_ns: f64) -> f64 {
+        match self.segments.iter().rev().find(|s| s.start_ns <= t_ns) {
+            Some(segment) => segment.area_before + segment.area(t_ns),
+            None => 0.0,
+        }
+    }
+
+    fn time_of_area(&self, area: f64) -> u64 {
+        let at = self.segments.partition_point(|s| s.area_before <= area).saturating_sub(1);
+        self.segments[at].time_of_area(area - self.segments[at].area_before) as u64
+    }
+
+    /// Intended start of arrival `n` of an open load in ns of schedule time; `None` past the last.
+    pub fn start_ns(&self, n: u64) -> Option<u64> {
+        if self.arrivals.is_some_and(|count| n >= count) {
+            return None;
+        }
+        match self.open? {
+            Arrivals::Constant => Some(self.time_of_area(n as f64)),
+            Arrivals::Poisson => {
+                let block = self.block_first.partition_point(|first| *first <= n) - 1;
+                let count = self.block_first[block + 1] - self.block_first[block];
+                let mut points = BlockPoints::new(self.seed, block as u64, count);
+                points.nth((n - self.block_first[block]) as usize).map(|area| self.time_of_area(area))
+            }
+        }
+    }
+
+    /// The arrivals of a stripe, in order: the same as [`Schedule::start_ns`] of each, at constant cost.
+    pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
+        ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.index, block: None }
+    }
+
+    /// Number of arrivals of an open load (warm-up included); `None` for closed loads and unlimited ones.
+    pub fn arrivals_total(&self) -> Option<u64> {
+        self.arrivals
+    }
+
+    /// Whether the load is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Where the measured part begins.
+    pub fn measured_from_ns(&self) -> u64 {
+        self.measured_from_ns
+    }
+
+    /// Where the schedule ends, if time ends it.
+    pub fn end_ns(&self) -> Option<u64> {
+        self.end_ns
+    }
+
+    /// Number of users at time `t_ns` (closed loads), rounded down; a single user is kept while the level is above 0.
+    pub fn users_at(&self, t_ns: u64) -> u64 {
+        let t_ns = t_ns as f64;
+        match self.segments.iter().find(|s| t_ns < s.end_ns()) {
+            Some(segment) => users_of(segment.level_at(t_ns)),
+            None => 0,
+        }
+    }
+
+    /// The most users there will be.
+    pub fn users_max(&self) -> u64 {
+        users_of(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
+    }
+
+    /// When the number of users changes next after `t_ns`.
+    pub fn next_users_change_ns(&self, t_ns: u64) -> Option<u64> {
+        let t = t_ns as f64;
+        let segment = self.segments.iter().find(|s| t < s.end_ns())?;
+        let end = segment.end_ns();
+        let slope = segment.slope();
+        let next = if slope == 0.0 {
+            end
+        } else {
+            let users = segment.level_at(t).floor();
+            let level = if slope > 0.0 { users + 1.0 } else { users };
+            // The nanosecond after the crossing, so that rounding cannot stop short of it.
+            (segment.start_ns + ((level - segment.from) / slope * 1e9).ceil() + 1.0).min(end)
+        };
+        next.is_finite().then_some((next as u64).max(t_ns + 1))
+    }
+
+    /// How many of the measured requests a stripe of a closed load makes when their number is limited: request k is
+    /// made by user k mod users.
+    pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
+        let users = self.users_max().max(1);
+        self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
+    }
+}
+
+fn users_of(level: f64) -> u64 {
+    if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
+}
+
+/// The points of one Poisson block in ascending order, as areas.
+#[derive(Debug, Clone)]
+struct BlockPoints {
+    rng: Rng,
+    base: f64,
+    left: u64,
+    /// Position in the block, 0..1.
+    position: f64,
+}
+
+impl BlockPoints {
+    fn new(seed: u64, block: u64, count: u64) -> Self {
+        let rng = Rng::stream(seed, block * 2 + 1);
+        BlockPoints { rng, base: block as f64 * BLOCK, left: count, position: 0.0 }
+    }
+}
+
+impl Iterator for BlockPoints {
+    type Item = f64;
+
+    #[inline]
+    fn next(&mut self) -> Option<f64> {
+        if self.left == 0 {
+            return None;
+        }
+        // The smallest of `left` uniform points in the rest of the block.
+        let share = 1.0 - (self.rng.next_f64_open().ln() / self.left as f64).exp();
+        self.position += (1.0 - self.position) * share;
+        self.left -= 1;
+        Some(self.base + self.position * BLOCK)
+    }
+}
+
+/// Walks over the arrivals of one stripe.
+#[derive(Debug, Clone)]
+pub struct ArrivalCursor {
+    schedule: Arc<Schedule>,
+    stripe: Stripe,
+    next: u64,
+    /// Poisson: the block being walked, its points, and the number of the arrival that they yield next.
+    block: Option<(usize, BlockPoints, u64)>,
+}
+
+impl Iterator for ArrivalCursor {
+    /// (number of the arrival, intended start in ns).
+    type Item = (u64, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let n = self.next;
+        let schedule = &self.schedule;
+        if schedule.arrivals.is_some_and(|count| n >= count) {
+            return None;
+        }
+        let area = match schedule.open? {
+            Arrivals::Constant => n as f64,
+            Arrivals::Poisson => {
+                let first = &schedule.block_first;
+                let at = match &self.block {
+                    Some((at, ..)) if n < first[at + 1] => *at,
+                    _ => {
+                        let at = first.partition_point(|f| *f <= n) - 1;
+                        let points = BlockPoints::new(schedule.seed, at as u64, first[at + 1] - first[at]);
+                        self.block = Some((at, points, first[at]));
+                        at
+                    }
+                };
+                debug_assert!(n < first[at + 1]);
+                let (_, points, number) = self.block.as_mut()?;
+                let skip = n - *number;
+                *number = n + 1;
+                points.nth(skip as usize)?
+            }
+        };
+        self.next += self.stripe.of;
+        Some((n, schedule.time_of_area(area)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Curve;
+    use crate::plan::RequestSpec;
+    use crate::units::SECOND;
+    use proptest::prelude::*;
+
+    fn plan(load: LoadShape) -> Plan {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "localhost".into(),
+            port: 80,
+            addresses: vec![],
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        };
+        Plan::new(request, load)
+    }
+
+    fn open(curve: &str, arrivals: Arrivals) -> Plan {
+        plan(LoadShape::Open { rate: Curve::parse(curve).expect(curve), arrivals })
+    }
+
+    fn closed(curve: &str) -> Plan {
+        plan(LoadShape::Closed { users: Curve::parse(curve).expect(curve) })
+    }
+
+    #[test]
+    fn constant_arrivals_are_evenly_spaced() {
+        let schedule = Schedule::compile(&open("1000@2s", Arrivals::Constant));
+        assert_eq!(schedule.arrivals_total(), Some(2000));
+        for n in [0, 1, 999, 1999] {
+            assert_eq!(schedule.start_ns(n), Some(n * 1_000_000));
+        }
+        assert_eq!(schedule.start_ns(2000), None);
+    }
+
+    #[test]
+    fn a_ramp_follows_its_integral() {
+        // 0..1000/s over 10 s: arrival n starts at sqrt(n / 50) seconds; 5 000 of them, then 1 000 at the top.
+        let schedule = Schedule::compile(&open("0..1000@10s,1000@1s", Arrivals::Constant));
+        assert_eq!(schedule.arrivals_total(), Some(6000));
+        for n in [0u64, 50, 200, 4999, 5000, 5500] {
+            let expect = if n < 5000 { (n as f64 / 50.0).sqrt() } else { 10.0 + (n - 5000) as f64 / 1000.0 };
+            let got = schedule.start_ns(n).expect("in range") as f64 / 1e9;
+            assert!((got - expect).abs() < 1e-6, "arrival {n}: {got}, expected {expect}");
+        }
+    }
+
+    #[test]
+    fn limits_and_warm_up() {
+        for (requests, duration_s, warmup_s, expect) in [
+            (Some(100), None, 0, Some(100)),
+            (Some(100), Some(1), 0, Some(100)),
+            (Some(5000), Some(1), 0, Some(1000)),
+            (Some(100), None, 2, Some(2100)),
+            (None, Some(1), 2, Some(3000)),
+            (None, None, 0, None),
+        ] {
+            let mut plan = open("1000", Arrivals::Constant);
+            plan.requests_max = requests;
+            plan.duration_ns = duration_s.map(|s| s * SECOND);
+            plan.warmup_ns = warmup_s * SECOND;
+            let schedule = Schedule::compile(&plan);
+            assert_eq!(schedule.arrivals_total(), expect, "{requests:?} {duration_s:?} {warmup_s}");
+            assert_eq!(schedule.measured_from_ns(), warmup_s * SECOND);
+            plan.load = LoadShape::Open { rate: Curve::constant(1000.0), arrivals: Arrivals::Poisson };
+            if let Some(requests) = requests.filter(|_| duration_s.is_none()) {
+                let schedule = Arc::new(Schedule::compile(&plan));
+                let measured = schedule.arrivals(Stripe::ALL).filter(|(_, t)| *t >= warmup_s * SECOND).count();
+                assert_eq!(measured as u64, requests);
+            }
+        }
+    }
+
+    #[test]
+    fn poisson_arrivals_have_exponential_gaps() {
+        let schedule = Arc::new(Schedule::compile(&open("10000@20s", Arrivals::Poisson)));
+        let starts: Vec<u64> = schedule.arrivals(Stripe::ALL).map(|(_, t)| t).collect();
+        let n = starts.len() as f64;
+        assert!((n - 200_000.0).abs() < 4.0 * 200_000f64.sqrt(), "{n} arrivals");
+        let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e5).collect();
+        // Kolmogorov-Smirnov distance to Exp(1): 1.63 / sqrt(n) is the 1 % point.
+        let mut sorted = gaps.clone();
+        sorted.sort_by(f64::total_cmp);
+        let distance = sorted.iter().enumerate().fold(0.0f64, |d, (i, g)| {
+            let f = 1.0 - (-g).exp();
+            d.max((f - i as f64 / n).abs()).max(((i + 1) as f64 / n - f).abs())
+        });
+        assert!(distance < 1.63 / n.sqrt(), "KS distance {distance}");
+        // Counts in 100 ms windows vary as a Poisson process does: index of dispersion 1.
+        let mut counts = vec![0f64; 200];
+        starts.iter().for_each(|t| counts[(t / 100_000_000) as usize] += 1.0);
+        let mean = counts.iter().sum::<f64>() / 200.0;
+        let dispersion = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / 199.0 / mean;
+        assert!((0.7..1.3).contains(&dispersion), "index of dispersion {dispersion}");
+    }
+
+    #[test]
+    fn users_follow_the_stages() {
+        let schedule = Schedule::compile(&closed("10@10s,100@30s"));
+        for (at_s, users) in [(0, 10), (9, 10), (10, 100), (39, 100), (40, 0)] {
+            assert_eq!(schedule.users_at(at_s * SECOND), users, "{at_s} s");
+        }
+        assert_eq!(schedule.users_max(), 100);
+        assert_eq!(schedule.next_users_change_ns(0), Some(10 * SECOND));
+        let ramp = Schedule::compile(&closed("1..11@10s"));
+        let mut at = 0;
+        let mut seen = vec![ramp.users_at(0)];
+        while let Some(next) = ramp.next_users_change_ns(at) {
+            assert!(next > at);
+            at = next;
+            seen.push(ramp.users_at(at));
+        }
+        assert_eq!(seen, vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]);
+        let endless = Schedule::compile(&Plan { duration_ns: None, requests_max: Some(5), ..closed("3") });
+        assert_eq!(endless.next_users_change_ns(0), None);
+        assert_eq!(endless.users_at(u64::MAX), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn stripes_partition_the_schedule(seed in any::<u64>(), of in 1u64..7, poisson in any::<bool>(),
+                                          from in 0.0..3000f64, to in 1.0..3000f64) {
+            let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
+            let mut plan = open(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
+            plan.seed = seed;
+            let schedule = Arc::new(Schedule::compile(&plan));
+            let all: Vec<_> = schedule.arrivals(Stripe::ALL).collect();
+            prop_assert_eq!(Some(all.len() as u64), schedule.arrivals_total());
+            prop_assert!(all.windows(2).all(|w| w[0].1 <= w[1].1 && w[0].0 + 1 == w[1].0));
+            prop_assert!(all.iter().all(|(_, t)| *t <= 1_500_000_000));
+            let mut parts: Vec<_> = (0..of).flat_map(|index| schedule.arrivals(Stripe { index, of })).collect();
+            parts.sort_unstable();
+            prop_assert_eq!(&parts, &all);
+            for (n, start) in all.iter().step_by(97) {
+                prop_assert_eq!(schedule.start_ns(*n), Some(*start));
+            }
+            let again = Arc::new(Schedule::compile(&plan));
+            prop_assert_eq!(again.arrivals(Stripe::ALL).collect::<Vec<_>>(), all);
+        }
+
+        #[test]
+        fn stripes_of_stripes_partition(n in 0u64..1000, a in 1u64..6, b in 1u64..6) {
+            let mut held = 0;
+            for i in 0..a {
+                for j in 0..b {
+                    let stripe = Stripe { index: i, of: a }.split(j, b);
+                    prop_assert_eq!(stripe.count_of(n), (0..n).filter(|k| stripe.holds(*k)).count() as u64);
+                    held += stripe.count_of(n);
+                }
+            }
+            prop_assert_eq!(held, n);
+        }
+
+        #[test]
+        fn shares_of_a_closed_load_add_up(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
+            let mut plan = closed(&users.to_string());
+            plan.requests_max = Some(max);
+            let schedule = Schedule::compile(&plan);
+            let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe { index, of })).sum();
+            prop_assert_eq!(sum, max);
+        }
+    }
+}

@@ -1,1 +1,15 @@
-//! sys
+//! The operating system, thinly: what the standard library does not offer and a load generator needs.
+//!
+//! The only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function is one or two system calls with its errors
+//! passed on. It knows nothing of plans, protocols or statistics.
+
+pub mod clock;
+pub mod epoll;
+pub mod process;
+pub mod signal;
+pub mod tcp;
+
+/// The result of a system call that returns a negative number on error.
+fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,116 @@
+//! Readiness by epoll, edge-triggered.
+
+use crate::check;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// What one descriptor is ready for.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Event(libc::epoll_event);
+
+impl Event {
+    /// The token given to [`Epoll::add`].
+    #[inline]
+    pub fn token(&self) -> u64 {
+        self.0.u64
+    }
+
+    /// Bytes to read, or an end or error that reading will show.
+    #[inline]
+    pub fn readable(&self) -> bool {
+        self.0.events & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+    }
+
+    /// Room to write, or an error that writing will show.
+    #[inline]
+    pub fn writable(&self) -> bool {
+        self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+    }
+
+    /// The peer has closed its side, or the connection is broken: read until the end shows.
+    #[inline]
+    pub fn hangup(&self) -> bool {
+        self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+    }
+}
+
+/// An epoll instance with room for the events of one wait.
+pub struct Epoll {
+    fd: OwnedFd,
+    events: Box<[Event]>,
+    ready: usize,
+}
+
+impl Epoll {
+    /// A new instance that reports up to `capacity` events at a time.
+    pub fn new(capacity: usize) -> io::Result<Epoll> {
+        // SAFETY: no memory is passed; the new descriptor is ours alone.
+        let fd = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+        let empty = Event(libc::epoll_event { events: 0, u64: 0 });
+        Ok(Epoll { fd, events: vec![empty; capacity.max(1)].into_boxed_slice(), ready: 0 })
+    }
+
+    /// Watches `fd` for reading and writing, edge-triggered, until it is closed.
+    pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        let flags = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+        self.add_with(fd, token, flags)
+    }
+
+    /// Watches a listening socket or an event descriptor for reading, level-triggered.
+    pub fn add_level(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        self.add_with(fd, token, libc::EPOLLIN as u32)
+    }
+
+    fn add_with(&self, fd: RawFd, token: u64, events: u32) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: token };
+        // SAFETY: `event` is valid for the call, which copies it.
+        check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        Ok(())
+    }
+
+    /// Waits at most `timeout_ns` (0: only looks; `None`: for ever) and returns the events. An interruption by a signal
+    /// returns none.
+    #[inline]
+    pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<&[Event]> {
+        let (fd, events, capacity) =
+            (self.fd.as_raw_fd(), self.events.as_mut_ptr().cast::<libc::epoll_event>(), self.events.len() as i32);
+        let result = match timeout_ns {
+            // SAFETY: `events` points to `capacity` events; Event is a transparent epoll_event.
+            Some(0) => unsafe { libc::epoll_wait(fd, events, capacity, 0) },
+            // SAFETY: as above.
+            None => unsafe { libc::epoll_wait(fd, events, capacity, -1) },
+            Some(ns) => wait_ns(fd, events, capacity, ns),
+        };
+        self.ready = match check(result) {
+            Ok(ready) => ready as usize,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(&self.events[..self.ready])
+    }
+}
+
+/// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms where the kernel has only that.
+fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
+    let timeout =
+        libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the call; no signal mask.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            fd,
+            events,
+            capacity,
+            &timeout as *const libc::timespec,
+            std::ptr::null::<libc::sigset_t>(),
+            0usize,
+        )
+    } as i32;
+    if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+        let ms = ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32;
+        // SAFETY: as above.
+        return unsafe { libc::epoll_wait(fd, events, capacity, ms) };
+    }
+    result
+}

@@ -1,0 +1,30 @@
+//! The user's wish to stop (^C, SIGTERM), as a flag.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn on_interrupt(signal: libc::c_int) {
+    // Only an atomic and, on the third wish, an immediate end: both are safe in a signal handler.
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+        // SAFETY: _exit is async-signal-safe and does not return.
+        unsafe { libc::_exit(128 + signal) };
+    }
+}
+
+/// From now on SIGINT and SIGTERM are counted instead of ending the process; the third one ends it at once.
+pub fn catch_interrupts() {
+    // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_interrupt as *const () as usize;
+        libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut());
+        libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
+    }
+}
+
+/// Whether the user has asked to stop.
+#[inline]
+pub fn interrupted() -> bool {
+    INTERRUPTS.load(Ordering::Relaxed) > 0
+}

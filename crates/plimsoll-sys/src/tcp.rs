@@ -1,0 +1,236 @@
+//! Non-blocking TCP sockets.
+
+use crate::check;
+use std::io;
+use std::mem::size_of;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A connected (or connecting) socket. Closed when dropped.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: `value` is an int that outlives the call, and its size is given.
+    check(unsafe {
+        libc::setsockopt(fd, level, name, (&value as *const i32).cast(), size_of::<i32>() as libc::socklen_t)
+    })?;
+    Ok(())
+}
+
+fn get_option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
+    let mut value = 0i32;
+    let mut length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: `value` has room for `length` bytes.
+    check(unsafe { libc::getsockopt(fd, level, name, (&mut value as *mut i32).cast(), &mut length) })?;
+    Ok(value)
+}
+
+/// A socket address in the kernel's form, and its length.
+fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all-zero bytes are a valid sockaddr_storage.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let place = &raw mut storage;
+    match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as _,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: sockaddr_storage is at least as large and as aligned as sockaddr_in.
+            unsafe { place.cast::<libc::sockaddr_in>().write(raw) };
+            (storage, size_of::<libc::sockaddr_in>() as libc::socklen_t)
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as _,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: sockaddr_storage is at least as large and as aligned as sockaddr_in6.
+            unsafe { place.cast::<libc::sockaddr_in6>().write(raw) };
+            (storage, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
+        }
+    }
+}
+
+fn new_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is passed; the new descriptor is ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0))?) })
+}
+
+impl Socket {
+    /// Begins to connect; TCP_NODELAY is set. The connection stands when the socket becomes writable and
+    /// [`Socket::take_error`] finds nothing.
+    pub fn connect(address: &SocketAddr) -> io::Result<Socket> {
+        let socket = Socket(new_socket(address)?);
+        set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        let (raw, length) = to_raw(address);
+        // SAFETY: `raw` is a socket address of `length` bytes.
+        match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) }) {
+            Ok(_) => Ok(socket),
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The pending error of the socket, if any.
+    pub fn take_error(&self) -> io::Result<()> {
+        match get_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR)? {
+            0 => Ok(()),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Sends what the socket takes of `bytes`. A broken connection is an error, never a signal.
+    #[inline]
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: `bytes` is valid for its length.
+        let sent = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+
+    /// Receives into `buffer`; 0 is the peer's end of stream.
+    #[inline]
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: `buffer` is valid for its length.
+        let received = unsafe { libc::recv(self.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        if received < 0 { Err(io::Error::last_os_error()) } else { Ok(received as usize) }
+    }
+
+    /// Makes closing the socket reset the connection instead of leaving it in TIME-WAIT.
+    pub fn set_reset_on_close(&self) -> io::Result<()> {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        // SAFETY: `linger` outlives the call, and its size is given.
+        check(unsafe {
+            libc::setsockopt(
+                self.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const linger).cast(),
+                size_of::<libc::linger>() as libc::socklen_t,
+            )
+        })?;
+        Ok(())
+    }
+}
+
+/// A listening socket. Closed when dropped.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Listener {
+    /// Listens on `address` (port 0: any free one). With `shared`, several listeners can have the same address and the
+    /// kernel spreads connections over them (SO_REUSEPORT).
+    pub fn bind(address: &SocketAddr, backlog: i32, shared: bool) -> io::Result<Listener> {
+        let fd = new_socket(address)?;
+        set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        if shared {
+            set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        let (raw, length) = to_raw(address);
+        // SAFETY: `raw` is a socket address of `length` bytes.
+        check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        // SAFETY: no memory is passed.
+        check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+        Ok(Listener(fd))
+    }
+
+    /// The address listened on.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        std::net::TcpListener::from(self.0.try_clone()?).local_addr()
+    }
+
+    /// Accepts a connection; TCP_NODELAY is set. `WouldBlock` when none waits.
+    pub fn accept(&self) -> io::Result<Socket> {
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: null pointers ask for no peer address; the new descriptor is ours alone.
+        let fd = unsafe {
+            OwnedFd::from_raw_fd(check(libc::accept4(
+                self.as_raw_fd(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                flags,
+            ))?)
+        };
+        let socket = Socket(fd);
+        set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        Ok(socket)
+    }
+}
+
+/// Whether `address` belongs to this machine: binding to it works.
+pub fn is_local(address: &std::net::IpAddr) -> bool {
+    address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::Epoll;
+
+    #[test]
+    fn two_ends_talk_and_part() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = Listener::bind(&any.parse().expect("an address"), 16, false).expect("binds");
+            let address = listener.local_address().expect("has an address");
+            let client = Socket::connect(&address).expect("begins");
+            let mut epoll = Epoll::new(8).expect("an epoll");
+            epoll.add(client.as_raw_fd(), 7).expect("added");
+            assert!(epoll.wait(Some(5_000_000_000)).expect("waits").iter().any(|e| e.token() == 7 && e.writable()));
+            client.take_error().expect("connected");
+            let server = listener.accept().expect("accepted");
+            assert_eq!(listener.accept().expect_err("only one").kind(), io::ErrorKind::WouldBlock);
+            assert_eq!(client.send(b"hello").expect("sent"), 5);
+            let mut buffer = [0; 16];
+            let received = loop {
+                match server.recv(&mut buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
+                    other => break other.expect("received"),
+                }
+            };
+            assert_eq!(&buffer[..received], b"hello");
+            server.set_reset_on_close().expect("set");
+            drop(server);
+            let event = epoll.wait(Some(5_000_000_000)).expect("waits")[0];
+            assert!(event.hangup() && event.readable());
+            assert_eq!(client.recv(&mut buffer).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
+        }
+    }
+
+    #[test]
+    fn a_closed_port_refuses() {
+        let address = {
+            let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), 1, false).expect("binds");
+            listener.local_address().expect("has an address")
+        };
+        let refused = match Socket::connect(&address) {
+            Err(error) => error,
+            Ok(socket) => {
+                let mut epoll = Epoll::new(1).expect("an epoll");
+                epoll.add(socket.as_raw_fd(), 0).expect("added");
+                epoll.wait(Some(5_000_000_000)).expect("waits");
+                socket.take_error().expect_err("refused")
+            }
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -180,9 +180,10 @@ impl Head {
 
     #[inline]
     fn header_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
-        let Some(name_len) = bytes.iter().position(|&b| !TOKEN[usize::from(b)]) else {
+        let name_len = token_len(bytes);
+        if name_len == bytes.len() {
             return Ok(Line::Unfinished);
-        };
+        }
         let value_start = match (name_len, bytes[name_len]) {
             (1.., b':') => name_len + 1,
             (0, b'\r' | b'\n') => return self.blank_line(bytes),
@@ -209,33 +210,45 @@ impl Head {
     }
 
     /// Read a field if it is one of the three that matter.
+    #[inline]
     fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
-        let value = trim(value);
-        if name.eq_ignore_ascii_case(b"content-length") {
-            let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;
-            if self.has_length && length != self.length {
-                return Err(ProtocolError::BadContentLength);
-            }
-            self.has_length = true;
-            self.length = length;
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            match list(value).filter(|coding| !coding.is_empty()).last() {
-                Some(last) if last.eq_ignore_ascii_case(b"chunked") => {
-                    self.coding = Coding::Chunked
-                }
-                None if self.coding == Coding::Chunked => {}
-                _ => self.coding = Coding::Other,
-            }
-        } else if name.eq_ignore_ascii_case(b"connection") {
-            for option in list(value) {
-                self.close |= option.eq_ignore_ascii_case(b"close");
-                self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-            }
+        if is_name(name, b"content-length") {
+            self.read_content_length(trim(value))?;
+        } else if is_name(name, b"transfer-encoding") {
+            self.read_transfer_encoding(trim(value));
+        } else if is_name(name, b"connection") {
+            self.read_connection(trim(value));
         } else {
             return Ok(());
         }
         self.stage = Stage::FieldRead;
         Ok(())
+    }
+
+    fn read_content_length(&mut self, value: &[u8]) -> Result<(), ProtocolError> {
+        let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;
+        if self.has_length && length != self.length {
+            return Err(ProtocolError::BadContentLength);
+        }
+        self.has_length = true;
+        self.length = length;
+        Ok(())
+    }
+
+    fn read_transfer_encoding(&mut self, value: &[u8]) {
+        match list(value).filter(|coding| !coding.is_empty()).last() {
+            Some(last) if last.eq_ignore_ascii_case(b"chunked") => self.coding = Coding::Chunked,
+            // A list of nothing adds nothing.
+            None if self.coding == Coding::Chunked => {}
+            _ => self.coding = Coding::Other,
+        }
+    }
+
+    fn read_connection(&mut self, value: &[u8]) {
+        for option in list(value) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= is_name(option, b"keep-alive");
+        }
     }
 
     fn blank_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
@@ -329,18 +342,42 @@ fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     }
 }
 
+/// How many bytes of a token `bytes` starts with.
+#[inline]
+fn token_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        // Letters and hyphens, eight at a time, are the whole of nearly every name.
+        while let Some(eight) = eight_at(bytes, at) {
+            let seven_bits = eight & !HIGH;
+            let lower = seven_bits | each(0x20);
+            // High bits of the bytes that are: at least 'a'; above 'z'; equal to '-'. No sum leaves its byte.
+            let from_a = lower + each(0x80 - b'a');
+            let above_z = lower + each(0x80 - b'z' - 1);
+            let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
+            let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH;
+            if other != 0 {
+                at += lowest(other);
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            Some(&b) if TOKEN[usize::from(b)] => at += 1,
+            _ => return at,
+        }
+    }
+}
+
 /// The index of the first byte below 0x20 (space) at or after `at`; `bytes.len()` if there is none.
 #[inline]
 fn next_control(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        // The high bit of each byte that is below 0x20. A borrow can raise a false one, but only above a true one,
-        // and the lowest is the one that is used.
-        let below = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+    while let Some(eight) = eight_at(bytes, at) {
+        // High bits of the bytes below 0x20. A borrow can raise a false one, but only above a true one, and the
+        // lowest is the one that is used.
+        let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
         if below != 0 {
-            return at + (below.trailing_zeros() / 8) as usize;
+            return at + lowest(below);
         }
         at += 8;
     }
@@ -350,21 +387,50 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// The high bit of each of eight bytes.
+const HIGH: u64 = each(0x80);
+
+/// Eight times this byte.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Eight bytes as one number, the first the lowest; None where fewer are left.
+#[inline]
+fn eight_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*eight))
+}
+
+/// Which byte the lowest set bit is in.
+#[inline]
+fn lowest(bits: u64) -> usize {
+    (bits.trailing_zeros() / 8) as usize
+}
+
+/// Whether the token `name` is `lower` but for the case of its letters. Setting the bit that makes letters small moves
+/// no other byte of a token onto a letter or a hyphen.
+#[inline]
+fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
+}
+
 /// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes of repeated
 /// fields on the way ([RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 fn content_length(value: &[u8]) -> Option<u64> {
-    let mut numbers = list(value).map(number);
-    let first = numbers.next()??;
-    numbers.all(|n| n == Some(first)).then_some(first)
+    number(value).or_else(|| {
+        let mut numbers = list(value).map(number);
+        let first = numbers.next()??;
+        numbers.all(|n| n == Some(first)).then_some(first)
+    })
 }
 
 /// Decimal digits and nothing else, as a number that fits.
 fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |sum, b| {
+    let mut sum = 0u64;
+    for b in digits {
         let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
-    })
+        sum = sum.checked_mul(10)?.checked_add(digit)?;
+    }
+    (!digits.is_empty()).then_some(sum)
 }

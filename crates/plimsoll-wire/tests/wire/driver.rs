@@ -1,0 +1,227 @@
+//! Runs a response parser over bytes in many splits and tells when the answer depends on the split or makes no sense.
+//!
+//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded fuzz test and the
+//! cargo-fuzz target in `fuzz/`, which includes this file. It is generic over the parser only so that a broken
+//! one can be put in to see that the driver notices.
+//!
+//! Not here: what the right answer is. That is the tables' and the generators' business.
+
+use plimsoll_wire::h1::{EndError, Fed, ProtocolError, Reply, ResponseParser};
+
+/// What the driver drives: [`ResponseParser`], or something broken on purpose.
+pub trait Parser {
+    fn begin(&mut self, head_request: bool);
+    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError>;
+    fn finish(&mut self) -> Result<Reply, EndError>;
+    fn started(&self) -> bool;
+}
+
+impl Parser for ResponseParser {
+    fn begin(&mut self, head_request: bool) {
+        self.begin(head_request);
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+        self.feed(bytes)
+    }
+
+    fn finish(&mut self) -> Result<Reply, EndError> {
+        self.finish()
+    }
+
+    fn started(&self) -> bool {
+        self.started()
+    }
+}
+
+/// What came of bytes that were followed by a close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A reply of this many bytes.
+    Reply(Reply, usize),
+    /// A reply that the close ended.
+    ReplyAtClose(Reply),
+    /// No reply: the close came too early.
+    Cut(EndError),
+    /// No reply: not HTTP as we speak it.
+    Refused(ProtocolError),
+}
+
+/// Feed `pieces`, then close. An error says how the parser broke its word, whatever the bytes were.
+pub fn outcome<'a>(
+    parser: &mut impl Parser,
+    head_request: bool,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Outcome, String> {
+    parser.begin(head_request);
+    let mut taken = 0;
+    for piece in pieces {
+        let fed = match parser.feed(piece) {
+            Ok(fed) => fed,
+            Err(error) if parser.feed(piece) == Err(error) => return Ok(Outcome::Refused(error)),
+            Err(error) => return Err(format!("{error:?} was forgotten")),
+        };
+        taken += fed.consumed;
+        if parser.started() != (taken > 0) {
+            return Err(format!("started is wrong after {taken} bytes"));
+        }
+        match fed.reply {
+            None if fed.consumed == piece.len() => {}
+            Some(reply) if fed.consumed <= piece.len() => return sensible(parser, reply, taken),
+            _ => return Err(format!("of {} bytes: {fed:?}", piece.len())),
+        }
+    }
+    Ok(match parser.finish() {
+        Ok(reply) => Outcome::ReplyAtClose(reply),
+        Err(error) => Outcome::Cut(error),
+    })
+}
+
+/// Judge a reply that took so many bytes.
+fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
+    if !(200..600).contains(&reply.status) || reply.body_bytes >= taken as u64 {
+        return Err(format!("of {taken} bytes: {reply:?}"));
+    }
+    if parser.feed(b"H") != Err(ProtocolError::Surplus) {
+        return Err("bytes after the reply were taken".to_owned());
+    }
+    Ok(Outcome::Reply(reply, taken))
+}
+
+/// The outcome of `bytes`, if it is the same in one piece, byte by byte and in a few random splits; otherwise, what
+/// differs. The parser is used again for each, so that nothing may be left over in it either.
+pub fn same_in_all_splits(
+    parser: &mut impl Parser,
+    head_request: bool,
+    bytes: &[u8],
+    random: &mut Random,
+) -> Result<Outcome, String> {
+    let whole = outcome(parser, head_request, [bytes])?;
+    let mut compare = |what: &str, pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let other = outcome(parser, head_request, pieces)?;
+        if other == whole {
+            Ok(())
+        } else {
+            Err(format!("whole: {whole:?}, {what}: {other:?}"))
+        }
+    };
+    compare("byte by byte", &mut bytes.chunks(1))?;
+    for _ in 0..3 {
+        let mut rest = bytes;
+        // Pieces of up to so many bytes, so that short and long ones both occur; empty ones, too.
+        let longest = 1 + random.below(bytes.len().min(64) + 1);
+        let mut pieces = std::iter::from_fn(|| {
+            let (piece, after) = rest.split_at(random.below(longest + 1).min(rest.len()));
+            let more = !rest.is_empty();
+            rest = after;
+            more.then_some(piece)
+        });
+        compare("in random pieces", &mut pieces)?;
+    }
+    Ok(whole)
+}
+
+/// Valid replies, for mutations to start from; each framing and each branch of the parser is among them.
+const CORPUS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1A;x=\"y\"\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nTrailer: A\r\n\r\n3 \r\nabc\r\n000;e\r\nA: b\r\nC: d\r\n\r\n",
+    "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2, 2\r\n\r\nhi",
+    "HTTP/1.0 404 Not Found\r\n\r\nuntil close",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 304\r\nContent-Length: 999\r\nETag: \"x\"\r\n\r\n",
+    "\r\n\nHTTP/1.1 500 \nX: 1\n folded\nContent-Length: 1\nconnection: Upgrade, close\n\nx",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nrest",
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+];
+
+/// What mutations like to put in.
+const MORSELS: &[&str] = &[
+    "\r",
+    "\n",
+    "\r\n",
+    "\r\n\r\n",
+    "\0",
+    " ",
+    ":",
+    ",",
+    ";",
+    "0",
+    "f",
+    "-1",
+    "FFFFFFFFFFFFFFFFF",
+    "18446744073709551616",
+    "HTTP/1.1 200 OK\r\n",
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Connection: close\r\n",
+];
+
+/// Run so many random cases; the first that breaks the parser is described.
+pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), String> {
+    let mut random = Random(seed);
+    for case in 0..cases {
+        let bytes = random_bytes(&mut random);
+        let head_request = random.below(8) == 0;
+        same_in_all_splits(parser, head_request, &bytes, &mut random).map_err(|what| {
+            format!(
+                "seed {seed}, case {case}: {what}; head request: {head_request}, bytes: {}",
+                bytes.escape_ascii()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Random bytes now and then; mostly a reply with a few mutations.
+fn random_bytes(random: &mut Random) -> Vec<u8> {
+    if random.below(16) == 0 {
+        return (0..random.below(200))
+            .map(|_| random.next() as u8)
+            .collect();
+    }
+    let mut bytes = random.of(CORPUS).as_bytes().to_vec();
+    for _ in 0..random.below(6) {
+        let at = random.below(bytes.len() + 1);
+        let end = (at + random.below(12)).min(bytes.len());
+        match random.below(6) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                bytes.splice(at..at, random.of(MORSELS).bytes());
+            }
+            3 => {
+                bytes.splice(at..end, random.of(MORSELS).bytes());
+            }
+            4 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            _ if at < end => bytes[at] = random.next() as u8,
+            _ => bytes.extend_from_slice(random.of(CORPUS).as_bytes()),
+        }
+    }
+    bytes
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): a full-period generator that any seed will do for.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is small enough for the bias of the remainder not to matter.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.below(choices.len())]
+    }
+}

@@ -1,0 +1,84 @@
+//! The seeded fuzz test of the response parser, and the canary: a driver that cannot fail proves nothing.
+
+use crate::driver::{Parser, fuzz};
+use plimsoll_wire::h1::{EndError, Fed, ProtocolError, Reply, ResponseParser};
+
+/// About a second's worth.
+const CASES: u32 = 40_000;
+
+#[test]
+fn no_split_changes_the_answer() {
+    fuzz(&mut ResponseParser::new(), crate::seed(), CASES).unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// A parser with one of the mistakes that parsers make.
+struct Broken {
+    inner: ResponseParser,
+    mistake: Mistake,
+}
+
+enum Mistake {
+    /// A line feed is lost if its carriage return was the end of the read before.
+    LosesLineFeed,
+    /// Only the content of the last read is counted.
+    CountsLastReadOnly,
+    /// A new reply starts with what was left of the old one.
+    KeepsOldState,
+    /// More is consumed than was given.
+    ConsumesTooMuch,
+}
+
+impl Parser for Broken {
+    fn begin(&mut self, head_request: bool) {
+        if !matches!(self.mistake, Mistake::KeepsOldState) || self.inner.finish().is_ok() {
+            self.inner.begin(head_request);
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+        if let (Mistake::LosesLineFeed, [b'\n', rest @ ..]) = (&self.mistake, bytes) {
+            let fed = self.inner.feed(rest)?;
+            return Ok(Fed {
+                consumed: fed.consumed + 1,
+                ..fed
+            });
+        }
+        let mut fed = self.inner.feed(bytes)?;
+        match (&self.mistake, &mut fed.reply) {
+            (Mistake::CountsLastReadOnly, Some(reply)) => {
+                reply.body_bytes = reply.body_bytes.min(bytes.len() as u64);
+            }
+            (Mistake::ConsumesTooMuch, Some(_)) => fed.consumed = bytes.len() + 1,
+            _ => {}
+        }
+        Ok(fed)
+    }
+
+    fn finish(&mut self) -> Result<Reply, EndError> {
+        self.inner.finish()
+    }
+
+    fn started(&self) -> bool {
+        self.inner.started()
+    }
+}
+
+#[test]
+fn canary_the_driver_notices_broken_parsers() {
+    let seed = crate::seed();
+    for mistake in [
+        Mistake::LosesLineFeed,
+        Mistake::CountsLastReadOnly,
+        Mistake::KeepsOldState,
+        Mistake::ConsumesTooMuch,
+    ] {
+        let mut broken = Broken {
+            inner: ResponseParser::new(),
+            mistake,
+        };
+        assert!(
+            fuzz(&mut broken, seed, 1_000).is_err(),
+            "seed {seed}: a broken parser passed"
+        );
+    }
+}

@@ -1,0 +1,686 @@
+//! Replies one by one: what each part of RFC 9112 that we rely on means for us, and each lenience and refusal.
+//!
+//! Every case runs whole, byte by byte and in random splits; short ones in every split into two.
+
+use crate::driver::{Outcome, Random, outcome, same_in_all_splits};
+use plimsoll_wire::h1::EndError::{NothingReceived, Truncated};
+use plimsoll_wire::h1::ProtocolError::{
+    BadChunk, BadContentLength, BadHeader, BadStatusLine, HeadTooLarge, Surplus, TooManyInterim,
+    UnexpectedUpgrade,
+};
+use plimsoll_wire::h1::{
+    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Fed, HEAD_BYTES_MAX, HEAD_LINES_MAX,
+    INTERIM_REPLIES_MAX, ProtocolError, Reply, ResponseParser,
+};
+
+/// Inputs up to this length are tried in every split into two.
+const SHORT: usize = 400;
+
+#[track_caller]
+fn run(input: &[u8], head_request: bool, expect: Outcome) {
+    let mut parser = ResponseParser::new();
+    let context = input[..input.len().min(SHORT)].escape_ascii();
+    let found = same_in_all_splits(&mut parser, head_request, input, &mut Random(1));
+    assert_eq!(found, Ok(expect), "{context}");
+    for at in 0..input.len().min(SHORT) {
+        let (first, second) = input.split_at(at);
+        assert_eq!(
+            outcome(&mut parser, head_request, [first, second]),
+            Ok(expect),
+            "split at {at}: {context}"
+        );
+    }
+}
+
+fn reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
+    Reply {
+        status,
+        keep_alive,
+        body_bytes,
+    }
+}
+
+/// The whole input is one reply.
+#[track_caller]
+fn check(input: impl AsRef<[u8]>, expect: Reply) {
+    let input = input.as_ref();
+    run(input, false, Outcome::Reply(expect, input.len()));
+    // And what follows it is left alone.
+    run(
+        &[input, b"HTTP/1.1 200 OK\r\n\r\n"].concat(),
+        false,
+        Outcome::Reply(expect, input.len()),
+    );
+}
+
+#[track_caller]
+fn check_head(input: &str, expect: Reply) {
+    run(input.as_bytes(), true, Outcome::Reply(expect, input.len()));
+}
+
+#[track_caller]
+fn check_until_close(input: &str, expect: Reply) {
+    run(input.as_bytes(), false, Outcome::ReplyAtClose(expect));
+}
+
+#[track_caller]
+fn check_refused(input: impl AsRef<[u8]>, expect: ProtocolError) {
+    run(input.as_ref(), false, Outcome::Refused(expect));
+}
+
+#[track_caller]
+fn check_truncated(input: &str) {
+    run(input.as_bytes(), false, Outcome::Cut(Truncated));
+}
+
+/// A reply without content and with these header lines.
+fn with(lines: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{lines}\r\n")
+}
+
+#[test]
+fn status_lines() {
+    for line in [
+        "HTTP/1.1 200 OK",
+        "HTTP/1.1 200 ",
+        "HTTP/1.1 200",
+        "HTTP/1.1 200 Très bien",
+        "HTTP/1.1 200 a\tb: c",
+    ] {
+        check(
+            format!("{line}\r\nContent-Length: 0\r\n\r\n"),
+            reply(200, true, 0),
+        );
+        check(
+            format!("{line}\nContent-Length: 0\n\n"),
+            reply(200, true, 0),
+        );
+    }
+    for status in [200, 201, 204, 299, 304, 404, 500, 599] {
+        check(
+            format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"),
+            reply(status, true, 0),
+        );
+    }
+    for line in [
+        "HTTP/2.0 200 OK",
+        "HTTP/1.2 200 OK",
+        "HTTP/0.9 200 OK",
+        "HTTP/1.10 200 OK",
+        "http/1.1 200 OK",
+        "HTTP/1.1  200 OK",
+        "HTTP/1.1 20 OK",
+        "HTTP/1.1 2000 OK",
+        "HTTP/1.1 099 OK",
+        "HTTP/1.1 600 OK",
+        "HTTP/1.1 999 OK",
+        "HTTP/1.1 2x0 OK",
+        "HTTP/1.1 -20 OK",
+        "HTTP/1.1\t200 OK",
+        "HTTP/1.1 200\tOK",
+        "HTTP/1.1 200 O\0K",
+        "HTTP/1.1 200 O\rK",
+        "HTTP/1.1 ",
+        " HTTP/1.1 200 OK",
+        "GET / HTTP/1.1",
+        "ICY 200 OK",
+        "<html>",
+        "\0",
+    ] {
+        check_refused(
+            format!("{line}\r\nContent-Length: 0\r\n\r\n"),
+            BadStatusLine,
+        );
+    }
+}
+
+#[test]
+fn another_protocol_is_refused_before_its_line_ends() {
+    for (greeting, refused) in [
+        ("S", true),
+        ("SSH-2.0", true),
+        ("HTTP/2", true),
+        ("\x15\x03\x01", true),
+        ("HTTP/1.1 1", false),
+        ("H", false),
+    ] {
+        let fed = ResponseParser::new().feed(greeting.as_bytes());
+        let expect = Fed {
+            consumed: greeting.len(),
+            reply: None,
+        };
+        assert_eq!(
+            fed,
+            if refused {
+                Err(BadStatusLine)
+            } else {
+                Ok(expect)
+            },
+            "{greeting}"
+        );
+    }
+}
+
+#[test]
+fn blank_lines_before_the_status_line() {
+    let rest = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+    for blanks in ["\r\n", "\n", "\r\n\r\n", "\n\r\n"] {
+        check(format!("{blanks}{rest}"), reply(200, true, 1));
+    }
+    let too_many = "\r\n".repeat(usize::from(BLANK_LINES_MAX) + 1);
+    check_refused(format!("{too_many}{rest}"), BadStatusLine);
+    check_refused(format!("\r{rest}"), BadStatusLine);
+    check_refused(format!("\r\r\n{rest}"), BadStatusLine);
+    check_truncated("\r\n");
+    check_truncated("\r");
+}
+
+#[test]
+fn content_lengths() {
+    check(with("Content-Length: 5\r\n") + "hello", reply(200, true, 5));
+    check(
+        with("cOnTeNt-LeNgTh:\t5 \t\r\n") + "hello",
+        reply(200, true, 5),
+    );
+    check(with("Content-Length:5\r\n") + "hello", reply(200, true, 5));
+    check(
+        with("Content-Length: 005\r\n") + "hello",
+        reply(200, true, 5),
+    );
+    check(
+        with("Content-Length: 5, 5\r\n") + "hello",
+        reply(200, true, 5),
+    );
+    check(
+        with("Content-Length: 5\r\nX: y\r\nContent-Length: 5 ,5\r\n") + "hello",
+        reply(200, true, 5),
+    );
+    check_truncated(&(with("Content-Length: 5\r\n") + "hell"));
+    check_truncated(&with("Content-Length: 18446744073709551615\r\n"));
+    for value in [
+        "",
+        " ",
+        "-1",
+        "+5",
+        "5x",
+        "0x5",
+        "5 5",
+        "5.0",
+        "5,",
+        ",5",
+        "5,,5",
+        "5, 6",
+        "five",
+        "18446744073709551616",
+        "5;q",
+        "99999999999999999999999",
+    ] {
+        check_refused(
+            with(&format!("Content-Length: {value}\r\n")),
+            BadContentLength,
+        );
+    }
+    check_refused(
+        with("Content-Length: 5\r\nContent-Length: 6\r\n"),
+        BadContentLength,
+    );
+    // Names that only look like it.
+    for name in [
+        "Content-Lengtn",
+        "XContent-Length",
+        "Content_Length",
+        "Content\u{2d}Lengths",
+        "Content.Length",
+    ] {
+        check_until_close(&with(&format!("{name}: x\r\n")), reply(200, false, 0));
+    }
+}
+
+#[test]
+fn bodies_until_close() {
+    check_until_close(&with(""), reply(200, false, 0));
+    check_until_close(
+        &(with("Connection: keep-alive\r\n") + "hello"),
+        reply(200, false, 5),
+    );
+    check_until_close(
+        "HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        reply(200, false, 19),
+    );
+    check_until_close(
+        &(with("Transfer-Encoding: gzip\r\nContent-Length: 2\r\n") + "hello"),
+        reply(200, false, 5),
+    );
+    check_until_close(
+        &(with("Transfer-Encoding: chunked, gzip\r\n") + "0\r\n\r\n"),
+        reply(200, false, 5),
+    );
+    check_until_close(
+        &(with("Transfer-Encoding:\r\n") + "hello"),
+        reply(200, false, 5),
+    );
+}
+
+#[test]
+fn replies_without_a_body() {
+    for status in [204, 304] {
+        check(
+            format!("HTTP/1.1 {status} X\r\nContent-Length: 7\r\n\r\n"),
+            reply(status, true, 0),
+        );
+        check(
+            format!("HTTP/1.1 {status} X\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            reply(status, true, 0),
+        );
+        check(
+            format!("HTTP/1.1 {status} X\r\n\r\n"),
+            reply(status, true, 0),
+        );
+        check(
+            format!("HTTP/1.0 {status} X\r\n\r\n"),
+            reply(status, false, 0),
+        );
+    }
+    check_head(&with("Content-Length: 7\r\n"), reply(200, true, 0));
+    check_head(&with("Transfer-Encoding: chunked\r\n"), reply(200, true, 0));
+    check_head(&with(""), reply(200, true, 0));
+    check_head(&with("Connection: close\r\n"), reply(200, false, 0));
+    check_head(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 X\r\n\r\n",
+        reply(404, true, 0),
+    );
+}
+
+#[test]
+fn connections() {
+    for (version, lines, keep_alive) in [
+        ("1.1", "", true),
+        ("1.1", "Connection: close\r\n", false),
+        ("1.1", "connection: CLOSE\r\n", false),
+        ("1.1", "Connection: keep-alive\r\n", true),
+        ("1.1", "Connection: Upgrade, \tclose ,\r\n", false),
+        ("1.1", "Connection: X\r\nConnection: close\r\n", false),
+        ("1.1", "Connection: keep-alive, close\r\n", false),
+        ("1.1", "Connection: closed\r\n", true),
+        ("1.1", "Connection: not close\r\n", true),
+        ("1.1", "Connection:\r\n", true),
+        ("1.1", "Proxy-Connection: close\r\n", true),
+        ("1.0", "", false),
+        ("1.0", "Connection: Keep-Alive\r\n", true),
+        ("1.0", "Connection: X,keep-alive\r\n", true),
+        ("1.0", "Connection: close, keep-alive\r\n", false),
+        ("1.0", "Connection: keep-alives\r\n", false),
+    ] {
+        check(
+            format!("HTTP/{version} 200 OK\r\n{lines}Content-Length: 0\r\n\r\n"),
+            reply(200, keep_alive, 0),
+        );
+    }
+}
+
+#[test]
+fn interim_replies() {
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+    check(
+        format!("HTTP/1.1 100 Continue\r\n\r\n{last}"),
+        reply(200, true, 1),
+    );
+    // What an interim reply says is about itself only.
+    check(
+        format!(
+            "HTTP/1.0 102\r\nContent-Length: 9\r\nConnection: close\r\n\r\n\r\nHTTP/1.1 103 Early Hints\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{last}"
+        ),
+        reply(200, true, 1),
+    );
+    let interim = "HTTP/1.1 199 X\r\n\r\n";
+    let most = usize::from(INTERIM_REPLIES_MAX);
+    check(interim.repeat(most) + last, reply(200, true, 1));
+    check_refused(interim.repeat(most + 1) + last, TooManyInterim);
+    check_refused(
+        format!("HTTP/1.1 101 Switching Protocols\r\n\r\n{last}"),
+        UnexpectedUpgrade,
+    );
+    check_refused(
+        format!("{interim}HTTP/1.1 101 Switching Protocols\r\n\r\n{last}"),
+        UnexpectedUpgrade,
+    );
+    check_truncated(interim);
+}
+
+#[test]
+fn header_lines() {
+    check(
+        with("A:\r\nB: \r\n!#$%&'*+-.^_`|~09azAZ: x\r\nContent-Length: 0\r\n"),
+        reply(200, true, 0),
+    );
+    check(
+        with("A: grüß \u{1} \u{7f} : \t\"x\"\r\nContent-Length: 0\r\n"),
+        reply(200, true, 0),
+    );
+    check(
+        "HTTP/1.1 200 OK\nA: b\r\nContent-Length: 1\n\nx",
+        reply(200, true, 1),
+    );
+    for line in [
+        ": x",
+        "A",
+        "A b: x",
+        "A : x",
+        "A\t: x",
+        "Ä: x",
+        "(A): x",
+        "A: \0",
+        "A: x\ry",
+        "A: \r\r",
+        "\0",
+        "\rA: x",
+        "\r",
+        "A\0: x",
+        "Content-Length : 0",
+        "averylongheadername\u{e9}: x",
+        "HTTP/1.1 200 OK",
+    ] {
+        check_refused(with(&format!("{line}\r\nContent-Length: 0\r\n")), BadHeader);
+    }
+}
+
+#[test]
+fn folded_lines() {
+    check(
+        with("A: x\r\n y\r\n\t: z\r\n \r\nContent-Length: 0\r\n"),
+        reply(200, true, 0),
+    );
+    check(
+        with("A: x\r\n Content-Length: 7\r\nContent-Length: 0\r\n"),
+        reply(200, true, 0),
+    );
+    check_refused(with(" x\r\nContent-Length: 0\r\n"), BadHeader);
+    check_refused(with("A: x\r\n y\0\r\nContent-Length: 0\r\n"), BadHeader);
+    for field in [
+        "Content-Length: 1",
+        "Transfer-Encoding: chunked",
+        "Connection: x",
+    ] {
+        check_refused(with(&format!("{field}\r\n 0\r\n")), BadHeader);
+    }
+}
+
+#[test]
+fn chunked_bodies() {
+    let chunked = with("Transfer-Encoding: chunked\r\n");
+    for (body, bytes) in [
+        ("0\r\n\r\n", 0),
+        ("5\r\nhello\r\n0\r\n\r\n", 5),
+        ("5\nhello\n0\n\n", 5),
+        ("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 5),
+        ("a\r\n0123456789\r\n00\r\n\r\n", 10),
+        ("A;name=value;x=\"y z\"\r\n0123456789\r\n0;last\r\n\r\n", 10),
+        ("0001  \r\nx\r\n0 \t;e\r\n\r\n", 1),
+        ("2\r\n\r\n\r\n0\r\n\r\n", 2),
+        ("1\r\nx\r\n0\r\nA: b\r\nContent-Length: 9\r\n\r\n", 1),
+        ("0\r\nnot checked\n\n", 0),
+    ] {
+        check(format!("{chunked}{body}"), reply(200, true, bytes));
+    }
+    for lines in [
+        "Transfer-Encoding: gzip, Chunked\r\n",
+        "transfer-encoding:chunked ,\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        check(with(lines) + "1\r\nx\r\n0\r\n\r\n", reply(200, true, 1));
+    }
+    // Signs of a smuggled or garbled reply: the connection is not trusted further.
+    let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
+    check(with(both) + "1\r\nx\r\n0\r\n\r\n", reply(200, false, 1));
+    check(
+        "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        reply(200, false, 1),
+    );
+    for body in [
+        "\r\n\r\n",
+        ";\r\n",
+        " 1\r\nx\r\n",
+        "-1\r\n",
+        "+1\r\nx\r\n",
+        "0x1\r\nx\r\n",
+        "g\r\n",
+        "1 1\r\nx\r\n",
+        "1\r\nxy\r\n",
+        "1\r\nx\r\r\n",
+        "1\rx",
+        "1\r\nx0\r\n\r\n",
+        "10000000000000000\r\n",
+        "FFFFFFFFFFFFFFFFF\r\n",
+        "0\r\n\rx",
+        "1\r\nx\r\n\r\n",
+    ] {
+        check_refused(format!("{chunked}{body}"), BadChunk);
+    }
+    for body in [
+        "",
+        "5",
+        "5\r",
+        "5\r\n",
+        "5\r\nhell",
+        "5\r\nhello",
+        "5\r\nhello\r\n",
+        "0\r\n",
+        "0\r\nA: b\r\n",
+        "0\r\n\r",
+    ] {
+        check_truncated(&format!("{chunked}{body}"));
+    }
+    check_truncated(&format!("{chunked}FFFFFFFFFFFFFFFF\r\nx"));
+}
+
+#[test]
+fn limits_of_a_head() {
+    let start = "HTTP/1.1 204 X\r\n";
+    let sized = |bytes: usize| {
+        let rest = bytes - start.len() - "A: \r\n\r\n".len();
+        format!("{start}A: {}\r\n\r\n", "x".repeat(rest))
+    };
+    check(sized(HEAD_BYTES_MAX), reply(204, true, 0));
+    check_refused(sized(HEAD_BYTES_MAX + 1), HeadTooLarge);
+    check_refused(sized(HEAD_BYTES_MAX + 2), HeadTooLarge);
+    check_refused(sized(HEAD_BYTES_MAX * 2), HeadTooLarge);
+    // An endless line is refused although its end never comes; so is an endless status line.
+    check_refused(
+        format!("{start}A: {}", "x".repeat(HEAD_BYTES_MAX)),
+        HeadTooLarge,
+    );
+    check_refused(
+        format!("{start}{}", "x".repeat(HEAD_BYTES_MAX)),
+        HeadTooLarge,
+    );
+    check_refused(
+        format!("HTTP/1.1 200 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
+        HeadTooLarge,
+    );
+    check_refused(
+        format!("HTTP/1.1 600 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
+        BadStatusLine,
+    );
+    // The larger fault hides the smaller one in every split.
+    check_refused(
+        format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
+        HeadTooLarge,
+    );
+
+    let most = usize::from(HEAD_LINES_MAX);
+    check(
+        format!("{start}{}\r\n", "A: b\r\n".repeat(most)),
+        reply(204, true, 0),
+    );
+    check_refused(
+        format!("{start}{}\r\n", "A: b\r\n".repeat(most + 1)),
+        HeadTooLarge,
+    );
+    check_refused(
+        format!("{start}A: b\r\n{}\r\n", " c\r\n".repeat(most)),
+        HeadTooLarge,
+    );
+    // Each head has its own allowance.
+    let interim = format!("HTTP/1.1 103 X\r\n{}\r\n", "A: b\r\n".repeat(most));
+    check(
+        format!("{interim}{interim}{}", sized(HEAD_BYTES_MAX)),
+        reply(204, true, 0),
+    );
+}
+
+#[test]
+fn limits_of_chunk_framing() {
+    let chunked = with("Transfer-Encoding: chunked\r\n");
+    let line = |bytes: usize| {
+        format!(
+            "{chunked}1;{}\r\nx\r\n0\r\n\r\n",
+            "e".repeat(bytes - "1;\r\n".len())
+        )
+    };
+    check(line(CHUNK_LINE_BYTES_MAX), reply(200, true, 1));
+    check_refused(line(CHUNK_LINE_BYTES_MAX + 1), BadChunk);
+    let zeros = |bytes: usize| {
+        format!(
+            "{chunked}{}1\r\nx\r\n0\r\n\r\n",
+            "0".repeat(bytes - "1\r\n".len())
+        )
+    };
+    check(zeros(CHUNK_LINE_BYTES_MAX), reply(200, true, 1));
+    check_refused(zeros(CHUNK_LINE_BYTES_MAX + 1), BadChunk);
+    let trailers = |bytes: usize| {
+        format!(
+            "{chunked}0\r\n{}\r\n\r\n",
+            "t".repeat(bytes - "\r\n\r\n".len())
+        )
+    };
+    check(trailers(HEAD_BYTES_MAX), reply(200, true, 0));
+    check_refused(trailers(HEAD_BYTES_MAX + 1), HeadTooLarge);
+    let most = usize::from(HEAD_LINES_MAX);
+    check(
+        format!("{chunked}0\r\n{}\r\n", "A: b\r\n".repeat(most)),
+        reply(200, true, 0),
+    );
+    check_refused(
+        format!("{chunked}0\r\n{}\r\n", "A: b\r\n".repeat(most + 1)),
+        HeadTooLarge,
+    );
+}
+
+#[test]
+fn ends() {
+    run(b"", false, Outcome::Cut(NothingReceived));
+    for input in [
+        "H",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+        "HTTP/1.1 204 X\r\n\r",
+    ] {
+        check_truncated(input);
+    }
+}
+
+#[test]
+fn one_parser_for_all_replies_of_a_connection() {
+    let mut parser = ResponseParser::default();
+    assert!(!parser.started());
+    assert_eq!(
+        parser.feed(b""),
+        Ok(Fed {
+            consumed: 0,
+            reply: None
+        })
+    );
+    assert!(!parser.started());
+    for body in ["", "x", "longer"] {
+        parser.begin(false);
+        assert!(!parser.started());
+        assert_eq!(parser.clone().finish(), Err(NothingReceived));
+        let input = with(&format!("Content-Length: {}\r\n", body.len())) + body;
+        assert_eq!(
+            parser.feed(&input.as_bytes()[..9]),
+            Ok(Fed {
+                consumed: 9,
+                reply: None
+            })
+        );
+        assert!(parser.started());
+        let expect = Fed {
+            consumed: input.len() - 9,
+            reply: Some(reply(200, true, body.len() as u64)),
+        };
+        assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
+        // Between replies: a close is nothing to do with a reply, and bytes were not asked for.
+        assert_eq!(parser.clone().finish(), Err(NothingReceived));
+        assert_eq!(
+            parser.clone().feed(b""),
+            Ok(Fed {
+                consumed: 0,
+                reply: None
+            })
+        );
+        assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
+    }
+    // Given up in the midst of a line, of a body, and after an error.
+    for left_behind in [
+        "HTTP/1.1 200 OK\r\nConte",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+        "garbage",
+    ] {
+        parser.begin(true);
+        let _ = parser.feed(left_behind.as_bytes());
+        parser.begin(false);
+        let input = with("Content-Length: 1\r\n") + "x";
+        assert_eq!(
+            parser.feed(input.as_bytes()),
+            Ok(Fed {
+                consumed: input.len(),
+                reply: Some(reply(200, true, 1))
+            }),
+            "{left_behind}"
+        );
+    }
+}
+
+#[test]
+fn a_big_body_is_counted_and_not_kept() {
+    let mut parser = ResponseParser::new();
+    let megabyte = vec![b'x'; 1 << 20];
+    let count = 256;
+    let head = with(&format!("Content-Length: {}\r\n", count << 20));
+    assert_eq!(
+        parser.feed(head.as_bytes()),
+        Ok(Fed {
+            consumed: head.len(),
+            reply: None
+        })
+    );
+    let mut last = None;
+    for _ in 0..count {
+        let fed = parser.feed(&megabyte).expect("the body is valid");
+        assert_eq!(fed.consumed, megabyte.len());
+        assert_eq!(last.replace(fed.reply).flatten(), None);
+    }
+    assert_eq!(last.flatten(), Some(reply(200, true, count << 20)));
+}
+
+#[test]
+fn errors_are_sentences() {
+    assert_eq!(
+        BadStatusLine.to_string(),
+        "the answer does not start with an HTTP/1.0 or HTTP/1.1 status line"
+    );
+    // The sentence states the limits in figures.
+    assert_eq!(
+        (HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX),
+        (64 << 10, 256, 64)
+    );
+    assert!(HeadTooLarge.to_string().contains("64 KiB or 256 lines"));
+    assert!(TooManyInterim.to_string().contains("64 interim"));
+    assert_eq!(
+        Truncated.to_string(),
+        "the server closed the connection in the middle of an answer"
+    );
+}

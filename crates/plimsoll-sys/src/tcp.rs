@@ -110,6 +110,13 @@ impl Socket {
         if received < 0 { Err(io::Error::last_os_error()) } else { Ok(received as usize) }
     }
 
+    /// Ends our side of the stream after what was sent; the other direction stays open.
+    pub fn shutdown_send(&self) -> io::Result<()> {
+        // SAFETY: no memory is passed.
+        check(unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) })?;
+        Ok(())
+    }
+
     /// Makes closing the socket reset the connection instead of leaving it in TIME-WAIT.
     pub fn set_reset_on_close(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
@@ -177,6 +184,31 @@ impl Listener {
     }
 }
 
+/// A port that is taken but not listened on: connections to it are refused for as long as this value lives, and no
+/// other socket is given the port. Freed when dropped.
+#[derive(Debug)]
+pub struct ReservedPort {
+    _fd: OwnedFd,
+    address: SocketAddr,
+}
+
+impl ReservedPort {
+    /// Takes the port of `address` (port 0: any free one).
+    pub fn bind(address: &SocketAddr) -> io::Result<ReservedPort> {
+        let fd = new_socket(address)?;
+        let (raw, length) = to_raw(address);
+        // SAFETY: `raw` is a socket address of `length` bytes.
+        check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        let address = std::net::TcpListener::from(fd.try_clone()?).local_addr()?;
+        Ok(ReservedPort { _fd: fd, address })
+    }
+
+    /// The address that refuses.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// Whether `address` belongs to this machine: binding to it works.
 pub fn is_local(address: &std::net::IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
@@ -214,6 +246,34 @@ mod tests {
             assert!(event.hangup() && event.readable());
             assert_eq!(client.recv(&mut buffer).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
         }
+    }
+
+    #[test]
+    fn one_side_ends_and_still_hears() {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), 16, false).expect("binds");
+        let mut client =
+            std::net::TcpStream::connect(listener.local_address().expect("has an address")).expect("connects");
+        let server = listener.accept().expect("accepted");
+        server.shutdown_send().expect("ended");
+        let mut buffer = [0; 16];
+        assert_eq!(std::io::Read::read(&mut client, &mut buffer).expect("read"), 0);
+        std::io::Write::write_all(&mut client, b"still here").expect("written");
+        let received = loop {
+            match server.recv(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
+                other => break other.expect("received"),
+            }
+        };
+        assert_eq!(&buffer[..received], b"still here");
+    }
+
+    #[test]
+    fn a_reserved_port_refuses_and_is_nobody_elses() {
+        let reserved = ReservedPort::bind(&"127.0.0.1:0".parse().expect("an address")).expect("binds");
+        let refused = std::net::TcpStream::connect(reserved.address()).expect_err("refused");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let taken = ReservedPort::bind(&reserved.address()).expect_err("taken");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]

@@ -21,10 +21,7 @@ const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=ut
     Date: Tue, 02 Jan 2024 15:04:05 GMT\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nhello, \r\n6\r\nworld!\r\n0\r\n\r\n";
 
 fn main() {
-    let replies = std::env::args()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(2_000_000);
+    let replies = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
     report("6 headers, 15 bytes, one read", NGINX, NGINX.len(), replies);
     report("the same, split in the head", NGINX, 100, replies);
     report("the same, byte by byte", NGINX, 1, replies / 10);
@@ -67,8 +64,5 @@ fn print_ns(name: &str, times: u32, mut work: impl FnMut()) {
         })
         .min()
         .expect("there is a round");
-    println!(
-        "{name:<32} {:>8.1} ns",
-        best.as_nanos() as f64 / f64::from(times.max(1))
-    );
+    println!("{name:<32} {:>8.1} ns", best.as_nanos() as f64 / f64::from(times.max(1)));
 }

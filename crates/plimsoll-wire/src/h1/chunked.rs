@@ -58,12 +58,7 @@ pub(super) struct Progress {
 
 impl Chunked {
     pub(super) const fn new() -> Self {
-        Chunked {
-            left: 0,
-            bytes: 0,
-            lines: 0,
-            at: At::Size,
-        }
+        Chunked { left: 0, bytes: 0, lines: 0, at: At::Size }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ProtocolError> {
@@ -87,8 +82,7 @@ impl Chunked {
                     }
                 }
                 At::Data => {
-                    taken =
-                        usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+                    taken = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
                     self.left -= taken as u64;
                     content += taken as u64;
                     if self.left == 0 {
@@ -106,11 +100,7 @@ impl Chunked {
                 }
                 At::Trailer | At::LastLf if byte == b'\n' => {
                     self.count_trailer(1)?;
-                    return Ok(Progress {
-                        consumed: at + 1,
-                        content,
-                        done: true,
-                    });
+                    return Ok(Progress { consumed: at + 1, content, done: true });
                 }
                 At::LastLf => return Err(ProtocolError::BadChunk),
                 At::Trailer | At::TrailerMore => {
@@ -129,11 +119,7 @@ impl Chunked {
             }
             at += taken;
         }
-        Ok(Progress {
-            consumed: at,
-            content,
-            done: false,
-        })
+        Ok(Progress { consumed: at, content, done: false })
     }
 
     /// One byte of a size line, up to where an extension starts.
@@ -162,11 +148,7 @@ impl Chunked {
     /// The size line ended: content follows, or after a chunk of size zero the trailer section.
     fn size_known(&mut self) {
         self.bytes = 0;
-        self.at = if self.left == 0 {
-            At::Trailer
-        } else {
-            At::Data
-        };
+        self.at = if self.left == 0 { At::Trailer } else { At::Data };
     }
 
     fn count_line(&mut self, bytes: usize) -> Result<(), ProtocolError> {
@@ -177,12 +159,7 @@ impl Chunked {
         self.count(bytes, HEAD_BYTES_MAX, ProtocolError::HeadTooLarge)
     }
 
-    fn count(
-        &mut self,
-        bytes: usize,
-        bytes_max: usize,
-        error: ProtocolError,
-    ) -> Result<(), ProtocolError> {
+    fn count(&mut self, bytes: usize, bytes_max: usize, error: ProtocolError) -> Result<(), ProtocolError> {
         let sum = self.bytes as usize + bytes;
         if sum > bytes_max {
             return Err(error);

@@ -255,7 +255,6 @@ impl Head {
         let end = match bytes {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
-            [b'\r'] => return Ok(Line::Unfinished),
             _ => return self.refuse(bytes),
         };
         if end > self.room() {
@@ -264,8 +263,8 @@ impl Head {
         Ok(Line::End(end))
     }
 
-    /// The line at the start of `bytes` is bad: an error once its end is there, so that the same bytes in pieces come
-    /// to the same end.
+    /// The line at the start of `bytes` is bad, or ends with a CR whose LF is still to come: an error only if its end
+    /// is there, so that the same bytes in pieces come to the same end.
     #[cold]
     fn refuse(&self, bytes: &[u8]) -> Result<Line, ProtocolError> {
         match memchr(b'\n', bytes) {
@@ -322,7 +321,7 @@ enum ValueEnd {
     At(usize, usize),
     /// There is no line feed yet.
     NotYet,
-    /// A NUL, or a carriage return without its line feed.
+    /// A NUL, or a carriage return without its line feed (which may be still to come).
     Bad,
 }
 
@@ -333,7 +332,7 @@ fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     loop {
         at = next_control(bytes, at);
         match bytes.get(at..).unwrap_or_default() {
-            [] | [b'\r'] => return ValueEnd::NotYet,
+            [] => return ValueEnd::NotYet,
             [b'\n', ..] => return ValueEnd::At(at, at + 1),
             [b'\r', b'\n', ..] => return ValueEnd::At(at, at + 2),
             [b'\r' | 0, ..] => return ValueEnd::Bad,

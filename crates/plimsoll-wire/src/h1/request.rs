@@ -33,9 +33,7 @@ pub enum RequestError {
     #[error("the method CONNECT opens a tunnel and cannot be used for load")]
     Connect,
     /// The target is empty or has a space, a control character or a byte beyond ASCII.
-    #[error(
-        "the request target {0:?} is empty or has spaces, control or non-ASCII characters: percent-encode them"
-    )]
+    #[error("the request target {0:?} is empty or has spaces, control or non-ASCII characters: percent-encode them")]
     Target(String),
     /// The host is empty or has a space or control character.
     #[error("the host {0:?} is empty or has spaces or control characters")]
@@ -58,12 +56,7 @@ pub enum RequestError {
 /// example): to see what a server does then is a fair use.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
-    let given = |name: &str| {
-        parts
-            .headers
-            .iter()
-            .any(|(n, _)| n.eq_ignore_ascii_case(name))
-    };
+    let given = |name: &str| parts.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     let says_close = parts
         .headers
         .iter()
@@ -81,10 +74,7 @@ pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
         field("Host", parts.host);
     }
     if !given("user-agent") {
-        field(
-            "User-Agent",
-            concat!("plimsoll/", env!("CARGO_PKG_VERSION")),
-        );
+        field("User-Agent", concat!("plimsoll/", env!("CARGO_PKG_VERSION")));
     }
     if !given("accept") {
         field("Accept", "*/*");
@@ -116,12 +106,7 @@ fn check(parts: &RequestParts) -> Result<(), RequestError> {
     if parts.target.is_empty() || !parts.target.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(RequestError::Target(parts.target.to_owned()));
     }
-    if parts.host.is_empty()
-        || parts
-            .host
-            .bytes()
-            .any(|b| b == b' ' || b.is_ascii_control())
-    {
+    if parts.host.is_empty() || parts.host.bytes().any(|b| b == b' ' || b.is_ascii_control()) {
         return Err(RequestError::Host(parts.host.to_owned()));
     }
     for (name, value) in parts.headers {

@@ -181,9 +181,7 @@ impl ResponseParser {
             Phase::UntilClose => Ok(self.done()),
             Phase::Head(_) if !self.started => Err(EndError::NothingReceived),
             Phase::Done => Err(EndError::NothingReceived),
-            Phase::Head(_) | Phase::Length(_) | Phase::Chunked(_) | Phase::Failed(_) => {
-                Err(EndError::Truncated)
-            }
+            Phase::Head(_) | Phase::Length(_) | Phase::Chunked(_) | Phase::Failed(_) => Err(EndError::Truncated),
         }
     }
 
@@ -201,10 +199,7 @@ impl ResponseParser {
                 self.body_bytes += taken as u64;
                 at += taken;
                 if *left == 0 {
-                    return Ok(Fed {
-                        consumed: at,
-                        reply: Some(self.done()),
-                    });
+                    return Ok(Fed { consumed: at, reply: Some(self.done()) });
                 }
             }
             Phase::Chunked(chunked) => {
@@ -212,10 +207,7 @@ impl ResponseParser {
                 self.body_bytes += progress.content;
                 at += progress.consumed;
                 if progress.done {
-                    return Ok(Fed {
-                        consumed: at,
-                        reply: Some(self.done()),
-                    });
+                    return Ok(Fed { consumed: at, reply: Some(self.done()) });
                 }
             }
             Phase::UntilClose => {
@@ -224,19 +216,13 @@ impl ResponseParser {
             }
             // The head ended this reply only now; or else the bytes come after one that was handed out.
             Phase::Done if at > 0 => {
-                return Ok(Fed {
-                    consumed: at,
-                    reply: Some(self.reply()),
-                });
+                return Ok(Fed { consumed: at, reply: Some(self.reply()) });
             }
             Phase::Done if bytes.is_empty() => {}
             Phase::Done => return Err(ProtocolError::Surplus),
             Phase::Failed(error) => return Err(*error),
         }
-        Ok(Fed {
-            consumed: at,
-            reply: None,
-        })
+        Ok(Fed { consumed: at, reply: None })
     }
 
     /// Read lines of the head until it ends or the bytes do.
@@ -247,11 +233,7 @@ impl ResponseParser {
             && let Phase::Head(head) = &mut self.phase
         {
             let rest = &bytes[at..];
-            let line = if self.carry.is_empty() {
-                head.line(rest)?
-            } else {
-                Line::Unfinished
-            };
+            let line = if self.carry.is_empty() { head.line(rest)? } else { Line::Unfinished };
             match line {
                 Line::Read(taken) => at += taken,
                 Line::End(taken) => {
@@ -325,10 +307,6 @@ impl ResponseParser {
     }
 
     fn reply(&self) -> Reply {
-        Reply {
-            status: self.status,
-            keep_alive: self.keep_alive,
-            body_bytes: self.body_bytes,
-        }
+        Reply { status: self.status, keep_alive: self.keep_alive, body_bytes: self.body_bytes }
     }
 }

@@ -99,11 +99,7 @@ pub fn same_in_all_splits(
     let whole = outcome(parser, head_request, [bytes])?;
     let mut compare = |what: &str, pieces: &mut dyn Iterator<Item = &[u8]>| {
         let other = outcome(parser, head_request, pieces)?;
-        if other == whole {
-            Ok(())
-        } else {
-            Err(format!("whole: {whole:?}, {what}: {other:?}"))
-        }
+        if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     };
     compare("byte by byte", &mut bytes.chunks(1))?;
     for _ in 0..3 {
@@ -165,10 +161,7 @@ pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), Strin
         let bytes = random_bytes(&mut random);
         let head_request = random.below(8) == 0;
         same_in_all_splits(parser, head_request, &bytes, &mut random).map_err(|what| {
-            format!(
-                "seed {seed}, case {case}: {what}; head request: {head_request}, bytes: {}",
-                bytes.escape_ascii()
-            )
+            format!("seed {seed}, case {case}: {what}; head request: {head_request}, bytes: {}", bytes.escape_ascii())
         })?;
     }
     Ok(())
@@ -177,9 +170,7 @@ pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), Strin
 /// Random bytes now and then; mostly a reply with a few mutations.
 fn random_bytes(random: &mut Random) -> Vec<u8> {
     if random.below(16) == 0 {
-        return (0..random.below(200))
-            .map(|_| random.next() as u8)
-            .collect();
+        return (0..random.below(200)).map(|_| random.next() as u8).collect();
     }
     let mut bytes = random.of(CORPUS).as_bytes().to_vec();
     for _ in 0..random.below(6) {

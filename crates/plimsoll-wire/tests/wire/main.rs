@@ -13,15 +13,10 @@ mod response;
 use std::hash::{BuildHasher, RandomState};
 
 /// The seed of this run: from the environment, or a new one; printed either way.
-#[expect(
-    clippy::print_stderr,
-    reason = "a random test must say how to repeat it"
-)]
+#[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
 fn seed() -> u64 {
     let seed = match std::env::var("PLIMSOLL_SEED") {
-        Ok(text) => text
-            .parse()
-            .expect("PLIMSOLL_SEED is a decimal number below 2^64"),
+        Ok(text) => text.parse().expect("PLIMSOLL_SEED is a decimal number below 2^64"),
         Err(_) => RandomState::new().hash_one("seed"),
     };
     eprintln!("PLIMSOLL_SEED={seed}");

@@ -37,20 +37,9 @@ struct Spec {
 
 #[derive(Clone, Debug)]
 enum Framing {
-    UntilClose {
-        body: Vec<u8>,
-        coding: Option<&'static str>,
-    },
-    Length {
-        body: Vec<u8>,
-        repeats: usize,
-    },
-    Chunked {
-        chunks: Vec<(Vec<u8>, String)>,
-        trailers: Vec<(String, String)>,
-        coding: &'static str,
-        with_length: bool,
-    },
+    UntilClose { body: Vec<u8>, coding: Option<&'static str> },
+    Length { body: Vec<u8>, repeats: usize },
+    Chunked { chunks: Vec<(Vec<u8>, String)>, trailers: Vec<(String, String)>, coding: &'static str, with_length: bool },
 }
 
 prop_compose! {
@@ -63,18 +52,10 @@ fn framing() -> impl Strategy<Value = Framing> {
     let body = || vec(any::<u8>(), 0..200);
     let chunk = (vec(any::<u8>(), 1..60), "([ \t]?;[ -~]{0,10})?");
     prop_oneof![
-        (
-            body(),
-            select(vec![None, Some("gzip"), Some("chunked, gzip")])
-        )
+        (body(), select(vec![None, Some("gzip"), Some("chunked, gzip")]))
             .prop_map(|(body, coding)| Framing::UntilClose { body, coding }),
         (body(), 1..4usize).prop_map(|(body, repeats)| Framing::Length { body, repeats }),
-        (
-            vec(chunk, 0..5),
-            vec(field(), 0..3),
-            select(vec!["chunked", "gzip, chunked", "CHUNKED"]),
-            any::<bool>()
-        )
+        (vec(chunk, 0..5), vec(field(), 0..3), select(vec!["chunked", "gzip, chunked", "CHUNKED"]), any::<bool>())
             .prop_map(|(chunks, trailers, coding, with_length)| Framing::Chunked {
                 chunks,
                 trailers,
@@ -136,11 +117,7 @@ impl Spec {
                     framing("Content-Length", length);
                 }
             }
-            Framing::Chunked {
-                coding,
-                with_length,
-                ..
-            } => {
+            Framing::Chunked { coding, with_length, .. } => {
                 framing("Transfer-Encoding", (*coding).to_owned());
                 if *with_length {
                     framing("Content-Length", "12".to_owned());
@@ -148,14 +125,7 @@ impl Spec {
             }
         }
         for (at, option) in self.connection.iter().enumerate() {
-            framing(
-                "Connection",
-                if at == 0 {
-                    option.clone()
-                } else {
-                    format!("x,\t{option} ,")
-                },
-            );
+            framing("Connection", if at == 0 { option.clone() } else { format!("x,\t{option} ,") });
         }
 
         let mut whims = Random(self.whims);
@@ -181,9 +151,7 @@ impl Spec {
         }
         match &self.framing {
             Framing::UntilClose { body, .. } | Framing::Length { body, .. } => body.clone(),
-            Framing::Chunked {
-                chunks, trailers, ..
-            } => {
+            Framing::Chunked { chunks, trailers, .. } => {
                 let mut bytes = Vec::new();
                 for (data, extension) in chunks {
                     bytes.extend(format!("{:x}{extension}\r\n", data.len()).bytes());
@@ -210,25 +178,15 @@ impl Spec {
         bytes.extend(self.body());
         let taken = bytes.len();
 
-        let until_close =
-            matches!(self.framing, Framing::UntilClose { .. }) && !self.is_without_body();
+        let until_close = matches!(self.framing, Framing::UntilClose { .. }) && !self.is_without_body();
         let suspicious = match self.framing {
             Framing::UntilClose { coding, .. } => coding.is_some() && !self.is_1_1,
             Framing::Length { .. } => false,
             Framing::Chunked { with_length, .. } => with_length || !self.is_1_1,
         };
-        let says = |what: &str| {
-            self.connection
-                .iter()
-                .any(|option| option.eq_ignore_ascii_case(what))
-        };
-        let keep_alive =
-            !until_close && !suspicious && !says("close") && (self.is_1_1 || says("keep-alive"));
-        let reply = Reply {
-            status: self.status,
-            keep_alive,
-            body_bytes: self.body_bytes() as u64,
-        };
+        let says = |what: &str| self.connection.iter().any(|option| option.eq_ignore_ascii_case(what));
+        let keep_alive = !until_close && !suspicious && !says("close") && (self.is_1_1 || says("keep-alive"));
+        let reply = Reply { status: self.status, keep_alive, body_bytes: self.body_bytes() as u64 };
         if until_close {
             return (bytes, Outcome::ReplyAtClose(reply));
         }
@@ -242,32 +200,15 @@ fn framing_by_httparse(head: &[u8]) -> (u16, bool, Option<u64>) {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut response = httparse::Response::new(&mut headers);
     let parsed = response.parse(head).expect("httparse accepts the head");
-    assert_eq!(
-        parsed,
-        httparse::Status::Complete(head.len()),
-        "httparse sees the same end of the head"
-    );
+    assert_eq!(parsed, httparse::Status::Complete(head.len()), "httparse sees the same end of the head");
     let values = |name: &str| {
-        let named = response
-            .headers
-            .iter()
-            .filter(|header| header.name.eq_ignore_ascii_case(name));
-        named
-            .map(|header| String::from_utf8_lossy(header.value).into_owned())
-            .collect::<Vec<_>>()
-            .join(",")
+        let named = response.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+        named.map(|header| String::from_utf8_lossy(header.value).into_owned()).collect::<Vec<_>>().join(",")
     };
     let coding = values("transfer-encoding").to_lowercase();
     let length = values("content-length");
-    let length = length
-        .split(',')
-        .next()
-        .and_then(|length| length.trim().parse().ok());
-    (
-        response.code.expect("there is a status"),
-        coding.trim().ends_with("chunked"),
-        length,
-    )
+    let length = length.split(',').next().and_then(|length| length.trim().parse().ok());
+    (response.code.expect("there is a status"), coding.trim().ends_with("chunked"), length)
 }
 
 proptest! {

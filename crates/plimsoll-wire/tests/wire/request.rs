@@ -12,10 +12,7 @@ const GET: RequestParts = RequestParts {
 };
 
 fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs
-        .iter()
-        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// `expect` with `VERSION` for the version of plimsoll.
@@ -23,10 +20,7 @@ fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 fn check(parts: RequestParts, expect: &str) {
     let bytes = encode(&parts).expect("the request is valid");
     let expect = expect.replace("VERSION", env!("CARGO_PKG_VERSION"));
-    assert_eq!(
-        String::from_utf8(bytes).expect("these requests are text"),
-        expect
-    );
+    assert_eq!(String::from_utf8(bytes).expect("these requests are text"), expect);
 }
 
 #[track_caller]
@@ -45,30 +39,18 @@ fn a_get_has_the_default_fields_only() {
 #[test]
 fn a_body_brings_its_length() {
     check(
-        RequestParts {
-            method: "POST",
-            target: "/",
-            body: b"a=1",
-            ..GET
-        },
+        RequestParts { method: "POST", target: "/", body: b"a=1", ..GET },
         "POST / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
          Content-Length: 3\r\n\r\na=1",
     );
     check(
-        RequestParts {
-            target: "/",
-            body: b"odd",
-            ..GET
-        },
+        RequestParts { target: "/", body: b"odd", ..GET },
         "GET / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
          Content-Length: 3\r\n\r\nodd",
     );
     for method in ["POST", "PUT", "PATCH"] {
         let bytes = encode(&RequestParts { method, ..GET }).expect("the request is valid");
-        assert!(
-            bytes.ends_with(b"\r\nContent-Length: 0\r\n\r\n"),
-            "{method}"
-        );
+        assert!(bytes.ends_with(b"\r\nContent-Length: 0\r\n\r\n"), "{method}");
     }
     for method in ["GET", "HEAD", "DELETE", "OPTIONS"] {
         let bytes = encode(&RequestParts { method, ..GET }).expect("the request is valid");
@@ -87,25 +69,13 @@ fn what_the_user_says_replaces_the_default() {
         ("X-Twice", "2"),
     ]);
     check(
-        RequestParts {
-            method: "POST",
-            target: "/",
-            headers: &given,
-            body: b"abc",
-            ..GET
-        },
+        RequestParts { method: "POST", target: "/", headers: &given, body: b"abc", ..GET },
         "POST / HTTP/1.1\r\nhost: example.org\r\nUSER-AGENT: me\r\naccept: text/html\r\ncontent-length: 7\r\n\
          X-Twice: 1\r\nX-Twice: 2\r\n\r\nabc",
     );
     let chunked = headers(&[("Transfer-Encoding", "chunked")]);
     check(
-        RequestParts {
-            method: "PUT",
-            target: "/",
-            headers: &chunked,
-            body: b"0\r\n\r\n",
-            ..GET
-        },
+        RequestParts { method: "PUT", target: "/", headers: &chunked, body: b"0\r\n\r\n", ..GET },
         "PUT / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
          Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     );
@@ -113,30 +83,13 @@ fn what_the_user_says_replaces_the_default() {
 
 #[test]
 fn a_connection_used_once_says_so_once() {
-    let once = RequestParts {
-        target: "/",
-        keep_alive: false,
-        ..GET
-    };
-    let start =
-        "GET / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n";
+    let once = RequestParts { target: "/", keep_alive: false, ..GET };
+    let start = "GET / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n";
     check(once, &format!("{start}Connection: close\r\n\r\n"));
     let said = headers(&[("connection", "TE, Close")]);
-    check(
-        RequestParts {
-            headers: &said,
-            ..once
-        },
-        &format!("{start}connection: TE, Close\r\n\r\n"),
-    );
+    check(RequestParts { headers: &said, ..once }, &format!("{start}connection: TE, Close\r\n\r\n"));
     let other = headers(&[("Connection", "TE")]);
-    check(
-        RequestParts {
-            headers: &other,
-            ..once
-        },
-        &format!("{start}Connection: TE\r\nConnection: close\r\n\r\n"),
-    );
+    check(RequestParts { headers: &other, ..once }, &format!("{start}Connection: TE\r\nConnection: close\r\n\r\n"));
 }
 
 #[test]
@@ -149,62 +102,28 @@ fn bytes_of_the_body_are_sent_as_they_are() {
 #[test]
 fn what_would_break_the_framing_is_refused() {
     for method in ["", "G ET", "GET\r\n", "GÉT", "GET:"] {
-        check_refused(
-            RequestParts { method, ..GET },
-            RequestError::Method(method.to_owned()),
-        );
+        check_refused(RequestParts { method, ..GET }, RequestError::Method(method.to_owned()));
     }
-    check_refused(
-        RequestParts {
-            method: "CONNECT",
-            ..GET
-        },
-        RequestError::Connect,
-    );
+    check_refused(RequestParts { method: "CONNECT", ..GET }, RequestError::Connect);
     for target in ["", "/a b", "/a\r\nX: y", "/a\tb", "/\0", "/\u{7f}", "/ä"] {
-        check_refused(
-            RequestParts { target, ..GET },
-            RequestError::Target(target.to_owned()),
-        );
+        check_refused(RequestParts { target, ..GET }, RequestError::Target(target.to_owned()));
     }
     for host in ["", "a b", "a\r\nX: y", "a\0"] {
-        check_refused(
-            RequestParts { host, ..GET },
-            RequestError::Host(host.to_owned()),
-        );
+        check_refused(RequestParts { host, ..GET }, RequestError::Host(host.to_owned()));
     }
     for name in ["", "X Y", "X:", "X\r\n", " X", "Ä"] {
         let bad = headers(&[("Fine", "x"), (name, "x")]);
-        check_refused(
-            RequestParts {
-                headers: &bad,
-                ..GET
-            },
-            RequestError::HeaderName(name.to_owned()),
-        );
+        check_refused(RequestParts { headers: &bad, ..GET }, RequestError::HeaderName(name.to_owned()));
     }
     for value in ["a\r\nX: y", "a\nb", "a\rb", "\0"] {
         let bad = headers(&[("Fine", "grüß\t!"), ("X", value)]);
-        check_refused(
-            RequestParts {
-                headers: &bad,
-                ..GET
-            },
-            RequestError::HeaderValue("X".to_owned()),
-        );
+        check_refused(RequestParts { headers: &bad, ..GET }, RequestError::HeaderValue("X".to_owned()));
     }
 }
 
 #[test]
 fn refusals_are_sentences_that_name_the_culprit() {
     let sentence = RequestError::HeaderName("X Y".to_owned()).to_string();
-    assert_eq!(
-        sentence,
-        "the header name \"X Y\" is not a word of letters, digits and !#$%&'*+-.^_`|~"
-    );
-    assert!(
-        RequestError::Target("/a b".to_owned())
-            .to_string()
-            .contains("\"/a b\"")
-    );
+    assert_eq!(sentence, "the header name \"X Y\" is not a word of letters, digits and !#$%&'*+-.^_`|~");
+    assert!(RequestError::Target("/a b".to_owned()).to_string().contains("\"/a b\""));
 }

@@ -1,0 +1,20 @@
+// Command gateway serves the gateway of internal/gateway.
+package main
+
+import (
+	"os"
+
+	"plimsoll.dev/lab/internal/gateway"
+	"plimsoll.dev/lab/internal/service"
+)
+
+func main() {
+	var config gateway.Config
+	os.Exit(service.Main(service.Program{
+		Name:   "gateway",
+		About:  "the ladder's steps as JSON over HTTP, answered by gRPC calls to ladder servers.",
+		Flags:  config.Flags,
+		Settle: config.Settle,
+		Open:   config.Open,
+	}))
+}

@@ -1,1 +1,132 @@
-//! engine
+//! Carries a [`Plan`] out on this machine, fast and honestly. One public entry: [`drive`].
+//!
+//! Each worker thread owns an event loop, its connections and its recorder; workers share nothing but the wish to stop.
+//! Every 100 ms each hands over what it counted; the caller sees the sum and may end the run ([`ControlFlow`]).
+//!
+//! This crate knows no command line, no reports or analyses, no probes and no async runtime. Requests that fail are
+//! data; only what keeps a plan from being carried out at all is an [`Error`].
+
+#![forbid(unsafe_code)]
+
+mod collect;
+mod connection;
+mod deadlines;
+mod net;
+mod recorder;
+mod spin;
+mod worker;
+
+pub use collect::{Phase, Tick};
+
+use collect::{Collector, Message};
+use net::real::RealNet;
+use plimsoll_model::{Plan, Run, Schedule, Stripe};
+use plimsoll_wire::h1;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use worker::{Job, Worker};
+
+/// Why a plan could not be carried out at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request cannot be written as HTTP.
+    #[error(transparent)]
+    Request(#[from] h1::RequestError),
+    /// The plan names no address to connect to.
+    #[error("the host has no address")]
+    NoAddress,
+    /// The system refused what an event loop needs.
+    #[error("the system refused an event loop: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Writes the plan's request as the bytes that go on the wire.
+pub fn encode_request(plan: &Plan) -> Result<Vec<u8>, h1::RequestError> {
+    let request = &plan.request;
+    let host = if request.host.contains(':') { format!("[{}]", request.host) } else { request.host.clone() };
+    let host = if request.port == 80 { host } else { format!("{host}:{}", request.port) };
+    h1::encode(&h1::RequestParts {
+        method: &request.method,
+        target: &request.target,
+        host: &host,
+        headers: &request.headers,
+        body: &request.body,
+        keep_alive: request.keep_alive,
+    })
+}
+
+/// Carries out one stripe of `plan` and returns what happened.
+///
+/// `on_tick` is called about every 100 ms, while connections are made ready, during the load and in the grace period;
+/// `Break(reason)` ends the run within a tick: what was under way counts as in flight.
+pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Result<Run, Error> {
+    if plan.request.addresses.is_empty() {
+        return Err(Error::NoAddress);
+    }
+    let schedule = Arc::new(Schedule::compile(plan));
+    let request: Arc<[u8]> = encode_request(plan)?.into();
+    let workers = u64::from(plan.workers.max(1));
+    let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel::<Message>();
+
+    let mut starts = Vec::new();
+    let mut threads = Vec::new();
+    for index in 0..workers {
+        let job = Job::new(plan, &schedule, &request, stripe, index, spare_core);
+        let net = RealNet::new()?;
+        let mut worker = Worker::new(net, job, Arc::clone(&stop));
+        let (start, started) = mpsc::channel::<u64>();
+        let sender = sender.clone();
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
+                plimsoll_sys::clock::set_timer_slack_ns(1);
+                worker.prepare();
+                // A closed channel means that the run was given up; there is nobody left to tell.
+                if sender.send(Message::Ready).is_ok()
+                    && let Ok(origin_ns) = started.recv()
+                {
+                    worker.run(origin_ns, &mut |message| {
+                        let _ = sender.send(message);
+                    });
+                }
+            })?;
+        starts.push(start);
+        threads.push(thread);
+    }
+    drop(sender);
+
+    let mut collector = Collector::new(plan.clone(), &schedule, workers as usize);
+    let mut ready = 0;
+    let mut origin_ns = 0;
+    loop {
+        match receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
+            Ok(Message::Ready) => {
+                ready += 1;
+                if ready == workers {
+                    // A moment ahead, so that every worker is at its loop when the schedule begins.
+                    origin_ns = plimsoll_sys::clock::monotonic_ns() + 1_000_000;
+                    for start in &starts {
+                        // A worker that is gone has said so by closing its end.
+                        let _ = start.send(origin_ns);
+                    }
+                }
+            }
+            Ok(message) => collector.take(message, on_tick, &stop),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if origin_ns == 0 {
+                    collector.idle_tick(on_tick, &stop);
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    for thread in threads {
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+    Ok(collector.finish())
+}

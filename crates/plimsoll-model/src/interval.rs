@@ -45,6 +45,8 @@ pub struct Interval {
     pub lag: SparseHistogram,
     /// Answers by status code, ascending.
     pub statuses: Vec<(u16, u64)>,
+    /// Connections that could not be opened, by the system's error number, ascending.
+    pub connect_errors: Vec<(u16, u64)>,
     /// Bytes received, heads included.
     pub bytes_in: u64,
     /// Bytes sent, heads included.
@@ -91,15 +93,21 @@ impl Interval {
         self.ledger.merge(&other.ledger);
         self.succeeded_in_window += other.succeeded_in_window;
         merge_sorted(&mut self.statuses, &other.statuses, |s| s.0, |mine, theirs| mine.1 += theirs.1);
+        merge_sorted(&mut self.connect_errors, &other.connect_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.connections_opened += other.connections_opened;
         self.in_flight_ns += other.in_flight_ns;
-        merge_sorted(&mut self.workers, &other.workers, |w| w.worker, |mine, theirs| {
-            mine.work_ns += theirs.work_ns;
-            mine.cpu_ns += theirs.cpu_ns;
-            mine.wall_ns += theirs.wall_ns;
-        });
+        merge_sorted(
+            &mut self.workers,
+            &other.workers,
+            |w| w.worker,
+            |mine, theirs| {
+                mine.work_ns += theirs.work_ns;
+                mine.cpu_ns += theirs.cpu_ns;
+                mine.wall_ns += theirs.wall_ns;
+            },
+        );
     }
 }
 

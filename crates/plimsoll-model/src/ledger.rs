@@ -23,14 +23,8 @@ pub enum Failure {
 
 impl Failure {
     /// Every kind, in the order of [`Ledger::failed`].
-    pub const ALL: [Failure; 6] = [
-        Failure::Status,
-        Failure::Connect,
-        Failure::Reset,
-        Failure::ClosedEarly,
-        Failure::Protocol,
-        Failure::Timeout,
-    ];
+    pub const ALL: [Failure; 6] =
+        [Failure::Status, Failure::Connect, Failure::Reset, Failure::ClosedEarly, Failure::Protocol, Failure::Timeout];
 
     /// The name used in every output.
     pub fn name(self) -> &'static str {
@@ -108,8 +102,7 @@ mod tests {
 
     #[test]
     fn closes_only_when_every_request_is_accounted_for() {
-        let mut ledger =
-            Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1], unsent: 1, in_flight: 1 };
+        let mut ledger = Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
         assert_eq!(ledger.requests(), 8);
         assert_eq!(ledger.success_rate(), 0.5);

@@ -105,9 +105,7 @@ impl StatusSet {
     /// Reads `200`, `200-299`, `2xx` and lists of these.
     pub fn parse(text: &str) -> Result<StatusSet, StatusSetError> {
         let error = || StatusSetError(text.to_owned());
-        let code = |text: &str| {
-            text.trim().parse::<u16>().ok().filter(|c| (100..600).contains(c)).ok_or_else(error)
-        };
+        let code = |text: &str| text.trim().parse::<u16>().ok().filter(|c| (100..600).contains(c)).ok_or_else(error);
         let mut bits = [0u64; 8];
         for part in text.split(',').map(str::trim) {
             let (from, to) = match part.split_once('-') {

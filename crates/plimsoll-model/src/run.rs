@@ -52,6 +52,8 @@ pub struct Totals {
     pub lag: Histogram,
     /// Answers by status code, ascending.
     pub statuses: Vec<(u16, u64)>,
+    /// Connections that could not be opened, by the system's error number, ascending.
+    pub connect_errors: Vec<(u16, u64)>,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -119,6 +121,7 @@ impl Run {
         sum.ledger = rest.ledger;
         sum.succeeded_in_window = rest.succeeded_in_window;
         sum.statuses = rest.statuses;
+        sum.connect_errors = rest.connect_errors;
         sum.bytes_in = rest.bytes_in;
         sum.bytes_out = rest.bytes_out;
         sum.connections_opened = rest.connections_opened;

@@ -1,0 +1,70 @@
+//! One connection slot: its socket, what it is doing, and the request it carries.
+
+use plimsoll_wire::h1::ResponseParser;
+
+/// What a slot is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// No socket.
+    Free,
+    /// Opening; a request may wait for it.
+    Connecting,
+    /// Open, nothing under way.
+    Idle,
+    /// A request is being written.
+    Sending,
+    /// A request is written; the answer is awaited or arriving.
+    Receiving,
+}
+
+/// The request that a slot carries. Times absolute in ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pending {
+    /// When it was to start.
+    pub intended_ns: u64,
+    /// When its first byte was sent; 0 before.
+    pub sent_ns: u64,
+    /// When the first byte of the answer came; 0 before.
+    pub first_byte_ns: u64,
+    /// Bytes written so far.
+    pub written: u32,
+    /// Whether it counts.
+    pub measured: bool,
+}
+
+/// A connection slot.
+#[derive(Debug)]
+pub struct Connection<S> {
+    pub socket: Option<S>,
+    pub state: State,
+    /// Grows with every socket, so that late events of an earlier one are known as such.
+    pub generation: u32,
+    pub parser: ResponseParser,
+    pub pending: Option<Pending>,
+    pub connect_began_ns: u64,
+}
+
+impl<S> Connection<S> {
+    pub fn new() -> Self {
+        Connection {
+            socket: None,
+            state: State::Free,
+            generation: 0,
+            parser: ResponseParser::new(),
+            pending: None,
+            connect_began_ns: 0,
+        }
+    }
+}
+
+/// The token of a slot's present socket, and back.
+#[inline]
+pub fn token(slot: u32, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(slot)
+}
+
+/// (slot, generation) of a token.
+#[inline]
+pub fn of_token(token: u64) -> (u32, u32) {
+    (token as u32, (token >> 32) as u32)
+}

@@ -1,0 +1,98 @@
+//! This machine: epoll and TCP.
+
+use super::{ConnectError, Net, Ready, Received, Sent, Wait};
+use plimsoll_sys::epoll::Epoll;
+use plimsoll_sys::{clock, tcp};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+
+/// Events taken at a time: enough that a busy loop rarely asks twice, few enough that arrivals are not held up.
+const EVENTS: usize = 256;
+
+/// The network of this machine, for one worker.
+pub struct RealNet {
+    epoll: Epoll,
+}
+
+impl RealNet {
+    pub fn new() -> io::Result<RealNet> {
+        Ok(RealNet { epoll: Epoll::new(EVENTS)? })
+    }
+}
+
+fn number(error: &io::Error) -> ConnectError {
+    error.raw_os_error().unwrap_or(0) as ConnectError
+}
+
+impl Net for RealNet {
+    type Socket = tcp::Socket;
+
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn cpu_ns(&mut self) -> u64 {
+        clock::thread_cpu_ns()
+    }
+
+    fn connect(&mut self, address: &SocketAddr, token: u64) -> Result<tcp::Socket, ConnectError> {
+        let socket = tcp::Socket::connect(address).map_err(|e| number(&e))?;
+        self.epoll.add(socket.as_raw_fd(), token).map_err(|e| number(&e))?;
+        Ok(socket)
+    }
+
+    fn connected(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {
+        socket.take_error().map_err(|e| number(&e))
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &tcp::Socket, bytes: &[u8]) -> Sent {
+        loop {
+            match socket.send(bytes) {
+                Ok(sent) => return Sent::Bytes(sent),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Sent::Blocked,
+                    ErrorKind::Interrupted => {}
+                    _ => return Sent::Broken,
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: &tcp::Socket, buffer: &mut [u8]) -> Received {
+        loop {
+            match socket.recv(buffer) {
+                Ok(0) => return Received::End,
+                Ok(received) => return Received::Bytes(received),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Received::Blocked,
+                    ErrorKind::Interrupted => {}
+                    _ => return Received::Broken,
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+        let timeout_ns = match wait {
+            Wait::Poll => 0,
+            Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
+        };
+        // The only errors left are those of a wrong call (EBADF, EFAULT, EINVAL).
+        let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
+        let idle = events.is_empty() && wait == Wait::Poll;
+        ready.extend(events.iter().map(|event| Ready {
+            token: event.token(),
+            readable: event.readable(),
+            writable: event.writable(),
+            hangup: event.hangup(),
+        }));
+        if idle {
+            clock::yield_core();
+        }
+    }
+}

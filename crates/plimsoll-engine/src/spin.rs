@@ -1,0 +1,135 @@
+//! Whether to sleep or to look again at once.
+//!
+//! A thread that sleeps is woken some 50 us after its reply came, and a client that sleeps would sell that as the
+//! server's latency. So with a core to spare the worker looks again instead, bounded in time; and it gives the core up
+//! as soon as somebody else needs it, which shows as a look that took far longer than a system call.
+
+use crate::net::Wait;
+use plimsoll_model::Spin;
+
+/// How long to keep looking after the last event.
+const PATIENCE_NS: u64 = 2_000_000;
+/// How long before a known time to stop sleeping: more than a usual wake-up takes.
+const WAKE_EARLY_NS: u64 = 120_000;
+/// A look that took longer than this gave the core to somebody else.
+const STOLEN_NS: u64 = 40_000;
+/// So many of these within [`WINDOW_NS`] mean that the core is needed.
+const STOLEN_MAX: u32 = 3;
+const WINDOW_NS: u64 = 10_000_000;
+const BACKOFF_MIN_NS: u64 = 20_000_000;
+const BACKOFF_MAX_NS: u64 = 640_000_000;
+
+/// The waiting of one worker.
+#[derive(Debug)]
+pub struct Spinner {
+    mode: Spin,
+    last_event_ns: u64,
+    stolen: u32,
+    window_start_ns: u64,
+    sleep_until_ns: u64,
+    backoff_ns: u64,
+}
+
+impl Spinner {
+    /// `spare_core`: there are more cores than workers.
+    pub fn new(mode: Spin, spare_core: bool) -> Spinner {
+        let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
+        Spinner { mode, last_event_ns: 0, stolen: 0, window_start_ns: 0, sleep_until_ns: 0, backoff_ns: BACKOFF_MIN_NS }
+    }
+
+    /// How to wait at `now_ns` when the next thing known is due at `due_ns`; `expecting`: replies are under way.
+    #[inline]
+    pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
+        if due_ns <= now_ns {
+            return Wait::Poll;
+        }
+        match self.mode {
+            Spin::On => Wait::Poll,
+            Spin::Off => Wait::Until(due_ns),
+            Spin::Auto if now_ns < self.sleep_until_ns => Wait::Until(due_ns),
+            Spin::Auto => {
+                let soon = due_ns - now_ns < WAKE_EARLY_NS;
+                if soon || (expecting && now_ns - self.last_event_ns < PATIENCE_NS) {
+                    Wait::Poll
+                } else {
+                    Wait::Until(due_ns - WAKE_EARLY_NS)
+                }
+            }
+        }
+    }
+
+    /// Learns from a wait: when it began and ended, whether it brought events.
+    #[inline]
+    pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) {
+        if events {
+            self.last_event_ns = ended_ns;
+        }
+        if wait == Wait::Poll && ended_ns - began_ns > STOLEN_NS {
+            self.on_stolen(ended_ns);
+        }
+    }
+
+    #[cold]
+    fn on_stolen(&mut self, now_ns: u64) {
+        if now_ns - self.window_start_ns > WINDOW_NS {
+            // Long quiet since the last back-off: trust again.
+            if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
+                self.backoff_ns = BACKOFF_MIN_NS;
+            }
+            self.window_start_ns = now_ns;
+            self.stolen = 0;
+        }
+        self.stolen += 1;
+        if self.stolen >= STOLEN_MAX {
+            self.stolen = 0;
+            self.sleep_until_ns = now_ns + self.backoff_ns;
+            self.backoff_ns = (self.backoff_ns * 2).min(BACKOFF_MAX_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_and_spins_as_told() {
+        for (mode, spare, expect) in [
+            (Spin::Off, true, Wait::Until(9_000_000)),
+            (Spin::On, false, Wait::Poll),
+            (Spin::Auto, false, Wait::Until(9_000_000)),
+            (Spin::Auto, true, Wait::Poll),
+        ] {
+            let spinner = Spinner::new(mode, spare);
+            assert_eq!(spinner.decide(1_000_000, 9_000_000, true), expect, "{mode:?} {spare}");
+        }
+        let spinner = Spinner::new(Spin::Auto, true);
+        assert_eq!(spinner.decide(1_000_000, 9_000_000, false), Wait::Until(9_000_000 - WAKE_EARLY_NS));
+        assert_eq!(spinner.decide(5_000_000, 9_000_000, true), Wait::Until(9_000_000 - WAKE_EARLY_NS));
+        assert_eq!(spinner.decide(8_950_000, 9_000_000, false), Wait::Poll);
+        assert_eq!(Spinner::new(Spin::Off, true).decide(9, 9, false), Wait::Poll);
+    }
+
+    #[test]
+    fn gives_way_when_the_core_is_needed_and_trusts_again() {
+        let mut spinner = Spinner::new(Spin::Auto, true);
+        let mut now = 1_000_000_000;
+        let mut steal = |spinner: &mut Spinner, now: &mut u64| {
+            spinner.observe(Wait::Poll, *now, *now + STOLEN_NS + 1, true);
+            *now += STOLEN_NS + 1;
+        };
+        steal(&mut spinner, &mut now);
+        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Poll, "once is chance");
+        (0..2).for_each(|_| steal(&mut spinner, &mut now));
+        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Until(now + 1_000_000));
+        now += BACKOFF_MIN_NS;
+        spinner.observe(Wait::Poll, now, now + 500, true);
+        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Poll);
+        (0..3).for_each(|_| steal(&mut spinner, &mut now));
+        assert_eq!(
+            spinner.decide(now + BACKOFF_MIN_NS, now + BACKOFF_MAX_NS, true),
+            Wait::Until(now + BACKOFF_MAX_NS),
+            "longer the second time"
+        );
+    }
+}

@@ -122,8 +122,10 @@ func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	s := g.cookies(r.Header.Get("Cookie"))
+	// "-bin": a cookie may hold any bytes, and plain metadata only ASCII.
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(),
-		"session", s.id, "user", s.user, "locale", s.locale, "region", s.region, "variant", s.variant), g.timeout)
+		"session-bin", s.id, "user-bin", s.user, "locale-bin", s.locale,
+		"region-bin", s.region, "variant-bin", s.variant), g.timeout)
 	defer cancel()
 	err := g.backends.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		return conn.Invoke(ctx, step.method, request, reply)

@@ -110,7 +110,7 @@ impl Head {
     }
 
     /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked at.
-    #[inline]
+    #[inline(always)]
     pub(super) fn line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
         match self.stage {
             Stage::Status => self.status_line(bytes),
@@ -178,7 +178,8 @@ impl Head {
         Ok(Line::Read(end + 1))
     }
 
-    #[inline]
+    // Always, because the call is a tenth of what a line costs.
+    #[inline(always)]
     fn header_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
         let name_len = token_len(bytes);
         if name_len == bytes.len() {

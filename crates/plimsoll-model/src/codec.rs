@@ -1,1 +1,462 @@
+//! The run file: an append-only list of frames, each with a checksum, that hold one experiment.
+//!
+//! ```text
+//! file  = magic (8 bytes: "PLIMSOL", version 1) frame*
+//! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
+//! ```
+//!
+//! Small, rare frames are JSON; intervals are variable-length integers (LEB128), because they are many. A reader takes
+//! whole frames until the first that is cut or damaged, and says what it left; kinds it does not know it passes over.
+//! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
+use crate::histogram::SparseHistogram;
+use crate::interval::{Interval, WorkerTime};
+use crate::ledger::Ledger;
+use crate::plan::{Plan, Purpose};
+use crate::run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
+use serde::{Deserialize, Serialize};
+
+/// The first bytes of every run file; the last is the version.
+pub const MAGIC: [u8; 8] = *b"PLIMSOL\x01";
+/// Longest payload accepted: a guard against damaged lengths.
+const PAYLOAD_MAX: usize = 64 << 20;
+const HEAD: usize = 5;
+const TAIL: usize = 4;
+
+/// One entry of a run file, in the order in which they are written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// What the experiment is; the first frame.
+    Experiment(Header),
+    /// A load begins; loads are numbered from 0 in the order of these frames.
+    TrialStart {
+        /// What it is for.
+        purpose: Purpose,
+        /// Since the experiment's start, ns.
+        start_ns: u64,
+        /// The plan; written without secrets.
+        plan: Box<Plan>,
+    },
+    /// What happened in one interval of the latest load.
+    Interval {
+        /// Number of the interval, as in [`Run::intervals`].
+        index: u32,
+        /// What happened.
+        interval: Box<Interval>,
+    },
+    /// The latest load has ended.
+    TrialEnd {
+        /// How.
+        ending: Ending,
+        /// See [`Run::window_ns`].
+        window_ns: (u64, u64),
+    },
+    /// The experiment has ended; the last frame.
+    ExperimentEnd {
+        /// How long it took, ns.
+        elapsed_ns: u64,
+    },
+}
+
+/// What an experiment is; see [`Experiment`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are those of Experiment")]
+pub struct Header {
+    pub kind: ExperimentKind,
+    pub started_unix_ms: u64,
+    pub command: Vec<String>,
+    pub environment: Environment,
+    pub options: serde_json::Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TrialStart {
+    purpose: Purpose,
+    start_ns: u64,
+    plan: Plan,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TrialEnd {
+    ending: Ending,
+    window_ns: (u64, u64),
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExperimentEnd {
+    elapsed_ns: u64,
+}
+
+const KIND_EXPERIMENT: u8 = 1;
+const KIND_TRIAL_START: u8 = 2;
+const KIND_INTERVAL: u8 = 3;
+const KIND_TRIAL_END: u8 = 4;
+const KIND_EXPERIMENT_END: u8 = 5;
+
+impl Frame {
+    /// Appends the frame's bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; HEAD]);
+        let kind = match self {
+            Frame::Experiment(header) => {
+                json(out, header);
+                KIND_EXPERIMENT
+            }
+            Frame::TrialStart { purpose, start_ns, plan } => {
+                json(out, &TrialStart { purpose: *purpose, start_ns: *start_ns, plan: plan.redacted() });
+                KIND_TRIAL_START
+            }
+            Frame::Interval { index, interval } => {
+                varint(out, u64::from(*index));
+                write_interval(out, interval);
+                KIND_INTERVAL
+            }
+            Frame::TrialEnd { ending, window_ns } => {
+                json(out, &TrialEnd { ending: ending.clone(), window_ns: *window_ns });
+                KIND_TRIAL_END
+            }
+            Frame::ExperimentEnd { elapsed_ns } => {
+                json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns });
+                KIND_EXPERIMENT_END
+            }
+        };
+        let length = (out.len() - start - HEAD) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        out[start + 4] = kind;
+        let checksum = crc32fast::hash(&out[start + 4..]);
+        out.extend_from_slice(&checksum.to_le_bytes());
+    }
+
+    fn decode(kind: u8, payload: &[u8]) -> Option<Frame> {
+        match kind {
+            KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(Frame::Experiment),
+            KIND_TRIAL_START => {
+                let TrialStart { purpose, start_ns, plan } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialStart { purpose, start_ns, plan: Box::new(plan) })
+            }
+            KIND_INTERVAL => {
+                let mut reader = Reader { bytes: payload };
+                let index = u32::try_from(reader.varint()?).ok()?;
+                let interval = read_interval(&mut reader)?;
+                reader.bytes.is_empty().then(|| Frame::Interval { index, interval: Box::new(interval) })
+            }
+            KIND_TRIAL_END => {
+                let TrialEnd { ending, window_ns } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialEnd { ending, window_ns })
+            }
+            KIND_EXPERIMENT_END => {
+                let ExperimentEnd { elapsed_ns } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::ExperimentEnd { elapsed_ns })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
+    // Plain structs of numbers and strings into memory: neither can fail.
+    serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a frame serialises: {error}"));
+}
+
+/// Why bytes are not a run file at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// Another kind of file.
+    #[error("this is not a plimsoll run file")]
+    NotARunFile,
+    /// Written by a later version.
+    #[error("this run file has format version {0}; this plimsoll reads version 1: use a newer plimsoll")]
+    NewerVersion(u8),
+    /// Cut or damaged before the first frame was whole.
+    #[error("this run file is cut or damaged at its very beginning: nothing can be read from it")]
+    Nothing,
+}
+
+/// The part of a file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where the last good frame ends.
+    pub good_bytes: usize,
+    /// How many bytes follow it.
+    pub lost_bytes: usize,
+}
+
+/// What a run file held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// The experiment, as far as it could be read.
+    pub experiment: Experiment,
+    /// The unreadable tail, if there is one.
+    pub damage: Option<Damage>,
+    /// Frames of kinds that this version does not know.
+    pub frames_unknown: usize,
+}
+
+/// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can be read is an error.
+pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
+    if bytes.len() < MAGIC.len() || bytes[..7] != MAGIC[..7] {
+        return Err(FileError::NotARunFile);
+    }
+    if bytes[7] != MAGIC[7] {
+        return Err(FileError::NewerVersion(bytes[7]));
+    }
+    let mut at = MAGIC.len();
+    let mut frames_unknown = 0;
+    let mut experiment: Option<Experiment> = None;
+    while let Some((kind, payload, next)) = next_frame(bytes, at) {
+        match (Frame::decode(kind, payload), &mut experiment) {
+            (Some(Frame::Experiment(header)), None) => experiment = Some(begin(header)),
+            (Some(frame), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
+                if !take(experiment, frame) {
+                    break;
+                }
+            }
+            (None, _) if kind > KIND_EXPERIMENT_END => frames_unknown += 1,
+            // A whole frame in a place or of a content that no writer makes: what follows cannot be trusted.
+            _ => break,
+        }
+        at = next;
+    }
+    let experiment = experiment.ok_or(FileError::Nothing)?;
+    let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
+    Ok(Decoded { experiment, damage, frames_unknown })
+}
+
+/// The whole frame at `at`: kind, payload, where the next begins.
+fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
+    let head = bytes.get(at..at + HEAD)?;
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if length > PAYLOAD_MAX {
+        return None;
+    }
+    let end = at + HEAD + length;
+    let tail = bytes.get(end..end + TAIL)?;
+    let checksum = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    (crc32fast::hash(&bytes[at + 4..end]) == checksum).then(|| (head[4], &bytes[at + HEAD..end], end + TAIL))
+}
+
+fn begin(header: Header) -> Experiment {
+    Experiment {
+        kind: header.kind,
+        started_unix_ms: header.started_unix_ms,
+        command: header.command,
+        environment: header.environment,
+        options: header.options,
+        trials: Vec::new(),
+        elapsed_ns: None,
+    }
+}
+
+/// Adds a frame to the experiment; false if it does not fit there.
+fn take(experiment: &mut Experiment, frame: Frame) -> bool {
+    let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
+    match (frame, latest) {
+        (Frame::TrialStart { purpose, start_ns, plan }, _) => {
+            let mut run = Run::new(*plan);
+            // Until its end is told, the window is what was seen of it.
+            run.window_ns = (run.plan.warmup_ns, run.plan.warmup_ns);
+            experiment.trials.push(Trial { purpose, start_ns, run });
+        }
+        (Frame::Interval { index, interval }, Some(run)) => {
+            let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.interval_ns);
+            let measured_end_ns = run.plan.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.warmup_ns));
+            run.window_ns.1 = run.window_ns.1.max(end_ns.min(measured_end_ns));
+            run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
+        }
+        (Frame::TrialEnd { ending, window_ns }, Some(run)) => {
+            run.ending = Some(ending);
+            run.window_ns = window_ns;
+        }
+        (Frame::ExperimentEnd { elapsed_ns }, _) => experiment.elapsed_ns = Some(elapsed_ns),
+        (Frame::Interval { .. } | Frame::TrialEnd { .. }, None) | (Frame::Experiment(_), _) => return false,
+    }
+    true
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (first, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u64::from(first & 0x7f).checked_shl(shift)?;
+            if first & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A length of items of at least one byte each: never more than there are bytes left.
+    fn length(&mut self) -> Option<usize> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        (length <= self.bytes.len()).then_some(length)
+    }
+}
+
+fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
+    varint(out, histogram.buckets().len() as u64);
+    if histogram.count() == 0 {
+        return;
+    }
+    let mut before = 0;
+    for (index, count) in histogram.buckets() {
+        varint(out, u64::from(index - before));
+        varint(out, *count);
+        before = *index;
+    }
+    varint(out, histogram.min_ns());
+    varint(out, histogram.max_ns());
+    varint(out, histogram.sum_ns() as u64);
+    varint(out, (histogram.sum_ns() >> 64) as u64);
+}
+
+fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
+    let length = reader.length()?;
+    if length == 0 {
+        return Some(SparseHistogram::default());
+    }
+    let mut buckets = Vec::with_capacity(length);
+    let mut index = 0u32;
+    for _ in 0..length {
+        index = index.checked_add(u32::try_from(reader.varint()?).ok()?)?;
+        buckets.push((index, reader.varint()?));
+    }
+    let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);
+    let sum_ns = u128::from(reader.varint()?) | u128::from(reader.varint()?) << 64;
+    SparseHistogram::from_parts(buckets, min_ns, max_ns, sum_ns)
+}
+
+fn write_counts(out: &mut Vec<u8>, counts: &[(u16, u64)]) {
+    varint(out, counts.len() as u64);
+    for (key, count) in counts {
+        varint(out, u64::from(*key));
+        varint(out, *count);
+    }
+}
+
+fn read_counts(reader: &mut Reader) -> Option<Vec<(u16, u64)>> {
+    let length = reader.length()?;
+    (0..length).map(|_| Some((u16::try_from(reader.varint()?).ok()?, reader.varint()?))).collect()
+}
+
+fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
+    let Interval {
+        ledger,
+        succeeded_in_window,
+        response,
+        service,
+        ttfb,
+        connect,
+        failed,
+        lag,
+        statuses,
+        connect_errors,
+        bytes_in,
+        bytes_out,
+        connections_opened,
+        connections_open,
+        in_flight_ns,
+        in_flight_end,
+        workers,
+    } = interval;
+    varint(out, ledger.scheduled);
+    varint(out, ledger.succeeded);
+    ledger.failed.iter().for_each(|count| varint(out, *count));
+    varint(out, ledger.unsent);
+    varint(out, ledger.in_flight);
+    varint(out, *succeeded_in_window);
+    for histogram in [response, service, ttfb, connect, failed, lag] {
+        write_histogram(out, histogram);
+    }
+    write_counts(out, statuses);
+    write_counts(out, connect_errors);
+    for value in [bytes_in, bytes_out, connections_opened, connections_open, in_flight_ns, in_flight_end] {
+        varint(out, *value);
+    }
+    varint(out, workers.len() as u64);
+    for time in workers {
+        varint(out, u64::from(time.worker));
+        varint(out, time.work_ns);
+        varint(out, time.cpu_ns);
+        varint(out, time.wall_ns);
+    }
+}
+
+fn read_interval(reader: &mut Reader) -> Option<Interval> {
+    let mut ledger = Ledger { scheduled: reader.varint()?, succeeded: reader.varint()?, ..Ledger::default() };
+    for count in &mut ledger.failed {
+        *count = reader.varint()?;
+    }
+    ledger.unsent = reader.varint()?;
+    ledger.in_flight = reader.varint()?;
+    let interval = Interval {
+        ledger,
+        succeeded_in_window: reader.varint()?,
+        response: read_histogram(reader)?,
+        service: read_histogram(reader)?,
+        ttfb: read_histogram(reader)?,
+        connect: read_histogram(reader)?,
+        failed: read_histogram(reader)?,
+        lag: read_histogram(reader)?,
+        statuses: read_counts(reader)?,
+        connect_errors: read_counts(reader)?,
+        bytes_in: reader.varint()?,
+        bytes_out: reader.varint()?,
+        connections_opened: reader.varint()?,
+        connections_open: reader.varint()?,
+        in_flight_ns: reader.varint()?,
+        in_flight_end: reader.varint()?,
+        workers: Vec::new(),
+    };
+    let length = reader.length()?;
+    let workers = (0..length).map(|_| {
+        Some(WorkerTime {
+            worker: u32::try_from(reader.varint()?).ok()?,
+            work_ns: reader.varint()?,
+            cpu_ns: reader.varint()?,
+            wall_ns: reader.varint()?,
+        })
+    });
+    Some(Interval { workers: workers.collect::<Option<_>>()?, ..interval })
+}
+
+/// The whole file of an experiment.
+pub fn encode(experiment: &Experiment) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    let header = Header {
+        kind: experiment.kind,
+        started_unix_ms: experiment.started_unix_ms,
+        command: experiment.command.clone(),
+        environment: experiment.environment.clone(),
+        options: experiment.options.clone(),
+    };
+    Frame::Experiment(header).encode(&mut out);
+    for trial in &experiment.trials {
+        let plan = Box::new(trial.run.plan.clone());
+        Frame::TrialStart { purpose: trial.purpose, start_ns: trial.start_ns, plan }.encode(&mut out);
+        for (index, interval) in &trial.run.intervals {
+            Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
+        }
+        if let Some(ending) = trial.run.ending.clone() {
+            Frame::TrialEnd { ending, window_ns: trial.run.window_ns }.encode(&mut out);
+        }
+    }
+    if let Some(elapsed_ns) = experiment.elapsed_ns {
+        Frame::ExperimentEnd { elapsed_ns }.encode(&mut out);
+    }
+    out
+}

@@ -1,0 +1,250 @@
+//! Laws of runs and their file: round trips, merging, and what a cut or damaged file still gives.
+
+
+#![allow(clippy::print_stderr, reason = "a random test says its seed")]
+use plimsoll_model::codec::{self, FileError};
+use plimsoll_model::rng::Rng;
+use plimsoll_model::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
+    let mut dense = Histogram::new();
+    for _ in 0..rng.below(values + 1) {
+        let bits = 1 + rng.below(43);
+        dense.record(rng.below(1 << bits));
+    }
+    dense.drain()
+}
+
+fn interval(rng: &mut Rng) -> Interval {
+    let statuses = [200, 302, 404, 500].iter().filter(|_| rng.below(2) == 0).map(|s| (*s, 1)).collect();
+    Interval {
+        ledger: Ledger {
+            scheduled: rng.below(1000),
+            succeeded: rng.below(1000),
+            failed: std::array::from_fn(|_| rng.below(3)),
+            unsent: rng.below(5),
+            in_flight: rng.below(5),
+        },
+        succeeded_in_window: rng.below(1000),
+        response: histogram(rng, 20),
+        service: histogram(rng, 20),
+        ttfb: histogram(rng, 20),
+        connect: histogram(rng, 3),
+        failed: histogram(rng, 3),
+        lag: histogram(rng, 20),
+        statuses,
+        connect_errors: if rng.below(4) == 0 { vec![(111, rng.below(9) + 1)] } else { vec![] },
+        bytes_in: rng.next_u64() >> 20,
+        bytes_out: rng.next_u64() >> 20,
+        connections_opened: rng.below(10),
+        connections_open: rng.below(10),
+        in_flight_ns: rng.next_u64() >> 20,
+        in_flight_end: rng.below(10),
+        workers: (0..rng.below(3) as u32)
+            .map(|worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) })
+            .collect(),
+    }
+}
+
+fn plan() -> Plan {
+    let request = RequestSpec {
+        scheme: "http".into(),
+        host: "localhost".into(),
+        port: 8080,
+        addresses: vec!["127.0.0.1:8080".parse().expect("an address")],
+        method: "GET".into(),
+        target: "/a?token=s3cret".into(),
+        headers: vec![("Authorization".into(), "s3cret".into()), ("Accept".into(), "*/*".into())],
+        body: vec![0; 3],
+        keep_alive: true,
+    };
+    Plan::new(request, LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson })
+}
+
+fn run(rng: &mut Rng) -> Run {
+    let mut run = Run::new(plan().redacted());
+    for index in 0..rng.below(6) as u32 {
+        if rng.below(5) > 0 {
+            run.intervals.insert(index, interval(rng));
+        }
+    }
+    let reasons = ["interrupted", "errors > 5 %"];
+    run.ending = match rng.below(4) {
+        0 => None,
+        1 => Some(Ending::Finished),
+        n => Some(Ending::Stopped(reasons[n as usize - 2].into())),
+    };
+    run.window_ns = (0, rng.below(600_000_000));
+    run
+}
+
+fn experiment(seed: u64) -> Experiment {
+    let mut rng = Rng::new(seed);
+    let mut trials = Vec::new();
+    for number in 0..3 {
+        let mut run = run(&mut rng);
+        if run.ending.is_none() {
+            run.ending = Some(Ending::Finished);
+        }
+        trials.push(Trial { purpose: Purpose::Climb, start_ns: number * 1_000, run });
+    }
+    Experiment {
+        kind: ExperimentKind::Find,
+        started_unix_ms: 1_700_000_000_000,
+        command: vec!["plimsoll".into(), "find".into()],
+        environment: Environment { cores: 2, ..Environment::default() },
+        options: serde_json::json!({ "slo": "p99<=500ms" }),
+        trials,
+        elapsed_ns: Some(12),
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_experiment_comes_back_as_it_was(seed in any::<u64>()) {
+        let experiment = experiment(seed);
+        let decoded = codec::decode(&codec::encode(&experiment)).expect("a run file");
+        prop_assert_eq!(decoded.damage, None);
+        prop_assert_eq!(decoded.experiment, experiment);
+    }
+
+    #[test]
+    fn merging_runs_is_associative_and_commutative(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let [a, b, c] = std::array::from_fn(|_| run(&mut rng));
+        let merged = |x: &Run, y: &Run| { let mut sum = x.clone(); sum.merge(y); sum };
+        prop_assert_eq!(merged(&a, &b), merged(&b, &a));
+        prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
+        let sum = merged(&a, &b);
+        let (t, ta, tb) = (sum.totals(), a.totals(), b.totals());
+        prop_assert_eq!(t.ledger.scheduled, ta.ledger.scheduled + tb.ledger.scheduled);
+        prop_assert_eq!(t.response.count(), ta.response.count() + tb.response.count());
+    }
+
+    #[test]
+    fn a_cut_file_gives_all_whole_frames(seed in any::<u64>(), cut in 0.0..1.0f64) {
+        let experiment = experiment(seed);
+        let bytes = codec::encode(&experiment);
+        let cut = (cut * bytes.len() as f64) as usize;
+        match codec::decode(&bytes[..cut]) {
+            Err(error) => prop_assert!(matches!(error, FileError::NotARunFile | FileError::Nothing)),
+            Ok(decoded) => {
+                prop_assert_eq!(decoded.damage.map_or(cut, |d| d.good_bytes + d.lost_bytes), cut);
+                prop_assert!(decoded.experiment.trials.len() <= experiment.trials.len());
+                for (got, whole) in decoded.experiment.trials.iter().zip(&experiment.trials) {
+                    prop_assert_eq!(&got.run.plan, &whole.run.plan);
+                    for (index, interval) in &got.run.intervals {
+                        prop_assert_eq!(Some(interval), whole.run.intervals.get(index));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads damaged copies of `file` with `read`; returns how many were told to be damaged and how many were believed whole.
+fn fuzz(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<bool>) -> (u32, u32) {
+    let (mut damaged, mut whole) = (0, 0);
+    for _ in 0..rounds {
+        let mut bytes = file.to_vec();
+        match rng.below(4) {
+            0 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
+            1 => {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << rng.below(8);
+            }
+            2 => {
+                let at = rng.below(bytes.len() as u64) as usize;
+                let noise: Vec<u8> = (0..rng.below(40) + 1).map(|_| rng.next_u64() as u8).collect();
+                bytes.splice(at..at, noise);
+            }
+            _ => {
+                let at = rng.below(bytes.len() as u64) as usize;
+                let until = (at + 1 + rng.below(50) as usize).min(bytes.len());
+                bytes.drain(at..until);
+            }
+        }
+        match read(&bytes) {
+            Some(true) => whole += 1,
+            _ => damaged += 1,
+        }
+    }
+    (damaged, whole)
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
+    eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
+    seed
+}
+
+#[test]
+fn damage_is_told_and_never_panics() {
+    let seed = seed();
+    let file = codec::encode(&experiment(seed));
+    let complete = |bytes: &[u8]| {
+        let decoded = codec::decode(bytes).ok()?;
+        Some(decoded.damage.is_none() && decoded.experiment.elapsed_ns.is_some())
+    };
+    assert_eq!(complete(&file), Some(true));
+    let (damaged, whole) = fuzz(&file, &mut Rng::new(seed), 20_000, complete);
+    // Whole: noise can only be believed where it makes the very same bytes again.
+    assert!(whole <= 20, "{whole} damaged files were believed, {damaged} were not");
+}
+
+#[test]
+fn the_fuzz_driver_can_fail() {
+    let file = codec::encode(&experiment(1));
+    let (_, whole) = fuzz(&file, &mut Rng::new(1), 500, |_| Some(true));
+    assert_eq!(whole, 500, "a reader that believes everything is caught");
+}
+
+#[test]
+fn what_is_no_run_file_is_said() {
+    for (bytes, expect) in [
+        (&b""[..], FileError::NotARunFile),
+        (b"hello, world", FileError::NotARunFile),
+        (b"PLIMSOL\x01", FileError::Nothing),
+        (b"PLIMSOL\x01\xff\xff\xff\xff\x01", FileError::Nothing),
+        (b"PLIMSOL\x02", FileError::NewerVersion(2)),
+    ] {
+        assert_eq!(codec::decode(bytes), Err(expect));
+    }
+}
+
+#[test]
+fn unknown_frames_are_passed_over() {
+    let experiment = experiment(5);
+    let mut bytes = codec::encode(&experiment);
+    let payload = [77u8, 1, 2, 3];
+    bytes.extend_from_slice(&3u32.to_le_bytes());
+    bytes.extend_from_slice(&payload);
+    bytes.extend_from_slice(&crc32fast::hash(&payload).to_le_bytes());
+    let decoded = codec::decode(&bytes).expect("a run file");
+    assert_eq!((decoded.frames_unknown, decoded.damage), (1, None));
+    assert_eq!(decoded.experiment, experiment);
+}
+
+#[test]
+fn a_recorded_plan_holds_no_secret() {
+    let mut run = Run::new(plan());
+    run.ending = Some(Ending::Finished);
+    let trials = vec![Trial { purpose: Purpose::Run, start_ns: 0, run }];
+    let bytes = codec::encode(&Experiment { trials, ..experiment(2) });
+    assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
+}
+
+#[test]
+fn ticks_join_to_longer_intervals() {
+    let mut run = Run::new(Plan { interval_ns: 1_000_000_000, ..plan() });
+    for tick in 0..15u64 {
+        let mut interval = Interval { connections_open: tick, ..Interval::default() };
+        interval.ledger.scheduled = 2;
+        run.push(tick * Plan::TICK_NS, &interval);
+    }
+    let seen: BTreeMap<u32, (u64, u64)> =
+        run.intervals.iter().map(|(k, i)| (*k, (i.ledger.scheduled, i.connections_open))).collect();
+    assert_eq!(seen, BTreeMap::from([(0, (20, 9)), (1, (10, 14))]));
+}

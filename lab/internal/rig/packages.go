@@ -1,0 +1,114 @@
+// Programs of others that are needed, and the Debian packages they come in.
+
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// packageOf is the closed list of programs and their packages.
+var packageOf = map[string]string{
+	"redis-server":       "redis-server",
+	"mariadbd":           "mariadb-server-core",
+	"mariadb-install-db": "mariadb-server-core",
+	"nginx":              "nginx-light",
+	"node":               "nodejs",
+	"wrk":                "wrk",
+}
+
+// host is what installing needs of the machine; tests give another.
+type host struct {
+	find    func(program string) (string, error)
+	root    bool
+	install func(ctx context.Context, packages []string) error
+}
+
+func thisHost() host {
+	return host{find: findProgram, root: os.Geteuid() == 0, install: aptInstall}
+}
+
+// findProgram looks into the folders of servers too, which a user's PATH may lack.
+func findProgram(program string) (string, error) {
+	if path, err := exec.LookPath(program); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is missing", program)
+}
+
+// require makes sure that programs are there, installing them if root.
+func (h host) require(ctx context.Context, programs ...string) error {
+	missing := func() (packages []string) {
+		for _, program := range programs {
+			if _, err := h.find(program); err != nil && !slices.Contains(packages, packageOf[program]) {
+				packages = append(packages, packageOf[program])
+			}
+		}
+		return packages
+	}
+	packages := missing()
+	if len(packages) == 0 {
+		return nil
+	}
+	list := strings.Join(packages, " ")
+	if !h.root {
+		return fmt.Errorf("missing: install with `apt-get install --no-install-recommends %s` as root", list)
+	}
+	fmt.Fprintf(os.Stderr, "lab: installing %s\n", list)
+	if err := h.install(ctx, packages); err != nil {
+		return fmt.Errorf("%s cannot be installed: %w", list, err)
+	}
+	if still := missing(); len(still) > 0 {
+		return fmt.Errorf("%s is still missing after its install: look at `apt-get install %[1]s`", strings.Join(still, " "))
+	}
+	return nil
+}
+
+// Require makes sure that programs are on this machine.
+func Require(ctx context.Context, programs ...string) error {
+	return thisHost().require(ctx, programs...)
+}
+
+// policyFile tells Debian's packages whether to start the service they bring.
+const policyFile = "/usr/sbin/policy-rc.d"
+
+// aptInstall installs packages without starting the services they bring: the
+// lab runs copies of its own.
+func aptInstall(ctx context.Context, packages []string) error {
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return errors.New("there is no apt-get here; install it by this system's own means")
+	}
+	if _, err := os.Stat(policyFile); errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(policyFile, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
+			return err
+		}
+		defer os.Remove(policyFile)
+	}
+	install := append([]string{"install", "--yes", "--no-install-recommends"}, packages...)
+	for _, arguments := range [][]string{{"update"}, install} {
+		command := exec.CommandContext(ctx, "apt-get", arguments...)
+		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s said %q", arguments[0], lastLine(output))
+		}
+	}
+	return nil
+}
+
+// lastLine is the last line that says something.
+func lastLine(text []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(bytes.TrimSpace(lines[len(lines)-1]))
+}

@@ -1,0 +1,264 @@
+// Up, down and status.
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Rig is an open lab.
+type Rig struct {
+	Cache string // where everything lives
+	Home  string // the lab's sources, for what is no Go program
+	Bin   string // the lab's built programs
+	// MinFree is the disk room that a data folder needs; 0 for the default.
+	MinFree uint64
+	// Progress is told what takes time.
+	Progress io.Writer
+
+	state  *State
+	unlock func()
+}
+
+const (
+	// The data folder takes about 500 MiB once it is seeded and was loaded.
+	defaultMinFree = 1 << 30
+	stopPatience   = 15 * time.Second
+)
+
+// Open makes the folder, waits for its lock and reads what runs. It ends what
+// a start that was cut off left behind.
+func (r *Rig) Open() (err error) {
+	if r.Cache, err = filepath.Abs(r.Cache); err != nil {
+		return err
+	}
+	if err := openCache(r.Cache); err != nil {
+		return err
+	}
+	if r.unlock, err = lockCache(r.Cache); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if r.state, err = loadState(r.Cache); err != nil {
+		return err
+	}
+	for _, p := range orphans(r.Cache, r.state.processes()) {
+		r.say("ending process %d, left over by a start that was cut off", p.PID)
+		if err := p.Stop(stopPatience); err != nil {
+			return err
+		}
+	}
+	for _, group := range []map[string]*Running{r.state.Backing, r.state.Cases} {
+		for name, running := range group {
+			if !running.Alive() {
+				if running.Ready {
+					r.say("%s does not run any more as it should: what is left of it is ended", name)
+				} else {
+					r.say("the start of %s was cut off: what is left of it is ended", name)
+				}
+				if err := r.end(running); err != nil {
+					return err
+				}
+				delete(group, name)
+			}
+		}
+	}
+	// A case without what it needs cannot work on.
+	for name, running := range r.state.Cases {
+		if slices.ContainsFunc(running.Needs, func(n string) bool { return r.state.Backing[n] == nil }) {
+			r.say("%s lost a database it needs and is ended", name)
+			if err := r.end(running); err != nil {
+				return err
+			}
+			delete(r.state.Cases, name)
+		}
+	}
+	return r.state.save(r.Cache)
+}
+
+// Close gives the lock back; what runs goes on.
+func (r *Rig) Close() {
+	if r.unlock != nil {
+		r.unlock()
+		r.unlock = nil
+	}
+}
+
+func (r *Rig) say(format string, args ...any) {
+	if r.Progress != nil {
+		fmt.Fprintf(r.Progress, "lab: "+format+"\n", args...)
+	}
+}
+
+func (r *Rig) room() uint64 {
+	if r.MinFree > 0 {
+		return r.MinFree
+	}
+	return defaultMinFree
+}
+
+// program is the path of one of the lab's own programs.
+func (r *Rig) program(name string) (string, error) {
+	path := filepath.Join(r.Bin, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not built: `make -C lab build` builds it", name)
+	}
+	return path, nil
+}
+
+// Up starts a case, or finds it running, and returns its addresses.
+func (r *Rig) Up(ctx context.Context, name string, o Options) (map[string]string, error) {
+	c, err := findCase(name)
+	if err != nil {
+		return nil, err
+	}
+	if (o.LimitRate != 0 || o.LimitBurst != 0) && name != "cards" {
+		return nil, fmt.Errorf("the case %s has no limiting proxy: only cards has", name)
+	}
+	return r.up(ctx, c, o)
+}
+
+func (r *Rig) up(ctx context.Context, c Case, o Options) (map[string]string, error) {
+	if running := r.state.Cases[c.Name]; running != nil {
+		if running.Options.equal(o) {
+			return r.addresses(running), nil
+		}
+		r.say("%s runs with other options and is started anew", c.Name)
+		if err := r.end(running); err != nil {
+			return nil, err
+		}
+		delete(r.state.Cases, c.Name)
+	}
+	if err := checkRoom(r.Cache, min(r.room(), 64<<20)); err != nil {
+		return nil, err
+	}
+	if err := Require(ctx, c.allPrograms()...); err != nil {
+		return nil, err
+	}
+	for _, need := range c.backing {
+		if r.state.Backing[need] != nil {
+			continue
+		}
+		start := backingServices[need].start
+		if err := r.launch(ctx, r.state.Backing, need, &Running{}, start); err != nil {
+			return nil, err
+		}
+	}
+	running := &Running{Options: o, Needs: c.backing}
+	err := r.launch(ctx, r.state.Cases, c.Name, running, func(ctx context.Context, l *launch) error {
+		return c.start(ctx, l, o)
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.dropUnused())
+	}
+	return r.addresses(running), nil
+}
+
+// launch starts a case or backing service; one that fails leaves nothing.
+func (r *Rig) launch(ctx context.Context, group map[string]*Running, name string, running *Running,
+	start func(context.Context, *launch) error) error {
+	running.Addresses = map[string]string{}
+	group[name] = running
+	r.say("starting %s", name)
+	err := start(ctx, &launch{rig: r, name: name, into: running})
+	if err == nil {
+		running.Ready = true
+		err = r.state.save(r.Cache)
+	}
+	if err != nil {
+		delete(group, name)
+		return errors.Join(err, r.end(running), r.state.save(r.Cache))
+	}
+	return nil
+}
+
+// addresses is a case's own and those of what it needs.
+func (r *Rig) addresses(running *Running) map[string]string {
+	all := maps.Clone(running.Addresses)
+	for _, need := range running.Needs {
+		maps.Copy(all, r.state.Backing[need].Addresses)
+	}
+	return all
+}
+
+// end ends the processes, the last started first.
+func (r *Rig) end(running *Running) error {
+	var errs []error
+	for _, p := range slices.Backward(running.Processes) {
+		errs = append(errs, p.Stop(stopPatience))
+	}
+	return errors.Join(errs...)
+}
+
+// Down ends a case, or all, and what no other case needs.
+func (r *Rig) Down(name string) error {
+	names := []string{name}
+	if name == "all" {
+		names = slices.Collect(maps.Keys(r.state.Cases))
+	} else if _, err := findCase(name); err != nil {
+		return err
+	}
+	for _, name := range names {
+		running := r.state.Cases[name]
+		if running == nil {
+			r.say("%s does not run", name)
+			continue
+		}
+		r.say("ending %s", name)
+		if err := r.end(running); err != nil {
+			return err
+		}
+		delete(r.state.Cases, name)
+		if err := r.state.save(r.Cache); err != nil {
+			return err
+		}
+	}
+	return r.dropUnused()
+}
+
+// dropUnused ends the backing services that no case needs.
+func (r *Rig) dropUnused() error {
+	for name, running := range r.state.Backing {
+		used := false
+		for _, c := range r.state.Cases {
+			used = used || slices.Contains(c.Needs, name)
+		}
+		if used {
+			continue
+		}
+		r.say("ending %s", name)
+		if err := r.end(running); err != nil {
+			return err
+		}
+		delete(r.state.Backing, name)
+	}
+	return r.state.save(r.Cache)
+}
+
+// Purge deletes the cache's content; nothing may run.
+func (r *Rig) Purge() error {
+	if len(r.state.processes()) > 0 {
+		return errors.New("something still runs: `lab/down all` ends it")
+	}
+	for _, sub := range []string{"mariadb", "redis", "uploads", "logs", "nginx-cards", "nginx-gateway-pair"} {
+		if err := os.RemoveAll(filepath.Join(r.Cache, sub)); err != nil {
+			return fmt.Errorf("the lab's folder cannot be emptied: %w", err)
+		}
+	}
+	return nil
+}
+
+// Status is what runs.
+func (r *Rig) Status() *State { return r.state }

@@ -1,0 +1,184 @@
+//! The floor: the least that a closed-loop HTTP/1.1 client can do, to see what a real one adds.
+//!
+//! One thread, N connections, edge-triggered epoll; a reply is one `recv`, counted and not parsed, one read of the clock
+//! and one `send`. It believes that every reply is as long as the first.
+//!
+//! Not here: anything that makes a load tester: checking replies, errors, rates, percentiles beyond the median.
+
+use plimsoll_sys::clock;
+use plimsoll_sys::epoll::Epoll;
+use plimsoll_sys::tcp::Socket;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "bare-loop http://HOST:PORT/PATH [-c CONNECTIONS] [-d SECONDS] [--spin on|off]";
+/// One bucket of the latency array, and how many there are (the last also counts all above it).
+const BUCKET_NS: u64 = 100;
+const BUCKETS: usize = 100_000;
+/// A server that is silent for so long ends the run.
+const SILENCE_NS: u64 = 5_000_000_000;
+
+struct Options {
+    host: String,
+    path: String,
+    connections: usize,
+    seconds: f64,
+    spin: bool,
+}
+
+struct Measured {
+    requests: u64,
+    elapsed_ns: u64,
+    cpu_ns: u64,
+    latencies: Vec<u32>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(options) = parse(&arguments) else {
+        return finish(writeln!(io::stderr(), "{USAGE}"), 2);
+    };
+    match measure(&options).and_then(|measured| report(&options, &measured)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => finish(writeln!(io::stderr(), "bare-loop: {error}"), 1),
+    }
+}
+
+fn finish(_written: io::Result<()>, code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
+
+fn parse(arguments: &[String]) -> Option<Options> {
+    let mut options = Options { host: String::new(), path: "/".into(), connections: 64, seconds: 3.0, spin: false };
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-c" => options.connections = words.next()?.parse().ok().filter(|n| *n > 0)?,
+            "-d" => options.seconds = words.next()?.trim_end_matches('s').parse().ok().filter(|s| *s > 0.0)?,
+            "--spin" => options.spin = matches!(words.next()?, "on"),
+            url => {
+                let rest = url.strip_prefix("http://")?;
+                let slash = rest.find('/').unwrap_or(rest.len());
+                options.host = rest[..slash].to_owned();
+                if slash < rest.len() {
+                    options.path = rest[slash..].to_owned();
+                }
+            }
+        }
+    }
+    (!options.host.is_empty()).then_some(options)
+}
+
+/// Bytes of one reply: its head, and the body that its Content-Length states.
+fn reply_bytes(address: &SocketAddr, request: &[u8]) -> io::Result<usize> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(request)?;
+    let (mut reply, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        if let Some(end) = reply.windows(4).position(|w| w == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&reply[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+            let length: usize = length.ok_or_else(|| io::Error::other("the reply has no Content-Length"))?;
+            return Ok(end + 4 + length);
+        }
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::Error::other("the server closed the connection")),
+            count => reply.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
+
+struct Connection {
+    socket: Socket,
+    missing: usize,
+    sent_ns: u64,
+}
+
+fn measure(options: &Options) -> io::Result<Measured> {
+    let address = options.host.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("no such host"))?;
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", options.path, options.host).into_bytes();
+    let reply_bytes = reply_bytes(&address, &request)?;
+    let mut epoll = Epoll::new(options.connections)?;
+    let mut connections = Vec::with_capacity(options.connections);
+    for token in 0..options.connections {
+        let socket = Socket::connect(&address)?;
+        epoll.add(socket.as_raw_fd(), token as u64)?;
+        connections.push(Connection { socket, missing: reply_bytes, sent_ns: 0 });
+    }
+    let mut connecting = options.connections;
+    while connecting > 0 {
+        for event in epoll.wait(Some(SILENCE_NS))? {
+            connections[event.token() as usize].socket.take_error()?;
+            connecting -= usize::from(event.writable());
+        }
+    }
+
+    let mut latencies = vec![0u32; BUCKETS];
+    let mut buffer = vec![0; 64 * 1024];
+    let mut requests = 0;
+    let timeout_ns = Some(if options.spin { 0 } else { SILENCE_NS });
+    let (start_ns, start_cpu_ns) = (clock::monotonic_ns(), clock::thread_cpu_ns());
+    let end_ns = start_ns + (options.seconds * 1e9) as u64;
+    for connection in &mut connections {
+        connection.sent_ns = clock::monotonic_ns();
+        connection.socket.send(&request)?;
+    }
+    let mut now_ns = start_ns;
+    while now_ns < end_ns {
+        let events = epoll.wait(timeout_ns)?;
+        if events.is_empty() {
+            now_ns = clock::monotonic_ns();
+        }
+        for event in events {
+            let connection = &mut connections[event.token() as usize];
+            let received = match connection.socket.recv(&mut buffer) {
+                Ok(0) => return Err(io::Error::other("the server closed the connection")),
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            };
+            if received > connection.missing {
+                return Err(io::Error::other("a reply is longer than the first"));
+            }
+            connection.missing -= received;
+            if connection.missing > 0 {
+                continue;
+            }
+            now_ns = clock::monotonic_ns();
+            latencies[((now_ns - connection.sent_ns) / BUCKET_NS).min(BUCKETS as u64 - 1) as usize] += 1;
+            requests += 1;
+            connection.missing = reply_bytes;
+            connection.sent_ns = now_ns;
+            connection.socket.send(&request)?;
+        }
+    }
+    let cpu_ns = clock::thread_cpu_ns() - start_cpu_ns;
+    Ok(Measured { requests, elapsed_ns: clock::monotonic_ns() - start_ns, cpu_ns, latencies })
+}
+
+fn report(options: &Options, measured: &Measured) -> io::Result<()> {
+    let Measured { requests, elapsed_ns, cpu_ns, latencies } = measured;
+    if *requests == 0 {
+        return Err(io::Error::other("no reply came"));
+    }
+    let mut below = 0;
+    let median = latencies.iter().position(|count| {
+        below += u64::from(*count);
+        below * 2 >= *requests
+    });
+    let p50_us = (median.unwrap_or(0) as f64 + 0.5) * BUCKET_NS as f64 / 1e3;
+    writeln!(
+        io::stdout(),
+        "{{\"requests\":{requests},\"throughput_rps\":{:.1},\"cpu_us_per_request\":{:.4},\"p50_us\":{p50_us:.2},\
+         \"connections\":{},\"spin\":{},\"duration_s\":{:.4}}}",
+        *requests as f64 / (*elapsed_ns as f64 / 1e9),
+        *cpu_ns as f64 / 1e3 / *requests as f64,
+        options.connections,
+        options.spin,
+        *elapsed_ns as f64 / 1e9,
+    )
+}

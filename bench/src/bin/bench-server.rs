@@ -1,0 +1,67 @@
+//! Runs one of the servers of this crate by itself: `bench-server KIND [ARGS]`.
+//!
+//! The first line of stdout is its address. It runs until it is killed or its stdin ends, so that it cannot outlive the
+//! script that started it.
+
+use plimsoll_bench::Fault;
+use plimsoll_bench::servers::{self, Running};
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "\
+bench-server KIND [ARGS]: a server of known behaviour on a free loopback port, until stdin ends
+
+  exact-cpu US               US microseconds of CPU time a request, on one thread
+  token-bucket RATE BURST    200 within RATE a second and bursts of BURST, 429 beyond
+  slots N MS                 N slots of MS milliseconds, one queue
+  deep-queue US              one slot of US microseconds behind a queue without end
+  stall MS EVERY_MS          stands still for MS milliseconds in every EVERY_MS
+  regimes US US SWITCH_MS    two costs a request in CPU time, in turn
+  misbehave FAULT [EVERY]    ill-treats every request, or every EVERY-th; FAULT is one of
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let Some(started) = start(&words) else {
+        let faults: String = Fault::all().map(|f| format!("    {:<18} {}\n", f.name(), f.description())).collect();
+        return finish(io::stderr().write_all(format!("{USAGE}{faults}").as_bytes()), 2);
+    };
+    match started.and_then(|running| serve(&running)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => finish(writeln!(io::stderr(), "bench-server: {error}"), 1),
+    }
+}
+
+fn finish(_written: io::Result<()>, code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
+
+/// `None`: the words do not say which server.
+fn start(words: &[&str]) -> Option<io::Result<Running>> {
+    fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
+        word.parse().ok()
+    }
+    Some(match words {
+        ["exact-cpu", us] => servers::exact_cpu(number(us)?),
+        ["token-bucket", rate, burst] => servers::token_bucket(number(rate)?, number(burst)?),
+        ["slots", count, ms] => servers::slots(number(count)?, number(ms)?),
+        ["deep-queue", us] => servers::deep_queue(number(us)?),
+        ["stall", ms, every_ms] => servers::stall(number(ms)?, number(every_ms)?),
+        ["regimes", fast, slow, ms] => {
+            servers::regimes(number(fast)?, number(slow)?, Duration::from_millis(number(ms)?))
+        }
+        ["misbehave", fault] => servers::misbehave(Fault::named(fault)?, 1),
+        ["misbehave", fault, every] => servers::misbehave(Fault::named(fault)?, number(every)?),
+        _ => return None,
+    })
+}
+
+fn serve(running: &Running) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{}", running.address)?;
+    stdout.flush()?;
+    io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}

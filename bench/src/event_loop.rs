@@ -1,0 +1,467 @@
+//! One thread, one epoll: the loop under every server of this crate.
+//!
+//! A server is a [`Service`]: asked what to do with a request, it answers with steps (send these bytes, pause, reset
+//! ...), and the loop carries them out, for thousands of connections at once. So a slow, a stuck and a rude server are
+//! the same code with other steps.
+//!
+//! Not here: speed at any price (the reference server is for that), chunked request bodies, HTTP/2, TLS.
+
+use plimsoll_sys::clock;
+use plimsoll_sys::epoll::Epoll;
+use plimsoll_sys::process;
+use plimsoll_sys::tcp::{Listener, Socket};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::{self, PipeReader, PipeWriter};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// The most bytes of a request, its body included.
+const REQUEST_BYTES_MAX: usize = 16 << 20;
+static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+const BACKLOG: i32 = 65_535;
+const ACCEPT_PAUSE_NS: u64 = 10_000_000;
+
+/// One thing to do on a connection. The next begins when it is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Send these bytes.
+    Send(Cow<'static, [u8]>),
+    /// Send as many bytes of filler.
+    Fill(u64),
+    /// Do nothing for so many ns.
+    Pause(u64),
+    /// Do nothing before this moment of the monotonic clock.
+    Until(u64),
+    /// Close in good order.
+    Close,
+    /// Close with a reset.
+    Reset,
+    /// Neither read nor write any more until the client leaves.
+    Hold,
+}
+
+pub(crate) type Steps = VecDeque<Step>;
+
+/// What a server makes of a request.
+pub(crate) struct Request<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) is_head: bool,
+    /// The client will close, or wants us to.
+    pub(crate) close: bool,
+}
+
+/// The behaviour of one server.
+pub(crate) trait Service: Send + 'static {
+    /// At the start of a turn in which something happened, before it is looked at. It may stop the thread.
+    fn turn(&mut self) {}
+    /// A connection was accepted; nothing of it was read.
+    fn connected(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
+    /// A request was read.
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts);
+}
+
+/// What a server did so far, as its own thread counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) requests: u64,
+    pub(crate) connections: u64,
+    /// Requests (or connections) that were answered as a special case: refused by a limiter, ill-treated by a fault.
+    pub(crate) special: u64,
+    cpu_ns: u64,
+    busy_ns: u64,
+}
+
+/// The same, for other threads to read.
+#[derive(Default)]
+struct Published {
+    requests: AtomicU64,
+    connections: AtomicU64,
+    special: AtomicU64,
+    cpu_ns: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+/// What a server did so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stats {
+    /// Requests read, those to `/stats` not counted.
+    pub requests: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// How many requests (or connections, for faults that strike there) got the special treatment that the server is
+    /// for: turned away by the limiter, or ill-treated.
+    pub special: u64,
+    /// CPU time of the server's thread in seconds, the system calls and idle wake-ups included.
+    pub cpu_s: f64,
+    /// Time that passed while the thread had something to do. Above `cpu_s` by as much as it had to wait for a core.
+    pub busy_s: f64,
+}
+
+impl Stats {
+    /// Requests a second that this server could have taken, going by the CPU time it used for those it did take.
+    pub fn capacity_rps(&self) -> f64 {
+        self.requests as f64 / self.cpu_s.max(1e-9)
+    }
+
+    /// What happened after `earlier`.
+    pub fn since(&self, earlier: &Stats) -> Stats {
+        Stats {
+            requests: self.requests - earlier.requests,
+            connections: self.connections - earlier.connections,
+            special: self.special - earlier.special,
+            cpu_s: self.cpu_s - earlier.cpu_s,
+            busy_s: self.busy_s - earlier.busy_s,
+        }
+    }
+
+    fn to_json(self) -> String {
+        let Stats { requests, connections, special, cpu_s, busy_s } = self;
+        format!(
+            "{{\"requests\":{requests},\"connections\":{connections},\"special\":{special},\"cpu_s\":{cpu_s:.9},\
+             \"busy_s\":{busy_s:.9}}}"
+        )
+    }
+}
+
+impl Published {
+    /// Told before the reply is sent, so that a client that has its reply finds itself counted.
+    fn store_counts(&self, counts: &Counts) {
+        self.requests.store(counts.requests, Ordering::Relaxed);
+        self.connections.store(counts.connections, Ordering::Relaxed);
+        self.special.store(counts.special, Ordering::Relaxed);
+    }
+
+    /// Told once a turn.
+    fn store_times(&self, counts: &Counts) {
+        self.cpu_ns.store(counts.cpu_ns, Ordering::Relaxed);
+        self.busy_ns.store(counts.busy_ns, Ordering::Relaxed);
+    }
+}
+
+/// A loop on its own thread, stopped when dropped.
+pub(crate) struct LoopThread {
+    pub(crate) address: SocketAddr,
+    published: Arc<Published>,
+    thread: Option<JoinHandle<()>>,
+    stop: Option<PipeWriter>,
+}
+
+impl LoopThread {
+    /// Starts `service` on a free port of the loopback.
+    pub(crate) fn start(service: impl Service) -> io::Result<LoopThread> {
+        process::raise_files_max();
+        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG, false)?;
+        let address = listener.local_address()?;
+        let (stopped, stop) = io::pipe()?;
+        let epoll = Epoll::new(512)?;
+        epoll.add_level(stopped.as_raw_fd(), TOKEN_STOP)?;
+        epoll.add(listener.as_raw_fd(), TOKEN_LISTENER)?;
+        let published = Arc::new(Published::default());
+        let mut each = Loop {
+            service,
+            epoll,
+            listener,
+            accept_due_ns: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            timers: BinaryHeap::new(),
+            buffer: vec![0; 64 * 1024],
+            counts: Counts::default(),
+            published: Arc::clone(&published),
+            _stopped: stopped,
+        };
+        let thread = std::thread::Builder::new().name("bench-server".into()).spawn(move || {
+            // An epoll that cannot be waited on is a bug of ours; the clients see a server that does not answer.
+            each.run().expect("epoll works");
+        })?;
+        Ok(LoopThread { address, published, thread: Some(thread), stop: Some(stop) })
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let p = &self.published;
+        stats(load(&p.requests), load(&p.connections), load(&p.special), load(&p.cpu_ns), load(&p.busy_ns))
+    }
+}
+
+fn stats(requests: u64, connections: u64, special: u64, cpu_ns: u64, busy_ns: u64) -> Stats {
+    Stats { requests, connections, special, cpu_s: cpu_ns as f64 / 1e9, busy_s: busy_ns as f64 / 1e9 }
+}
+
+impl Drop for LoopThread {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server has been printed by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+const TOKEN_STOP: u64 = u64::MAX;
+const TOKEN_LISTENER: u64 = u64::MAX - 1;
+
+struct Loop<S> {
+    service: S,
+    epoll: Epoll,
+    listener: Listener,
+    accept_due_ns: Option<u64>,
+    slots: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    timers: BinaryHeap<Reverse<(u64, usize)>>,
+    buffer: Vec<u8>,
+    counts: Counts,
+    published: Arc<Published>,
+    _stopped: PipeReader,
+}
+
+struct Connection {
+    socket: Socket,
+    input: Vec<u8>,
+    steps: Steps,
+    /// Bytes of the first step that are sent.
+    sent: usize,
+    readable: bool,
+    hangup: bool,
+}
+
+impl<S: Service> Loop<S> {
+    fn run(&mut self) -> io::Result<()> {
+        clock::set_timer_slack_ns(1_000);
+        let mut ready = Vec::new();
+        let start_cpu_ns = clock::thread_cpu_ns();
+        loop {
+            let timeout_ns = self.timeout_ns();
+            ready.clear();
+            ready.extend_from_slice(self.epoll.wait(timeout_ns)?);
+            let start_ns = clock::monotonic_ns();
+            self.service.turn();
+            for event in &ready {
+                match event.token() {
+                    TOKEN_STOP => return Ok(()),
+                    TOKEN_LISTENER => self.accept_due_ns = Some(0),
+                    slot => {
+                        if let Some(Some(connection)) = self.slots.get_mut(slot as usize) {
+                            connection.readable |= event.readable();
+                            connection.hangup |= event.hangup();
+                            self.advance(slot as usize);
+                        }
+                    }
+                }
+            }
+            let now_ns = clock::monotonic_ns();
+            while let Some(Reverse((_, slot))) = self.timers.peek().copied().filter(|t| t.0.0 <= now_ns) {
+                self.timers.pop();
+                self.advance(slot);
+            }
+            self.accept();
+            self.counts.busy_ns += clock::monotonic_ns() - start_ns;
+            self.counts.cpu_ns = clock::thread_cpu_ns() - start_cpu_ns;
+            self.published.store_times(&self.counts);
+        }
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        let timer_ns = self.timers.peek().map(|t| t.0.0);
+        let due_ns = [timer_ns, self.accept_due_ns].into_iter().flatten().min()?;
+        Some(due_ns.saturating_sub(clock::monotonic_ns()))
+    }
+
+    fn accept(&mut self) {
+        if self.accept_due_ns.is_none_or(|due_ns| due_ns > clock::monotonic_ns()) {
+            return;
+        }
+        for _ in 0..64 {
+            let socket = match self.listener.accept() {
+                Ok(socket) => socket,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.accept_due_ns = None;
+                    return;
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(_) => {
+                    self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
+                    return;
+                }
+            };
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            });
+            let mut steps = Steps::new();
+            self.counts.connections += 1;
+            self.service.connected(&mut steps, &mut self.counts);
+            self.published.store_counts(&self.counts);
+            if self.epoll.add(socket.as_raw_fd(), slot as u64).is_err() {
+                self.free.push(slot);
+                continue;
+            }
+            self.slots[slot] =
+                Some(Connection { socket, input: Vec::new(), steps, sent: 0, readable: false, hangup: false });
+            self.advance(slot);
+        }
+    }
+
+    /// Goes on with the connection in `slot` as far as it goes without waiting, and drops it at its end.
+    fn advance(&mut self, slot: usize) {
+        let Some(mut connection) = self.slots[slot].take() else { return };
+        if self.goes_on(&mut connection, slot) {
+            self.slots[slot] = Some(connection);
+        } else {
+            self.free.push(slot);
+        }
+    }
+
+    fn goes_on(&mut self, connection: &mut Connection, slot: usize) -> bool {
+        loop {
+            match connection.take_steps(slot, &mut self.timers) {
+                Progress::Done => {}
+                Progress::Wait => return true,
+                Progress::End => return false,
+            }
+            match self.take_request(connection) {
+                Some(true) => continue,
+                Some(false) => return false,
+                None => {}
+            }
+            if !connection.readable {
+                return true;
+            }
+            match connection.socket.recv(&mut self.buffer) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    connection.readable = count == self.buffer.len() || connection.hangup;
+                    connection.input.extend_from_slice(&self.buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.readable = false,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Takes a request from what was read, if there is a whole one. False: it is none.
+    fn take_request(&mut self, connection: &mut Connection) -> Option<bool> {
+        if connection.input.is_empty() {
+            return None;
+        }
+        let Some((request, used)) = parse(&connection.input) else {
+            return (connection.input.len() > REQUEST_BYTES_MAX).then_some(false);
+        };
+        if request.target == "/stats" {
+            let Counts { requests, connections, special, cpu_ns, busy_ns } = self.counts;
+            let body = stats(requests, connections, special, cpu_ns, busy_ns).to_json();
+            connection.steps.extend(reply(&request, "200 OK", &body));
+        } else {
+            self.counts.requests += 1;
+            self.service.answer(&request, &mut connection.steps, &mut self.counts);
+            self.published.store_counts(&self.counts);
+        }
+        connection.input.drain(..used);
+        Some(true)
+    }
+}
+
+enum Progress {
+    Done,
+    Wait,
+    End,
+}
+
+impl Connection {
+    fn take_steps(&mut self, slot: usize, timers: &mut BinaryHeap<Reverse<(u64, usize)>>) -> Progress {
+        while let Some(step) = self.steps.front_mut() {
+            match step {
+                Step::Send(bytes) => match self.socket.send(&bytes[self.sent..]) {
+                    Ok(count) if self.sent + count < bytes.len() => {
+                        self.sent += count;
+                        continue;
+                    }
+                    Ok(_) => self.sent = 0,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Wait,
+                    Err(_) => return Progress::End,
+                },
+                Step::Fill(0) => {}
+                Step::Fill(left) => match self.socket.send(&FILLER[..(*left).min(FILLER.len() as u64) as usize]) {
+                    Ok(count) => {
+                        *left -= count as u64;
+                        continue;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Wait,
+                    Err(_) => return Progress::End,
+                },
+                Step::Pause(ns) => {
+                    *step = Step::Until(clock::monotonic_ns() + *ns);
+                    continue;
+                }
+                Step::Until(due_ns) => {
+                    if clock::monotonic_ns() < *due_ns {
+                        timers.push(Reverse((*due_ns, slot)));
+                        return if self.hangup && self.socket.take_error().is_err() {
+                            Progress::End
+                        } else {
+                            Progress::Wait
+                        };
+                    }
+                }
+                Step::Close => return Progress::End,
+                Step::Reset => {
+                    // If that fails the connection is broken already.
+                    let _ = self.socket.set_reset_on_close();
+                    return Progress::End;
+                }
+                Step::Hold => return if self.hangup { Progress::End } else { Progress::Wait },
+            }
+            self.steps.pop_front();
+        }
+        Progress::Done
+    }
+}
+
+/// The request at the start of `input` and its length, if it is there as a whole.
+fn parse(input: &[u8]) -> Option<(Request<'_>, usize)> {
+    let end = input.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&input[..end]).unwrap_or_default();
+    let mut lines = head.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    let (mut length, mut close) = (0, version == Some("HTTP/1.0"));
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(0);
+        } else if name.eq_ignore_ascii_case("connection") {
+            close |= value.trim().eq_ignore_ascii_case("close");
+        }
+    }
+    let used = end.checked_add(length).filter(|used| *used <= input.len())?;
+    Some((Request { target: target.unwrap_or("/"), is_head: method == Some("HEAD"), close }, used))
+}
+
+/// The steps of an honest reply.
+pub(crate) fn reply(request: &Request<'_>, status: &str, body: &str) -> [Step; 2] {
+    let close = if request.close { "Connection: close\r\n" } else { "" };
+    let sent = if request.is_head { "" } else { body };
+    let text = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n{sent}", body.len());
+    [Step::Send(text.into_bytes().into()), if request.close { Step::Close } else { Step::Fill(0) }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_taken_when_it_is_whole() {
+        let text = b"POST /a HTTP/1.1\r\ncontent-LENGTH: 3\r\nConnection: Close\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
+        for cut in 0..text.len() - 18 {
+            assert!(parse(&text[..cut]).is_none(), "{cut}");
+        }
+        let (request, used) = parse(text).expect("whole");
+        assert_eq!((request.target, request.close, request.is_head, used), ("/a", true, false, text.len() - 18));
+        let (request, _) = parse(b"HEAD / HTTP/1.1\r\n\r\n").expect("whole");
+        assert!(request.is_head && !request.close);
+    }
+}

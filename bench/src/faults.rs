@@ -1,0 +1,367 @@
+//! Every way of ill-treating a client that we know of, as steps for the event loop.
+//!
+//! One table says of each fault its name, what it does, and what an honest client may make of it; tests go by the table.
+
+use crate::event_loop::{Counts, Request, Service, Step, Steps, reply};
+
+/// What a client may rightly make of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A whole reply with a status below 400.
+    Success,
+    /// A whole reply with a status of 400 or more.
+    Status,
+    /// No connection.
+    Connect,
+    /// The connection was reset.
+    Reset,
+    /// The connection was closed before the reply was whole.
+    Closed,
+    /// Bytes that are no HTTP reply, or exceed a client's limits.
+    Protocol,
+    /// No whole reply within the time a client allows.
+    Timeout,
+}
+
+use Outcome::{Closed, Connect, Protocol, Reset, Status, Success, Timeout};
+
+/// One way to ill-treat a client, or to be right in a way that is rarely tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Connections are refused.
+    Refuses,
+    /// Resets a connection before anything is read.
+    ResetOnConnect,
+    /// Closes a connection before anything is read.
+    CloseOnConnect,
+    /// Accepts and never reads.
+    NeverReads,
+    /// Resets once the request is read.
+    ResetOnRequest,
+    /// Closes once the request is read.
+    CloseOnRequest,
+    /// Never answers.
+    NeverAnswers,
+    /// Closes in the middle of the head.
+    CloseInHead,
+    /// Closes after half of the body that the Content-Length promised.
+    CloseInBody,
+    /// Resets after half of the body.
+    ResetInBody,
+    /// Sends half of the body and then nothing.
+    StopsInBody,
+    /// Closes in the middle of a chunk.
+    CloseInChunk,
+    /// Sends bytes that are no HTTP.
+    Garbage,
+    /// Sends a good reply and garbage behind it.
+    GarbageAfterReply,
+    /// Sends more body than the Content-Length said.
+    LongBody,
+    /// A status line without a number.
+    BadStatus,
+    /// A Content-Length that is no number.
+    BadLength,
+    /// Two Content-Lengths that differ.
+    TwoLengths,
+    /// A chunk size that is no number.
+    BadChunk,
+    /// A head of 4 MiB.
+    HugeHead,
+    /// A head of 20 000 fields.
+    ManyHeaders,
+    /// Heads of interim replies without end.
+    EndlessInterim,
+    /// One byte of the reply each so many ms.
+    Drip(u64),
+    /// Every byte of the reply in a packet of its own.
+    EveryByte,
+    /// A good chunked reply, in chunks of several sizes.
+    Chunked,
+    /// The same with trailers.
+    ChunkedTrailers,
+    /// A body that ends with the connection.
+    BodyUntilClose,
+    /// The same in HTTP/1.0 and without any field.
+    OldReply,
+    /// Interim replies (100, 103) before the reply.
+    Interim,
+    /// 204, with fields that speak of a body.
+    NoContent,
+    /// 304, with the Content-Length of the body it does not have.
+    NotModified,
+    /// Announces with each reply that it closes, and does.
+    CloseEach,
+    /// Closes after each reply without announcing it.
+    CloseSilently,
+    /// A body of 100 MB.
+    HugeBody,
+    /// Answers with this status.
+    WithStatus(u16),
+}
+
+/// Bytes of the body of [`Fault::HugeBody`].
+pub(crate) const HUGE_BODY_BYTES: u64 = 100_000_000;
+const HUGE_HEAD_BYTES: usize = 4 << 20;
+const FIELDS: usize = 20_000;
+
+type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
+
+/// Fault, name, what it does, what a client may make of it.
+const TABLE: [Row; 39] = [
+    (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
+    // A client that has sent its request before it notices sees a reset in either case.
+    (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
+    (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
+    (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),
+    (Fault::ResetOnRequest, "reset", "resets once the request is read", &[Reset]),
+    (Fault::CloseOnRequest, "close", "closes once the request is read", &[Closed]),
+    (Fault::NeverAnswers, "never-answers", "never answers", &[Timeout]),
+    (Fault::CloseInHead, "close-in-head", "closes in the middle of the head", &[Closed]),
+    (Fault::CloseInBody, "close-in-body", "closes in the middle of the body", &[Closed]),
+    (Fault::ResetInBody, "reset-in-body", "resets in the middle of the body", &[Reset]),
+    (Fault::StopsInBody, "stops-in-body", "goes silent in the middle of the body", &[Timeout]),
+    (Fault::CloseInChunk, "close-in-chunk", "closes in the middle of a chunk", &[Closed]),
+    (Fault::Garbage, "garbage", "sends bytes that are no HTTP", &[Protocol]),
+    (Fault::GarbageAfterReply, "garbage-after", "sends garbage behind a good reply", &[Success, Protocol]),
+    (Fault::LongBody, "long-body", "sends more body than it said", &[Success, Protocol]),
+    (Fault::BadStatus, "bad-status", "sends a status that is no number", &[Protocol]),
+    (Fault::BadLength, "bad-length", "sends a Content-Length that is no number", &[Protocol]),
+    (Fault::TwoLengths, "two-lengths", "sends two Content-Lengths that differ", &[Protocol]),
+    (Fault::BadChunk, "bad-chunk", "sends a chunk size that is no number", &[Protocol]),
+    (Fault::HugeHead, "huge-head", "sends a head of 4 MiB", &[Protocol]),
+    (Fault::ManyHeaders, "many-headers", "sends a head of 20 000 fields", &[Protocol]),
+    (Fault::EndlessInterim, "endless-interim", "sends interim replies without end", &[Protocol, Timeout]),
+    (Fault::Drip(5), "drip:5", "sends one byte each 5 ms", &[Success]),
+    (Fault::Drip(1000), "drip:1000", "sends one byte a second", &[Success, Timeout]),
+    (Fault::EveryByte, "every-byte", "sends every byte by itself", &[Success]),
+    (Fault::Chunked, "chunked", "sends chunks", &[Success]),
+    (Fault::ChunkedTrailers, "chunked-trailers", "sends chunks and trailers", &[Success]),
+    (Fault::BodyUntilClose, "until-close", "ends the body by closing", &[Success]),
+    (Fault::OldReply, "old-reply", "answers in HTTP/1.0 without fields", &[Success]),
+    (Fault::Interim, "interim", "sends interim replies before the reply", &[Success]),
+    (Fault::NoContent, "no-content", "sends 204 with fields that speak of a body", &[Success]),
+    (Fault::NotModified, "not-modified", "sends 304 with a length", &[Success]),
+    (Fault::CloseEach, "close-each", "closes after each reply, as announced", &[Success]),
+    // The next request can meet the end of the connection.
+    (Fault::CloseSilently, "close-silently", "closes after each reply, not announced", &[Success, Closed, Reset]),
+    (Fault::HugeBody, "huge-body", "sends a body of 100 MB", &[Success]),
+    (Fault::WithStatus(302), "status:302", "answers 302", &[Success]),
+    (Fault::WithStatus(429), "status:429", "answers 429", &[Status]),
+    (Fault::WithStatus(500), "status:500", "answers 500", &[Status]),
+    (Fault::WithStatus(503), "status:503", "answers 503", &[Status]),
+];
+
+impl Fault {
+    /// Every fault, those with a number in the variants that tests use.
+    pub fn all() -> impl Iterator<Item = Fault> {
+        TABLE.iter().map(|row| row.0)
+    }
+
+    fn row(&self) -> &'static Row {
+        // A number that the table does not have stands in the row of its kind.
+        let kind = std::mem::discriminant(self);
+        let same = TABLE.iter().find(|row| row.0 == *self);
+        same.or_else(|| TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind)).expect("a row for every fault")
+    }
+
+    /// The fault called `name`: as in the table, with any number behind `drip:` and `status:`.
+    pub fn named(name: &str) -> Option<Fault> {
+        match name.split_once(':') {
+            Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),
+            Some(("status", status)) => status.parse().ok().filter(|s| (200..600).contains(s)).map(Fault::WithStatus),
+            _ => TABLE.iter().find(|row| row.1 == name).map(|row| row.0),
+        }
+    }
+
+    /// Its name, which [`Fault::named`] understands.
+    pub fn name(&self) -> String {
+        match self {
+            Fault::Drip(ms) => format!("drip:{ms}"),
+            Fault::WithStatus(status) => format!("status:{status}"),
+            other => other.row().1.to_owned(),
+        }
+    }
+
+    /// What the server does, in a few words.
+    pub fn description(&self) -> String {
+        match self {
+            Fault::Drip(ms) => format!("sends one byte each {ms} ms"),
+            Fault::WithStatus(status) => format!("answers {status}"),
+            other => other.row().2.to_owned(),
+        }
+    }
+
+    /// What an honest client may make of a request that meets this, with a timeout between 1 and 10 s.
+    pub fn outcomes(&self) -> &'static [Outcome] {
+        match self {
+            Fault::WithStatus(200..400) => &[Success],
+            Fault::WithStatus(_) => &[Status],
+            other => other.row().3,
+        }
+    }
+
+    /// Whether it strikes when the connection is made, and not at a request.
+    pub fn strikes_on_connect(&self) -> bool {
+        matches!(self, Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads)
+    }
+
+    fn connect_steps(&self) -> &'static [Step] {
+        match self {
+            Fault::ResetOnConnect => &[Step::Reset],
+            Fault::CloseOnConnect => &[Step::Close],
+            Fault::NeverReads => &[Step::Hold],
+            _ => &[],
+        }
+    }
+
+    fn request_steps(&self, steps: &mut Steps) {
+        let bytes = |text: &'static str| Step::Send(text.as_bytes().into());
+        const HALF: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
+        const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        match self {
+            Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads => {}
+            Fault::ResetOnRequest => steps.push_back(Step::Reset),
+            Fault::CloseOnRequest => steps.push_back(Step::Close),
+            Fault::NeverAnswers => steps.push_back(Step::Hold),
+            Fault::CloseInHead => steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Le"), Step::Close]),
+            Fault::CloseInBody => steps.extend([bytes(HALF), Step::Close]),
+            // The pause lets the client read the half: a reset throws away what it has not read.
+            Fault::ResetInBody => steps.extend([bytes(HALF), Step::Pause(20_000_000), Step::Reset]),
+            Fault::StopsInBody => steps.extend([bytes(HALF), Step::Hold]),
+            Fault::CloseInChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nff\r\nhel"), Step::Close]),
+            Fault::Garbage => {
+                steps.push_back(Step::Send(b"\x00\xff\x80garbage\r\n\r\n\x16\x03\x01 no HTTP\r\n\r\n"[..].into()))
+            }
+            Fault::GarbageAfterReply => {
+                steps.push_back(bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\x00garbage\r\n\r\n"));
+            }
+            Fault::LongBody => steps.push_back(bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more")),
+            Fault::BadStatus => steps.push_back(bytes("HTTP/1.1 abc OK\r\nContent-Length: 2\r\n\r\nok")),
+            Fault::BadLength => steps.push_back(bytes("HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok")),
+            Fault::TwoLengths => {
+                steps.push_back(bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok"));
+            }
+            Fault::BadChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nxyz\r\nhello\r\n0\r\n\r\n")]),
+            Fault::HugeHead => {
+                let value = "x".repeat(HUGE_HEAD_BYTES);
+                let text = format!("HTTP/1.1 200 OK\r\nX-Long: {value}\r\nContent-Length: 2\r\n\r\nok");
+                steps.push_back(Step::Send(text.into_bytes().into()));
+            }
+            Fault::ManyHeaders => {
+                let fields = "X-Field: value\r\n".repeat(FIELDS);
+                let text = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok");
+                steps.push_back(Step::Send(text.into_bytes().into()));
+            }
+            Fault::EndlessInterim => {
+                // Not quite without end: enough for any limit, and then silence.
+                let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(20_000);
+                steps.extend([Step::Send(interim.into_bytes().into()), Step::Hold]);
+            }
+            Fault::Drip(ms) => steps.extend(byte_by_byte(ms * 1_000_000)),
+            Fault::EveryByte => steps.extend(byte_by_byte(100_000)),
+            Fault::Chunked => {
+                steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\n"), Step::Pause(1_000_000)]);
+                steps.push_back(bytes("0A;name=\"value\"\r\n0123456789\r\n1\r\n!\r\n0\r\n\r\n"));
+            }
+            Fault::ChunkedTrailers => {
+                steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\n0\r\nDigest: abc\r\n")]);
+                steps.extend([Step::Pause(1_000_000), bytes("X-Time: 1\r\n\r\n")]);
+            }
+            Fault::BodyUntilClose => steps.extend([
+                bytes("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nhello"),
+                Step::Pause(1_000_000),
+                bytes(" and good bye"),
+                Step::Close,
+            ]),
+            Fault::OldReply => steps.extend([bytes("HTTP/1.0 200 OK\r\n\r\nhello"), Step::Close]),
+            Fault::Interim => steps.extend([
+                bytes("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"),
+                Step::Pause(1_000_000),
+                bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            ]),
+            Fault::NoContent => steps
+                .push_back(bytes("HTTP/1.1 204 No Content\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n")),
+            Fault::NotModified => {
+                steps.push_back(bytes("HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\nETag: \"a\"\r\n\r\n"));
+            }
+            Fault::CloseEach => steps
+                .extend([bytes("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), Step::Close]),
+            Fault::CloseSilently => {
+                steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), Step::Close]);
+            }
+            Fault::HugeBody => steps.extend([
+                Step::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE_BODY_BYTES}\r\n\r\n").into_bytes().into()),
+                Step::Fill(HUGE_BODY_BYTES),
+            ]),
+            Fault::WithStatus(status) => {
+                let location = if (300..400).contains(status) { "Location: /elsewhere\r\n" } else { "" };
+                let body = if matches!(status, 204 | 205 | 304) { "" } else { "no" };
+                let length = body.len();
+                let text = format!("HTTP/1.1 {status} As Told\r\n{location}Content-Length: {length}\r\n\r\n{body}");
+                steps.push_back(Step::Send(text.into_bytes().into()));
+            }
+        }
+    }
+}
+
+fn byte_by_byte(pause_ns: u64) -> impl Iterator<Item = Step> {
+    const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+    REPLY.chunks(1).flat_map(move |byte| [Step::Pause(pause_ns), Step::Send(byte.into())])
+}
+
+/// The server that does it.
+pub(crate) struct Misbehaviour {
+    fault: Fault,
+    every: u64,
+    seen: u64,
+}
+
+impl Misbehaviour {
+    pub(crate) fn new(fault: Fault, every: u64) -> Misbehaviour {
+        Misbehaviour { fault, every: every.max(1), seen: 0 }
+    }
+
+    fn strikes(&mut self, counts: &mut Counts) -> bool {
+        self.seen += 1;
+        let strikes = self.seen.is_multiple_of(self.every);
+        counts.special += u64::from(strikes);
+        strikes
+    }
+}
+
+impl Service for Misbehaviour {
+    fn connected(&mut self, steps: &mut Steps, counts: &mut Counts) {
+        if self.fault.strikes_on_connect() && self.strikes(counts) {
+            steps.extend(self.fault.connect_steps().iter().cloned());
+        }
+    }
+
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
+        if !self.fault.strikes_on_connect() && self.strikes(counts) {
+            self.fault.request_steps(steps);
+        } else {
+            steps.extend(reply(request, "200 OK", "ok"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_name_of_its_own() {
+        for fault in Fault::all() {
+            assert_eq!(Fault::named(&fault.name()), Some(fault));
+            assert!(!fault.description().is_empty() && !fault.outcomes().is_empty());
+            let mut steps = Steps::new();
+            fault.request_steps(&mut steps);
+            assert_eq!(fault.strikes_on_connect(), steps.is_empty(), "{fault:?}");
+        }
+        assert_eq!(Fault::named("drip:7"), Some(Fault::Drip(7)));
+        assert_eq!(Fault::Drip(7).description(), "sends one byte each 7 ms");
+        assert_eq!(Fault::named("status:99"), None);
+        assert_eq!(Fault::named("kindness"), None);
+    }
+}

@@ -1,0 +1,250 @@
+//! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the rules.
+//!
+//! Each runs on one thread of this process, on a free port of the loopback, and stops when the value that stands for it
+//! is dropped. Each also answers `/stats` with what it did, which does not count as a request.
+
+use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
+use crate::faults::{Fault, Misbehaviour};
+use plimsoll_sys::clock;
+use plimsoll_sys::tcp::ReservedPort;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A server that runs until this is dropped.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    description: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Loop(LoopThread),
+    /// Nobody listens: connections are refused. Held only to keep the port.
+    Closed {
+        _port: ReservedPort,
+    },
+}
+
+impl Running {
+    fn start(description: String, service: impl Service) -> io::Result<Running> {
+        let thread = LoopThread::start(service)?;
+        Ok(Running { address: thread.address, description, kind: Kind::Loop(thread) })
+    }
+
+    /// The server's address with `path` (which begins with a slash), to ask there.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What this server does, in one line.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> Stats {
+        match &self.kind {
+            Kind::Loop(thread) => thread.stats(),
+            Kind::Closed { .. } => Stats { requests: 0, connections: 0, special: 0, cpu_s: 0.0, busy_s: 0.0 },
+        }
+    }
+}
+
+/// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for the request
+/// included: the capacity is 1 000 000 / `us` a second for as long as the thread has a core to itself (compare `cpu_s`
+/// and `busy_s` of its [`Stats`]). Requests wait in the sockets, in the order in which they came.
+pub fn exact_cpu(us: u64) -> io::Result<Running> {
+    Running::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
+}
+
+/// Answers 200 as long as a bucket of `burst` tokens, refilled at `rate` a second, has one to give; else 429. Either at
+/// once.
+pub fn token_bucket(rate: f64, burst: f64) -> io::Result<Running> {
+    let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
+    Running::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
+}
+
+/// `count` slots that hold a request for `service_ms` each, without CPU time, and one queue in front without a limit:
+/// the capacity is 1000 * `count` / `service_ms` a second.
+pub fn slots(count: usize, service_ms: f64) -> io::Result<Running> {
+    let queue = Queue::new(count, (service_ms * 1e6) as u64);
+    Running::start(format!("{count} slots of {service_ms} ms"), queue)
+}
+
+/// One place that holds a request for `us` microseconds without CPU time, behind a queue that takes whatever comes:
+/// the capacity is 1 000 000 / `us` a second, and beyond it nothing fails, everything only gets later.
+pub fn deep_queue(us: u64) -> io::Result<Running> {
+    Running::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
+}
+
+/// Answers at once, but in the last `stall_ms` of every `every_ms` the whole thread stands still.
+pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
+    let stall = Stall {
+        start_ns: clock::monotonic_ns(),
+        stall_ns: stall_ms * 1_000_000,
+        every_ns: every_ms.max(stall_ms).max(1) * 1_000_000,
+    };
+    Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
+}
+
+/// Like [`exact_cpu`], with `us_fast` and `us_slow` in turn, each for the time `switch`, the fast one first.
+pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
+    let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
+    let regimes = Regimes {
+        cpu: ExactCpu::new(0),
+        cost_ns: [us_fast * 1000, us_slow * 1000],
+        switch_ns: (switch.as_nanos() as u64).max(1),
+        start_ns: clock::monotonic_ns(),
+    };
+    Running::start(description, regimes)
+}
+
+/// Ill-treats every `every`-th request (or connection, for a fault that strikes there; 1: each), and answers the others
+/// as a good server would.
+pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
+    let description = match every {
+        0 | 1 => fault.description(),
+        _ => format!("{}, every {every} times", fault.description()),
+    };
+    if fault == Fault::Refuses {
+        let port = ReservedPort::bind(&SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        return Ok(Running { address: port.address(), description, kind: Kind::Closed { _port: port } });
+    }
+    Running::start(description, Misbehaviour::new(fault, every))
+}
+
+const OK: &str = "ok";
+
+struct ExactCpu {
+    cost_ns: u64,
+    /// CPU time of this thread that is accounted for: the sum of the costs of all requests.
+    due_ns: u64,
+}
+
+impl ExactCpu {
+    fn new(cost_ns: u64) -> ExactCpu {
+        ExactCpu { cost_ns, due_ns: 0 }
+    }
+
+    /// Burns what is missing to the cost of one more request. What the thread did since the last burn (sending that
+    /// reply, waiting for events, reading this request) counts; what it did beyond the cost of a whole request
+    /// (accepting many connections) is forgotten, so that no debt gathers. The clock's grain is carried on.
+    fn burn(&mut self) {
+        let mut used_ns = clock::thread_cpu_ns();
+        self.due_ns += self.cost_ns;
+        if used_ns > self.due_ns {
+            self.due_ns = used_ns;
+        }
+        while used_ns < self.due_ns {
+            std::hint::spin_loop();
+            used_ns = clock::thread_cpu_ns();
+        }
+    }
+}
+
+impl Service for ExactCpu {
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
+        self.burn();
+        steps.extend(reply(request, "200 OK", OK));
+    }
+}
+
+struct TokenBucket {
+    rate_per_ns: f64,
+    burst: f64,
+    tokens: f64,
+    filled_ns: u64,
+}
+
+impl Service for TokenBucket {
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
+        let now_ns = clock::monotonic_ns();
+        self.tokens = self.burst.min(self.tokens + (now_ns - self.filled_ns) as f64 * self.rate_per_ns);
+        self.filled_ns = now_ns;
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            steps.extend(reply(request, "200 OK", OK));
+        } else {
+            counts.special += 1;
+            steps.extend(reply(request, "429 Too Many Requests", "later"));
+        }
+    }
+}
+
+/// First come, first served, by arithmetic: when a request comes, it is known when its slot will be done with it. So a
+/// late wake-up of this thread delays one reply and never the queue.
+struct Queue {
+    service_ns: u64,
+    /// When each slot is free.
+    free_ns: BinaryHeap<Reverse<u64>>,
+}
+
+impl Queue {
+    fn new(count: usize, service_ns: u64) -> Queue {
+        Queue { service_ns, free_ns: (0..count.max(1)).map(|_| Reverse(0)).collect() }
+    }
+
+    fn done_ns(&mut self, now_ns: u64) -> u64 {
+        let Reverse(free_ns) = self.free_ns.pop().unwrap_or(Reverse(0));
+        let done_ns = free_ns.max(now_ns) + self.service_ns;
+        self.free_ns.push(Reverse(done_ns));
+        done_ns
+    }
+}
+
+impl Service for Queue {
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
+        steps.push_back(Step::Until(self.done_ns(clock::monotonic_ns())));
+        steps.extend(reply(request, "200 OK", OK));
+    }
+}
+
+struct Stall {
+    start_ns: u64,
+    stall_ns: u64,
+    every_ns: u64,
+}
+
+impl Service for Stall {
+    fn turn(&mut self) {
+        let phase_ns = (clock::monotonic_ns() - self.start_ns) % self.every_ns;
+        if phase_ns >= self.every_ns - self.stall_ns {
+            std::thread::sleep(Duration::from_nanos(self.every_ns - phase_ns));
+        }
+    }
+
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
+        steps.extend(reply(request, "200 OK", OK));
+    }
+}
+
+struct Regimes {
+    cpu: ExactCpu,
+    cost_ns: [u64; 2],
+    switch_ns: u64,
+    start_ns: u64,
+}
+
+impl Service for Regimes {
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
+        let turn = (clock::monotonic_ns() - self.start_ns) / self.switch_ns % 2;
+        self.cpu.cost_ns = self.cost_ns[turn as usize];
+        self.cpu.answer(request, steps, counts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_serves_in_order_and_never_more_than_its_slots() {
+        let mut queue = Queue::new(2, 10);
+        let done: Vec<u64> = [0, 0, 0, 1, 100, 101, 102].into_iter().map(|now| queue.done_ns(now)).collect();
+        assert_eq!(done, [10, 10, 20, 20, 110, 111, 120]);
+    }
+}

@@ -1,0 +1,384 @@
+//! Each server does what it says, seen from the other side of a real socket.
+
+use plimsoll_bench::servers::{self, Running};
+use plimsoll_bench::{Fault, Outcome};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Refused,
+    Closed,
+    Reset,
+    /// It did not: nothing came for a while.
+    Quiet,
+}
+
+const QUIET: Duration = Duration::from_millis(250);
+
+/// Tests that measure time or CPU run one after the other.
+static MEASURING: Mutex<()> = Mutex::new(());
+
+fn measuring() -> impl Drop {
+    MEASURING.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn connect(server: &Running) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(server.address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(QUIET))?;
+    Ok(stream)
+}
+
+/// What comes back for one request, up to 8 MiB, and how the connection ends.
+fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
+    let mut stream = match connect(server) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return (Vec::new(), End::Refused),
+        Err(error) => panic!("{error}"),
+    };
+    // The connection may be gone already; reading shows how.
+    let _ = stream.write_all(request.as_bytes());
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    while bytes.len() < 8 << 20 {
+        match stream.read(&mut buffer) {
+            Ok(0) => return (bytes, End::Closed),
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
+                return (bytes, End::Reset);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    (bytes, End::Quiet)
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Asks `count` times on one connection and returns the statuses in order.
+fn statuses(stream: &mut TcpStream, count: usize) -> Vec<u16> {
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+    let mut reader = BufReader::new(stream.try_clone().expect("cloned"));
+    (0..count)
+        .map(|_| {
+            stream.write_all(GET.as_bytes()).expect("written");
+            receive(&mut reader).0
+        })
+        .collect()
+}
+
+/// One reply with a Content-Length: status and body.
+fn receive(reader: &mut impl BufRead) -> (u16, String) {
+    let (mut status, mut length) = (0, 0);
+    for index in 0.. {
+        let mut line = String::new();
+        assert!(reader.read_line(&mut line).expect("a line") > 0, "the server closed");
+        let line = line.trim_end();
+        if index == 0 {
+            status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+        } else if let Some(value) = line.strip_prefix("Content-Length: ") {
+            length = value.parse().expect("a length");
+        } else if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    (status, String::from_utf8(body).expect("text"))
+}
+
+#[test]
+fn every_fault_does_what_it_says() {
+    for fault in Fault::all() {
+        let (end, holds): (End, fn(&str) -> bool) = match fault {
+            Fault::Refuses => (End::Refused, str::is_empty),
+            Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
+            // The request may come before or after the close.
+            Fault::CloseOnConnect => (End::Closed, str::is_empty),
+            Fault::CloseOnRequest => (End::Closed, str::is_empty),
+            Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
+            Fault::CloseInHead => (End::Closed, |s| s.starts_with("HTTP/1.1 200 OK\r\n") && !s.contains("\r\n\r\n")),
+            Fault::CloseInBody => (End::Closed, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+            Fault::ResetInBody => (End::Reset, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+            Fault::StopsInBody => (End::Quiet, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+            Fault::CloseInChunk => (End::Closed, |s| s.ends_with("ff\r\nhel")),
+            Fault::Garbage => (End::Quiet, |s| s.starts_with('\0')),
+            Fault::GarbageAfterReply => (End::Quiet, |s| s.contains("\r\n\r\nok\0garbage")),
+            Fault::LongBody => (End::Quiet, |s| s.contains("Content-Length: 2\r\n\r\nok and more")),
+            Fault::BadStatus => (End::Quiet, |s| s.starts_with("HTTP/1.1 abc ")),
+            Fault::BadLength => (End::Quiet, |s| s.contains("Content-Length: two\r\n")),
+            Fault::TwoLengths => (End::Quiet, |s| s.matches("Content-Length").count() == 2),
+            Fault::BadChunk => (End::Quiet, |s| s.contains("\r\nxyz\r\n")),
+            Fault::HugeHead => (End::Quiet, |s| s.len() > 4 << 20 && s.ends_with("\r\n\r\nok")),
+            Fault::ManyHeaders => (End::Quiet, |s| s.lines().count() > 20_000 && s.ends_with("\r\n\r\nok")),
+            Fault::EndlessInterim => (End::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
+            Fault::Drip(ms) if ms < 100 => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+            Fault::Drip(_) => (End::Quiet, |s| s.len() <= 1),
+            Fault::EveryByte => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+            Fault::Chunked => {
+                (End::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n"))
+            }
+            Fault::ChunkedTrailers => (End::Quiet, |s| s.ends_with("0\r\nDigest: abc\r\nX-Time: 1\r\n\r\n")),
+            Fault::BodyUntilClose => (End::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye")),
+            Fault::OldReply => (End::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
+            Fault::Interim => (End::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
+            Fault::NoContent => (End::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
+            Fault::NotModified => (End::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),
+            Fault::CloseEach => (End::Closed, |s| s.contains("Connection: close\r\n") && s.ends_with("ok")),
+            Fault::CloseSilently => (End::Closed, |s| !s.contains("Connection") && s.ends_with("ok")),
+            Fault::HugeBody => {
+                (End::Quiet, |s| s.contains("Content-Length: 100000000\r\n\r\nxxx") && s.len() >= 8 << 20)
+            }
+            Fault::WithStatus(302) => (End::Quiet, |s| s.starts_with("HTTP/1.1 302 ") && s.contains("Location: ")),
+            Fault::WithStatus(_) => {
+                (End::Quiet, |s| s.split(' ').nth(1).is_some_and(|n| ["429", "500", "503"].contains(&n)))
+            }
+        };
+        let server = servers::misbehave(fault, 1).expect("starts");
+        let (bytes, ended) = observe(&server, GET);
+        let text = String::from_utf8_lossy(&bytes);
+        let shown: String = text.chars().take(200).collect();
+        // A close and the request can cross, which makes it a reset.
+        let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
+        assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
+        assert!(holds(&text), "{}: {shown:?}", fault.name());
+        if fault != Fault::Refuses {
+            assert_eq!(server.stats().special, 1, "{}", fault.name());
+        }
+    }
+}
+
+#[test]
+fn every_third_request_is_ill_treated() {
+    let server = servers::misbehave(Fault::WithStatus(500), 3).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    assert_eq!(statuses(&mut stream, 7), [200, 200, 500, 200, 200, 500, 200]);
+    assert_eq!((server.stats().requests, server.stats().special), (7, 2));
+
+    let server = servers::misbehave(Fault::ResetOnConnect, 2).expect("starts");
+    let ends: Vec<End> = (0..4).map(|_| observe(&server, GET).1).collect();
+    assert_eq!(ends, [End::Quiet, End::Reset, End::Quiet, End::Reset]);
+    assert_eq!(server.stats().connections, 4);
+}
+
+#[test]
+fn honest_replies_follow_the_request() {
+    let server = servers::token_bucket(1e9, 1e9).expect("starts");
+    let (bytes, end) = observe(&server, "HEAD / HTTP/1.1\r\n\r\n");
+    assert_eq!((bytes.as_slice(), end), (&b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"[..], End::Quiet));
+    let (bytes, end) = observe(&server, "POST / HTTP/1.1\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
+    assert_eq!(String::from_utf8_lossy(&bytes), "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!(end, End::Closed);
+    let (bytes, _) = observe(&server, &GET.replace("/ ", "/stats "));
+    let text = String::from_utf8(bytes).expect("text");
+    assert!(text.contains(r#"{"requests":2,"connections":3,"special":0,"cpu_s":0."#), "{text}");
+}
+
+#[test]
+fn a_dropped_server_is_gone() {
+    let server = servers::deep_queue(10).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    assert_eq!(statuses(&mut stream, 3), [200; 3]);
+    let address = server.address;
+    drop(server);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn exact_cpu_costs_exactly_that() {
+    let _guard = measuring();
+    for us in [50, 400] {
+        let server = servers::exact_cpu(us).expect("starts");
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let mut stream = connect(&server).expect("connects");
+                thread::spawn(move || assert_eq!(statuses(&mut stream, 1000), [200; 1000]))
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(20));
+        let earlier = server.stats();
+        thread::sleep(Duration::from_millis(120));
+        let stats = server.stats().since(&earlier);
+        clients.into_iter().for_each(|client| client.join().expect("joined"));
+        let expect_rps = 1e6 / us as f64;
+        let capacity_rps = stats.capacity_rps();
+        assert!((capacity_rps / expect_rps - 1.0).abs() < 0.02, "{us} us: {capacity_rps} a second, {stats:?}");
+    }
+}
+
+#[test]
+fn a_token_bucket_gives_its_burst_and_its_rate() {
+    let _guard = measuring();
+    let server = servers::token_bucket(200.0, 20.0).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    let start = Instant::now();
+    let first = statuses(&mut stream, 40);
+    let passed = first.iter().filter(|status| **status == 200).count() as f64;
+    let most = 20.0 + start.elapsed().as_secs_f64() * 200.0 + 1.0;
+    assert!((20.0..=most).contains(&passed), "{passed} of at most {most}");
+    assert!(first.iter().all(|status| [200, 429].contains(status)));
+    let mut given = passed;
+    while start.elapsed() < Duration::from_millis(500) {
+        given += statuses(&mut stream, 10).iter().filter(|status| **status == 200).count() as f64;
+    }
+    let expect = 20.0 + 200.0 * start.elapsed().as_secs_f64();
+    assert!((given - expect).abs() <= 3.0, "{given} of {expect}");
+    assert!(server.stats().special > 0);
+}
+
+#[test]
+fn slots_hold_a_request_and_the_rest_waits() {
+    let _guard = measuring();
+    let server = servers::slots(4, 20.0).expect("starts");
+    let start = Instant::now();
+    let mut streams: Vec<TcpStream> = (0..12).map(|_| connect(&server).expect("connects")).collect();
+    streams.iter_mut().for_each(|stream| stream.write_all(GET.as_bytes()).expect("written"));
+    let mut took: Vec<Duration> = Vec::new();
+    for stream in streams {
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+        assert_eq!(receive(&mut BufReader::new(stream)).0, 200);
+        took.push(start.elapsed());
+    }
+    // 12 requests, 4 at a time, 20 ms each: three rounds.
+    assert!(took[0] >= Duration::from_millis(20), "{took:?}");
+    assert!((60..100).contains(&took[11].as_millis()), "{took:?}");
+}
+
+#[test]
+fn a_deep_queue_serves_in_order_at_its_pace() {
+    let _guard = measuring();
+    let server = servers::deep_queue(500).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    let start = Instant::now();
+    assert_eq!(statuses(&mut stream, 100), [200; 100]);
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(100), "{took:?}");
+    assert!(server.stats().cpu_s < 0.03, "{:?}", server.stats());
+}
+
+#[test]
+fn a_stall_stops_everybody() {
+    let _guard = measuring();
+    let server = servers::stall(100, 400).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    let start = Instant::now();
+    let mut longest: Vec<Duration> = Vec::new();
+    while start.elapsed() < Duration::from_millis(1000) {
+        let one = Instant::now();
+        assert_eq!(statuses(&mut stream, 1), [200]);
+        if one.elapsed() > Duration::from_millis(50) {
+            longest.push(one.elapsed());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!((2..=3).contains(&longest.len()), "{longest:?}");
+    assert!(longest.iter().all(|d| *d < Duration::from_millis(130)), "{longest:?}");
+}
+
+#[test]
+fn regimes_alternate() {
+    let _guard = measuring();
+    let server = servers::regimes(50, 2000, Duration::from_millis(200)).expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    let count_for = |stream: &mut TcpStream, time: Duration| {
+        let (start, mut count) = (Instant::now(), 0);
+        while start.elapsed() < time {
+            statuses(stream, 1);
+            count += 1;
+        }
+        count
+    };
+    let fast = count_for(&mut stream, Duration::from_millis(150));
+    thread::sleep(Duration::from_millis(80));
+    let slow = count_for(&mut stream, Duration::from_millis(120));
+    assert!(slow <= 61 && fast > 3 * slow, "{fast} fast, {slow} slow");
+}
+
+#[test]
+fn a_thousand_connections_are_served() {
+    let server = servers::token_bucket(1e9, 1e9).expect("starts");
+    let mut streams: Vec<TcpStream> = (0..1000).map(|_| connect(&server).expect("connects")).collect();
+    for _ in 0..2 {
+        streams.iter_mut().for_each(|stream| stream.write_all(GET.as_bytes()).expect("written"));
+        for stream in &mut streams {
+            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+            assert_eq!(receive(&mut BufReader::with_capacity(256, stream)).0, 200);
+        }
+    }
+    assert_eq!((server.stats().requests, server.stats().connections), (2000, 1000));
+}
+
+#[test]
+fn outcomes_tell_the_faults_apart() {
+    for outcome in [
+        Outcome::Success,
+        Outcome::Status,
+        Outcome::Connect,
+        Outcome::Reset,
+        Outcome::Closed,
+        Outcome::Protocol,
+        Outcome::Timeout,
+    ] {
+        let named = Fault::all().find(|fault| fault.outcomes().first() == Some(&outcome));
+        assert!(named.is_some(), "no fault leads to {outcome:?}");
+    }
+}
+
+#[test]
+fn the_server_runs_by_itself_and_the_bare_loop_loads_it() {
+    let _guard = measuring();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_bench-server"))
+        .args(["exact-cpu", "20"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut address = String::new();
+    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut address).expect("an address");
+    for spin in ["on", "off"] {
+        let url = format!("http://{}/", address.trim());
+        let run = Command::new(env!("CARGO_BIN_EXE_bare-loop"))
+            .args([url.as_str(), "-c", "8", "-d", "0.2", "--spin", spin])
+            .output()
+            .expect("runs");
+        let text = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
+        for field in ["\"requests\":", "\"throughput_rps\":", "\"cpu_us_per_request\":", "\"p50_us\":"] {
+            assert!(text.contains(field), "{text}");
+        }
+    }
+    drop(server.stdin.take());
+    assert!(server.wait().expect("ended").success());
+}
+
+#[test]
+fn bad_use_is_told_at_once() {
+    for arguments in [&[][..], &["slots", "x", "1"], &["misbehave", "kindness"], &["exact-cpu"]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_bench-server")).args(arguments).output().expect("runs");
+        assert_eq!(run.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("misbehave FAULT"), "{arguments:?}");
+    }
+    for arguments in [&[][..], &["https://a/"], &["http://127.0.0.1:1/", "-c", "0"]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_bare-loop")).args(arguments).output().expect("runs");
+        assert_eq!(run.status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_frees_its_place() {
+    let server = servers::misbehave(Fault::NeverAnswers, 1).expect("starts");
+    for _ in 0..3 {
+        let mut stream = connect(&server).expect("connects");
+        stream.write_all(GET.as_bytes()).expect("written");
+        stream.shutdown(Shutdown::Write).expect("ended");
+        // A held connection ends when the client's side does.
+        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    assert_eq!(server.stats().requests, 3);
+}

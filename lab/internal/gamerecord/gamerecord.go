@@ -16,7 +16,7 @@ import (
 const (
 	Rows   = 500_000
 	Apps   = 10
-	Tokens = 80 // per app
+	Tokens = 25 // per app
 	Owners = Apps * Tokens
 	// Limit is how many records one query returns.
 	Limit = 50

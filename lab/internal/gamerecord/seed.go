@@ -19,7 +19,7 @@ import (
 
 // comment marks a whole table of this version; a change of the data below
 // needs another one, and tables of the older are then made anew.
-var comment = fmt.Sprintf("plimsoll lab 1, %d rows", Rows)
+var comment = fmt.Sprintf("plimsoll lab 1: %d rows of %d owners", Rows, Owners)
 
 const columns = `(
 	id bigint unsigned not null auto_increment primary key,

@@ -120,10 +120,17 @@ func (r *Rig) program(name string) (string, error) {
 
 // Up starts a case, or finds it running, and returns its addresses.
 func (r *Rig) Up(ctx context.Context, name string, o Options) (map[string]string, error) {
+	return r.UpAs(ctx, name, name, o)
+}
+
+// UpAs starts a case under another name, so that several copies of it with
+// different options can run side by side.
+func (r *Rig) UpAs(ctx context.Context, as, name string, o Options) (map[string]string, error) {
 	c, err := findCase(name)
 	if err != nil {
 		return nil, err
 	}
+	c.Name = as
 	if (o.LimitRate != 0 || o.LimitBurst != 0) && name != "cards" {
 		return nil, fmt.Errorf("the case %s has no limiting proxy: only cards has", name)
 	}
@@ -207,7 +214,7 @@ func (r *Rig) Down(name string) error {
 	names := []string{name}
 	if name == "all" {
 		names = slices.Collect(maps.Keys(r.state.Cases))
-	} else if _, err := findCase(name); err != nil {
+	} else if _, err := findCase(name); err != nil && r.state.Cases[name] == nil {
 		return err
 	}
 	for _, name := range names {
@@ -252,10 +259,13 @@ func (r *Rig) Purge() error {
 	if len(r.state.processes()) > 0 {
 		return errors.New("something still runs: `lab/down all` ends it")
 	}
-	for _, sub := range []string{"mariadb", "redis", "uploads", "logs", "nginx-cards", "nginx-gateway-pair"} {
-		if err := os.RemoveAll(filepath.Join(r.Cache, sub)); err != nil {
-			return fmt.Errorf("the lab's folder cannot be emptied: %w", err)
-		}
+	subs := []string{filepath.Join(r.Cache, "mariadb"), filepath.Join(r.Cache, "redis"), filepath.Join(r.Cache, "uploads"), filepath.Join(r.Cache, "logs")}
+	proxies, err := filepath.Glob(filepath.Join(r.Cache, "nginx-*"))
+	for _, sub := range append(subs, proxies...) {
+		err = errors.Join(err, os.RemoveAll(sub))
+	}
+	if err != nil {
+		return fmt.Errorf("the lab's folder cannot be emptied: %w", err)
 	}
 	return nil
 }

@@ -1,1 +1,23 @@
-//! analysis
+//! What runs mean, and which plan to try next: plain functions on values.
+//!
+//! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
+//! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line.
+//!
+//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
+//! was made and how a finding looks are the affair of others.
+
+#![forbid(unsafe_code)]
+
+pub mod condition;
+pub mod find;
+pub mod judge;
+pub mod slo;
+pub mod summary;
+pub mod watch;
+
+pub use condition::{Condition, ConditionWatch, Conditions};
+pub use find::{Findings, Measure, Settings, Step, StoppedBy};
+pub use judge::{Load, TrialOutcome, Verdict, judge};
+pub use slo::Slo;
+pub use summary::Summary;
+pub use watch::Watch;

@@ -1,0 +1,356 @@
+//! What the trials so far say about where the line is ([`Evidences`]).
+//!
+//! Verdicts classify loads ([`Evidences::class`]); what failing trials show of the server's capacity gives an
+//! [`Estimate`], which only chooses loads; failing trials whose capacities agree give away a second, slower
+//! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
+
+use super::{Settings, index_below, load_of};
+use crate::judge::{TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+
+/// Capacities that differ by at most this (as a logarithm) agree.
+const AGREE: f64 = 0.015;
+/// A load this far above a capacity would have shown it.
+const SHOWS: f64 = 1.02;
+/// Odds for a second regime before anything is seen, and what each kind of trial does to them. A second regime is taken
+/// to show in two of five trials, a disturbance in one of ten, and two disturbances to agree in one of ten.
+const REGIME_PRIOR: f64 = 0.1;
+const REGIME_FIRST: f64 = 4.0;
+const REGIME_AGREES: f64 = 27.0;
+const REGIME_ABSENT: f64 = 0.61;
+/// Odds from which a second regime is a fact, and below which it is none.
+const REGIME_FACT: f64 = 4.0;
+const REGIME_NONE: f64 = 0.2;
+/// How steeply the logarithm of the bad share grows with that of the load, where nothing better is known: that of
+/// M/M/1 with a bound of 12 service times.
+const SLOPE: f64 = 12.0;
+
+/// A trial near the line.
+#[derive(Debug, Clone, Copy)]
+pub struct Near {
+    /// Requests a second offered.
+    pub rate: f64,
+    /// Whether it passed.
+    pub pass: bool,
+    /// Planned seconds.
+    pub seconds: f64,
+    /// Grid index: of a pass, the highest load it speaks for; of a fail, the lowest.
+    pub index: i32,
+}
+
+/// Where the line might be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Requests a second.
+    pub rps: f64,
+    /// Sum of the weights behind it.
+    weight: f64,
+}
+
+impl Estimate {
+    /// Whether it rests on more than one trial that was near it.
+    pub fn trusted(&self) -> bool {
+        self.weight >= 4.0
+    }
+}
+
+/// Two alternating capacities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regimes {
+    /// The slower, in requests a second.
+    pub slower_rps: f64,
+    /// Odds that there are two at all.
+    odds: f64,
+}
+
+impl Regimes {
+    /// There are two.
+    pub fn certain(&self) -> bool {
+        self.odds >= REGIME_FACT
+    }
+
+    /// More likely than not.
+    pub fn likely(&self) -> bool {
+        self.odds >= 1.0
+    }
+
+    /// More trials could tell.
+    pub fn open(&self) -> bool {
+        self.odds > REGIME_NONE && !self.certain()
+    }
+}
+
+/// What a load is, by the trials at, above and below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The server holds it.
+    Lower,
+    /// The server does not hold it.
+    Upper,
+    /// Not decided.
+    Open,
+}
+
+/// All that the trials say.
+pub struct Evidences<'a> {
+    open: Vec<&'a TrialOutcome>,
+    /// Trials near the line that count.
+    pub near: Vec<Near>,
+    /// Passing trials that are set aside because they met the faster of two regimes.
+    pub set_aside: usize,
+    /// Two regimes, if there is any sign of them.
+    pub regimes: Option<Regimes>,
+    success_min: f64,
+}
+
+/// The rate of a limiter: successes a second of trials that were rejected without falling behind; `None` if there is no
+/// such trial. The median, as a single trial may have been disturbed.
+pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
+    let rejected = |t: &&TrialOutcome| t.evidence.rejecting && t.verdict == Verdict::Fail && t.offered_rps().is_some();
+    let mut rates: Vec<f64> = history.iter().filter(rejected).filter_map(|t| t.evidence.saturated_rps).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+impl<'a> Evidences<'a> {
+    pub fn new(settings: &Settings, history: &'a [TrialOutcome]) -> Evidences<'a> {
+        let open: Vec<&TrialOutcome> = history
+            .iter()
+            .filter(|t| matches!(t.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm))
+            .filter(|t| t.verdict != Verdict::Void && t.offered_rps().is_some_and(|rate| rate > 0.0))
+            .collect();
+        let limiter = rejecting_rps(history).is_some();
+        let success_min = settings.slo.success_min;
+        let mut evidence = Evidences { open, near: Vec::new(), set_aside: 0, regimes: None, success_min };
+        evidence.regimes = if limiter { None } else { evidence.find_regimes() };
+        let slower = evidence.regimes.filter(Regimes::certain).map(|r| r.slower_rps);
+        for trial in &evidence.open {
+            let Some(rate) = trial.offered_rps() else { continue };
+            let pass = trial.verdict == Verdict::Pass;
+            // A limiter's tokens may have carried a trial that began with a full bucket; a pass of the faster regime
+            // says nothing of the slower.
+            let unprimed = limiter && pass && !trial.evidence.primed;
+            if trial.purpose == Purpose::Climb || unprimed {
+                continue;
+            }
+            if pass && slower.is_some_and(|slower| rate > slower * 1.008) {
+                evidence.set_aside += 1;
+                continue;
+            }
+            let index = if pass { index_below(rate) } else { evidence.fails_from(trial, rate) };
+            evidence.near.push(Near { rate, pass, seconds: trial.planned_ns as f64 / 1e9, index });
+        }
+        evidence
+    }
+
+    /// The lowest load that a failing trial speaks for: a server that could do no more than c while it was asked for a
+    /// little more than that would have failed at any load above c too.
+    fn fails_from(&self, trial: &TrialOutcome, rate: f64) -> i32 {
+        let own = index_below(rate);
+        match trial.evidence.saturated_rps {
+            Some(rps) if rate <= rps * 1.15 && rate > rps * 1.02 => own.min(index_below(rps * 1.012) + 1),
+            _ => own,
+        }
+    }
+
+    /// The highest load that a trial of the climb passed.
+    pub fn climb_lower(&self) -> Option<f64> {
+        let upper = self.climb_upper().unwrap_or(f64::INFINITY);
+        let passed = self.climb().filter(|(rate, pass)| *pass && *rate < upper);
+        passed.map(|(rate, _)| rate).max_by(f64::total_cmp)
+    }
+
+    /// The lowest load that failed and did not pass when repeated.
+    pub fn climb_upper(&self) -> Option<f64> {
+        let passed = |rate: f64| self.climb().any(|(r, pass)| pass && r >= rate);
+        let failed = self.climb().filter(|(rate, pass)| !pass && !passed(*rate));
+        failed.map(|(rate, _)| rate).min_by(f64::total_cmp)
+    }
+
+    fn climb(&self) -> impl Iterator<Item = (f64, bool)> + '_ {
+        let climbing = self.open.iter().filter(|t| t.purpose == Purpose::Climb);
+        climbing.filter_map(|t| Some((t.offered_rps()?, t.verdict == Verdict::Pass)))
+    }
+
+    /// Seconds that passed at load `index` or above, and seconds that failed there or below.
+    fn seconds(&self, index: i32) -> (f64, f64) {
+        let passed = self.near.iter().filter(|n| n.pass && n.index >= index);
+        let failed = self.near.iter().filter(|n| !n.pass && n.index <= index);
+        (passed.map(|n| n.seconds).sum(), failed.map(|n| n.seconds).sum())
+    }
+
+    /// MLRsearch's classification with an exceed ratio of one half: a load is a lower (upper) bound once no outcome of
+    /// the trials still missing to `decide_s` seconds could make it something else.
+    pub fn class(&self, index: i32, decide_s: f64) -> Class {
+        let (passed, failed) = self.seconds(index);
+        let whole = (passed + failed).max(decide_s * 0.999);
+        if failed > 0.5 * whole {
+            Class::Upper
+        } else if whole - passed <= 0.5 * whole && passed > 0.0 {
+            Class::Lower
+        } else {
+            Class::Open
+        }
+    }
+
+    /// The grid's indices that any trial speaks for, with one more at either side.
+    fn span(&self) -> std::ops::RangeInclusive<i32> {
+        let from = self.near.iter().map(|n| n.index).min().unwrap_or(0) - 1;
+        let to = self.near.iter().map(|n| n.index).max().unwrap_or(-1) + 1;
+        from..=to
+    }
+
+    /// The highest lower bound.
+    pub fn lower(&self, decide_s: f64) -> Option<i32> {
+        self.span().rev().find(|k| self.class(*k, decide_s) == Class::Lower)
+    }
+
+    /// The lowest upper bound.
+    pub fn upper(&self, decide_s: f64) -> Option<i32> {
+        self.span().find(|k| self.class(*k, decide_s) == Class::Upper)
+    }
+
+    /// The highest load for which more speaks than against.
+    pub fn leans_lower(&self) -> Option<i32> {
+        self.span().rev().find(|k| {
+            let (passed, failed) = self.seconds(*k);
+            passed > failed
+        })
+    }
+
+    /// The lowest load against which more speaks than for it.
+    pub fn leans_upper(&self) -> Option<i32> {
+        self.span().find(|k| {
+            let (passed, failed) = self.seconds(*k);
+            failed > passed
+        })
+    }
+
+    /// The line as single trials suggest it: the weighted median of what each implies, weighted by length and nearness.
+    pub fn estimate(&self) -> Option<Estimate> {
+        if let Some(regimes) = self.regimes.filter(Regimes::certain) {
+            return Some(Estimate { rps: regimes.slower_rps, weight: f64::INFINITY });
+        }
+        let limited_by_latency = self.implied_by_latency();
+        let implied = if limited_by_latency.is_empty() { self.implied_by_capacity() } else { limited_by_latency };
+        let total: f64 = implied.iter().map(|i| i.1).sum();
+        let mut sorted = implied;
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut seen = 0.0;
+        sorted.iter().find_map(|(rps, weight)| {
+            seen += weight;
+            (seen >= total / 2.0).then_some(Estimate { rps: *rps, weight: total })
+        })
+    }
+
+    fn weight(trial: &TrialOutcome, rate: f64, implied: f64) -> f64 {
+        let seconds = trial.duration_ns as f64 / 1e9;
+        // A trial of 1 s at twice the line weighs about 1.4; one of 5 s within 2 % about 70.
+        seconds / (0.05 + (rate / implied).ln().abs())
+    }
+
+    fn implied_by_capacity(&self) -> Vec<(f64, f64)> {
+        let implied = |t: &&TrialOutcome| {
+            let (rate, rps) = (t.offered_rps()?, t.evidence.saturated_rps?);
+            let rps = if t.evidence.rejecting { rps / self.success_min.max(0.5) } else { rps };
+            (t.verdict == Verdict::Fail && rps > 0.0).then(|| (rps.min(rate), Self::weight(t, rate, rps.min(rate))))
+        };
+        self.open.iter().filter_map(implied).collect()
+    }
+
+    /// Trials whose bad share tells how far the line is: some bad requests, but a server that keeps up.
+    fn implied_by_latency(&self) -> Vec<(f64, f64)> {
+        let informative = |t: &&&TrialOutcome| {
+            let e = &t.evidence;
+            e.bad >= 10 && e.excess > 0.05 && e.excess < 80.0 && e.growth.abs() < 0.01 && !e.rejecting
+        };
+        let points: Vec<(f64, f64, &TrialOutcome)> = self
+            .open
+            .iter()
+            .filter(informative)
+            .filter_map(|t| Some((t.offered_rps()?.ln(), t.evidence.excess.ln(), *t)))
+            .collect();
+        let slope = slope(&points);
+        points
+            .iter()
+            .map(|(x, y, trial)| {
+                let implied = (x - y / slope).exp();
+                (implied, Self::weight(trial, x.exp(), implied))
+            })
+            .collect()
+    }
+
+    /// The lowest capacity that failing trials agree on while others did not meet it.
+    fn find_regimes(&self) -> Option<Regimes> {
+        let line = |t: &&&TrialOutcome| t.purpose != Purpose::Climb;
+        let saturated = |t: &&TrialOutcome| {
+            (t.verdict == Verdict::Fail && !t.evidence.rejecting).then_some(t.evidence.saturated_rps).flatten()
+        };
+        let capacities: Vec<f64> = self.open.iter().filter_map(saturated).collect();
+        let agreeing = |c: f64| capacities.iter().filter(move |d| (**d / c).ln().abs() <= AGREE);
+        let mut found: Option<Regimes> = None;
+        for capacity in &capacities {
+            let mut cluster: Vec<f64> = agreeing(*capacity).copied().collect();
+            cluster.sort_by(f64::total_cmp);
+            let middle = cluster[cluster.len() / 2];
+            let absent = self.open.iter().filter(line).filter(|t| {
+                let rate = t.offered_rps().unwrap_or(0.0);
+                let higher = match t.verdict {
+                    Verdict::Pass => true,
+                    _ => t.evidence.saturated_rps.is_some_and(|c| c > middle * SHOWS),
+                };
+                rate > middle * SHOWS && higher
+            });
+            let absent = absent.count();
+            if cluster.len() < 2 || absent == 0 {
+                continue;
+            }
+            let odds = REGIME_PRIOR
+                * REGIME_FIRST
+                * REGIME_AGREES.powi(cluster.len() as i32 - 1)
+                * REGIME_ABSENT.powi(absent as i32);
+            if odds > REGIME_NONE && found.is_none_or(|f| odds > f.odds) {
+                found = Some(Regimes { slower_rps: middle, odds });
+            }
+        }
+        found
+    }
+
+    /// Trials that failed at a load below one that passed.
+    pub fn inversions(&self) -> usize {
+        let highest = self.near.iter().filter(|n| n.pass).map(|n| n.rate).fold(0.0, f64::max);
+        self.near.iter().filter(|n| !n.pass && n.rate < highest * 0.985).count()
+    }
+
+    /// All open trials that count for anything, in order.
+    pub fn open(&self) -> &[&'a TrialOutcome] {
+        &self.open
+    }
+}
+
+/// The median slope between pairs of points (Theil 1950, Sen 1968).
+fn slope(points: &[(f64, f64, &TrialOutcome)]) -> f64 {
+    let mut slopes = Vec::new();
+    for (at, a) in points.iter().enumerate() {
+        for b in &points[at + 1..] {
+            if (a.0 - b.0).abs() > 0.01 {
+                slopes.push((a.1 - b.1) / (a.0 - b.0));
+            }
+        }
+    }
+    slopes.sort_by(f64::total_cmp);
+    match slopes.get(slopes.len() / 2) {
+        Some(slope) if slopes.len() >= 3 => slope.clamp(5.0, 60.0),
+        _ => SLOPE,
+    }
+}
+
+/// The load that is tried near an estimate: the grid's load at or below it.
+pub fn index_near(rps: f64) -> i32 {
+    index_below(rps * 1.002)
+}
+
+/// The rate of a grid index, not above `rate_max`.
+pub fn rate_of(index: i32, rate_max: f64) -> f64 {
+    load_of(index).min(rate_max)
+}

@@ -1,0 +1,316 @@
+//! What a search found ([`Findings`]), with everything that speaks against it, and what a budget can give
+//! ([`forecast`]).
+
+use super::evidence::{Evidences, Regimes, rate_of};
+use super::{Pace, Settings, peak};
+use crate::condition::{format_duration, format_number, format_share};
+use crate::judge::{TrialOutcome, Verdict};
+use crate::slo::Slo;
+use plimsoll_model::Purpose;
+use plimsoll_model::units::SECOND;
+use serde::{Deserialize, Serialize};
+
+/// Confidence with which the success bound is to be proven.
+const CONFIDENCE: f64 = 0.99;
+/// Gap in Little's law that is named.
+const LITTLE_MAX: f64 = 0.05;
+/// Share of void trials that is named.
+const VOID_SHARE_MAX: f64 = 0.2;
+/// Change of latency at like loads between the first and the last trials that is named.
+const DRIFT_MAX: f64 = 0.05;
+
+/// Why a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// The bracket is 1 % wide.
+    Width,
+    /// No further trial fits the budget.
+    Budget,
+    /// The generator was the limit.
+    Client,
+    /// The highest rate allowed still passes.
+    MaxRate,
+    /// The lowest rate tried still fails.
+    LowestFails,
+    /// Not a single request succeeded.
+    NothingSucceeds,
+    /// It was interrupted.
+    Interrupted,
+}
+
+/// Where the load line is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bracket {
+    /// The server held this; 0 when no load passed.
+    pub lower: f64,
+    /// The server did not hold this; `None` when no load failed.
+    pub upper: Option<f64>,
+}
+
+/// The most that the server did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// Successes a second.
+    pub rps: f64,
+    /// With so many users.
+    pub concurrency: u64,
+}
+
+/// The least concurrency with 95 % of the peak.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Knee {
+    /// Users.
+    pub concurrency: u64,
+    /// Successes a second with them.
+    pub rps: f64,
+    /// Response time p99 with them.
+    pub p99_ns: u64,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Findings {
+    /// The load line, in requests a second.
+    pub load_line_rps: Bracket,
+    /// The promise it is under.
+    pub slo: Slo,
+    /// The peak; `None` if nothing succeeded or it was not reached.
+    pub peak: Option<Peak>,
+    /// The knee.
+    pub knee: Option<Knee>,
+    /// All trials, in order.
+    pub trials: Vec<TrialOutcome>,
+    /// Why the search ended.
+    pub stopped_by: StoppedBy,
+    /// The longest that the server held the line (or more) in one trial, in seconds.
+    pub held_s: f64,
+    /// How long the search took, in seconds.
+    pub elapsed_s: f64,
+    /// Sentences about all that speaks against these figures.
+    pub warnings: Vec<String>,
+}
+
+/// What a budget can give.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// Width of the bracket that can be expected, as a share of the line.
+    pub width: f64,
+    /// Trials near the line that fit.
+    pub line_trials: u32,
+    /// Length of each, in seconds.
+    pub line_trial_s: f64,
+    /// From this rate on a single trial near the line can prove the success bound; `None` if nothing could.
+    pub provable_rps: Option<f64>,
+    /// The same in sentences.
+    pub sentences: Vec<String>,
+}
+
+/// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.
+pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
+    match super::next(settings, history, elapsed_ns) {
+        super::Step::Stop(findings) => *findings,
+        super::Step::Measure(_) => of(settings, history, elapsed_ns, StoppedBy::Interrupted),
+    }
+}
+
+/// What the settings' budget can give, before the rate of the server is known.
+pub fn forecast(settings: &Settings) -> Forecast {
+    let pace = Pace::of(settings.budget_ns);
+    let line_trial_s = pace.line_ns as f64 / 1e9;
+    let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
+    let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
+    let width = match (f64::from(line_trials) / pace.repeats).floor() as u32 {
+        3.. => 0.01,
+        2 => 0.02,
+        1 => 0.05,
+        _ => 0.2,
+    };
+    let needed = requests_to_prove(settings.slo.success_min);
+    let provable_rps = needed.map(|n| n / line_trial_s);
+    let budget = format_duration(settings.budget_ns as f64);
+    let mut sentences = vec![format!(
+        "In {budget} about {line_trials} trials of {} s near the line fit; that can give a bracket of about {}.",
+        format_number(line_trial_s),
+        format_share(width)
+    )];
+    if settings.budget_ns < 60 * SECOND {
+        sentences.push("Trials near the line are shorter than 5 s in this budget; 60 s give whole ones.".to_owned());
+    }
+    match provable_rps {
+        Some(rps) => sentences.push(format!(
+            "A trial can prove success>={} from about {} requests a second on.",
+            format_share(settings.slo.success_min),
+            format_number(rps.ceil())
+        )),
+        None => sentences.push("No number of requests can prove that none will ever fail.".to_owned()),
+    }
+    Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
+}
+
+/// How many requests without a failure show, with 99 % confidence, that at least `success_min` succeed (the case t = 0
+/// of MLPerf LoadGen's early stopping rule); `None` for a bound of 100 %.
+fn requests_to_prove(success_min: f64) -> Option<f64> {
+    (success_min < 1.0)
+        .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
+}
+
+/// The findings after `history`.
+pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
+    let pace = Pace::of(settings.budget_ns);
+    let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
+    let evidence = Evidences::new(settings, history);
+    let rate_max = settings.max_rate.unwrap_or(f64::INFINITY);
+    let (classified, leaning) = (evidence.lower(decide_s), evidence.leans_lower());
+    // Unclassified, the side to which the trials lean is still better than the climb's single ones.
+    let lower_index = classified.max(leaning);
+    let lower = lower_index.map(|k| rate_of(k, rate_max)).or(evidence.climb_lower()).unwrap_or(0.0);
+    let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let upper = upper_index.map(|k| rate_of(k, f64::INFINITY)).or(evidence.climb_upper()).filter(|u| *u > lower);
+    let upper = match stopped_by {
+        StoppedBy::Client | StoppedBy::MaxRate => None,
+        _ => upper,
+    };
+    let held = history.iter().filter(|t| {
+        t.verdict == Verdict::Pass
+            && t.purpose != Purpose::Settle
+            && t.offered_rps().is_some_and(|rate| rate >= lower * 0.999 && lower > 0.0)
+    });
+    let held_s = held.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let mut findings = Findings {
+        load_line_rps: Bracket { lower, upper },
+        slo: settings.slo.clone(),
+        peak: peak::of(history),
+        knee: peak::knee(history),
+        trials: history.to_vec(),
+        stopped_by,
+        held_s,
+        elapsed_s: elapsed_ns as f64 / 1e9,
+        warnings: Vec::new(),
+    };
+    let mut warnings = end_warnings(&findings, &evidence);
+    if classified.is_none() && leaning.is_some() {
+        warnings.push(
+            "The budget was too short to repeat the trials at the line; its lower end rests on a single one."
+                .to_owned(),
+        );
+    }
+    warnings.extend(trial_warnings(settings, &findings, &evidence));
+    findings.warnings = warnings;
+    findings
+}
+
+/// What the way the search ended has to say.
+fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
+    let mut warnings = Vec::new();
+    match findings.stopped_by {
+        StoppedBy::Client => warnings.push(
+            "plimsoll itself was the limit: the server's line is higher than it could measure from here.".to_owned(),
+        ),
+        StoppedBy::MaxRate => warnings
+            .push("The highest load allowed (--max-rate) still passes: the line is higher than was tried.".to_owned()),
+        StoppedBy::LowestFails => {
+            let lowest = evidence.open().iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
+            warnings.push(format!("Even the lowest load tried, {} a second, fails.", format_number(lowest)));
+        }
+        StoppedBy::NothingSucceeds => warnings.push("Not a single request succeeded, so there is no line.".to_owned()),
+        StoppedBy::Interrupted => {
+            warnings.push("The search was interrupted; these are its findings so far.".to_owned())
+        }
+        StoppedBy::Budget | StoppedBy::Width => {}
+    }
+    if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
+        for bound in &findings.slo.latency {
+            let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
+            if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
+                let (seen, asked) =
+                    (format_duration(crate::summary::round3(idle_ns)), format_duration(bound.bound_ns as f64));
+                warnings.push(format!(
+                    "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
+                ));
+                break;
+            }
+        }
+    }
+    warnings
+}
+
+/// What the trials have to say.
+fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let trials = &findings.trials;
+    if let Some(regimes) = evidence.regimes.filter(Regimes::likely) {
+        let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
+        warnings.push(format!(
+            "{sure} between two regimes: some trials held the load, in others it did only about {} a second. The line is that of the slower.",
+            format_number(regimes.slower_rps.round())
+        ));
+    } else if evidence.inversions() > 0 {
+        warnings.push(format!(
+            "Loads are inverted: {} trials failed at a lower load than others passed.",
+            evidence.inversions()
+        ));
+    }
+    let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
+    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void).count();
+    if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
+        warnings.push(format!("{voids} of {} trials were void: plimsoll was disturbed or too slow.", measured.len()));
+    }
+    if trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
+        warnings.push(
+            "After an overload the server did not come to rest; trials that followed may have met its backlog."
+                .to_owned(),
+        );
+    }
+    if trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some()) {
+        warnings.push(
+            "The server rejects what is too much; its saved-up allowance was used up before each trial near the line."
+                .to_owned(),
+        );
+    }
+    if peak::still_growing(trials) {
+        warnings.push(
+            "Goodput was still growing with the number of users when the climb ended; the peak is higher.".to_owned(),
+        );
+    }
+    let gap = measured.iter().filter_map(|t| t.evidence.little_gap).fold(0.0, f64::max);
+    if gap > LITTLE_MAX {
+        warnings.push(format!(
+            "Little's law does not hold: the number in flight and rate x stay differ by {}.",
+            crate::watch::percent(gap)
+        ));
+    }
+    if let Some(drift) = drift(trials) {
+        warnings.push(format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)));
+    }
+    let line = findings.load_line_rps.lower;
+    let seconds: f64 = evidence.near.iter().filter(|n| n.pass && n.rate >= line * 0.999).map(|n| n.seconds).sum();
+    if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && line * seconds < *n) {
+        warnings.push(format!(
+            "The rate is too low to prove success>={}: that takes {} requests without a failure, the trials at the line made {}.",
+            format_share(settings.slo.success_min),
+            format_number(needed),
+            format_number((line * seconds).round())
+        ));
+    }
+    warnings
+}
+
+/// The change from the first to the last third of the capacities that failing trials showed, if it is one way.
+fn drift(trials: &[TrialOutcome]) -> Option<f64> {
+    let near = trials.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+    let capacities: Vec<f64> =
+        near.filter(|t| t.verdict == Verdict::Fail).filter_map(|t| t.evidence.saturated_rps).collect();
+    if capacities.len() < 6 {
+        return None;
+    }
+    let third = capacities.len() / 3;
+    let (first, last) = (&capacities[..third], &capacities[capacities.len() - third..]);
+    let range = |c: &[f64]| c.iter().fold((f64::INFINITY, 0.0f64), |r, x| (r.0.min(*x), r.1.max(*x)));
+    let ((first_min, first_max), (last_min, last_max)) = (range(first), range(last));
+    let change = if first_max < last_min { last_min / first_max - 1.0 } else { first_min / last_max - 1.0 };
+    (change > DRIFT_MAX).then_some(change)
+}

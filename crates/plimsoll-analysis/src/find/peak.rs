@@ -1,0 +1,93 @@
+//! The closed-loop climb: how much the server can do at most, and with how many users.
+
+use super::findings::{Knee, Peak};
+use crate::judge::TrialOutcome;
+use plimsoll_model::Purpose;
+
+/// Goodput has grown when it is this much above the best so far.
+const GROWN: f64 = 1.03;
+/// The knee has this share of the peak.
+const KNEE_SHARE: f64 = 0.95;
+/// Concurrencies around the knee are refined down to this factor.
+const KNEE_FACTOR: f64 = 1.3;
+/// At most so many trials refine the knee.
+const REFINE_MAX: usize = 3;
+
+/// (users, goodput, p99 in ns), ascending by users; of equal users the better trial.
+fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
+    let mut points: Vec<(u64, f64, u64)> = Vec::new();
+    for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
+        let Some(users) = trial.concurrency() else { continue };
+        let goodput = goodput(trial);
+        match points.iter_mut().find(|p| p.0 == users) {
+            Some(point) if point.1 < goodput => *point = (users, goodput, trial.p99_ns),
+            Some(_) => {}
+            None => points.push((users, goodput, trial.p99_ns)),
+        }
+    }
+    points.sort_by_key(|p| p.0);
+    points
+}
+
+/// Where requests are rejected, tokens saved up before are not counted as goodput.
+fn goodput(trial: &TrialOutcome) -> f64 {
+    match trial.evidence.saturated_rps {
+        Some(rps) if trial.evidence.rejecting => rps.min(trial.achieved_rps),
+        _ => trial.achieved_rps,
+    }
+}
+
+/// The first trial had no success at all.
+pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
+    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak);
+    closed.next().is_some_and(|t| t.success_rate == 0.0)
+}
+
+/// How many users to try next; `None` once goodput no longer grows and the knee is found.
+pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
+    let points = points(history);
+    let Some(&(users, _, _)) = points.last() else { return Some(1) };
+    // Two levels in a row without growth: one might be chance.
+    let mut best = 0.0f64;
+    let mut flat = 0;
+    for &(_, goodput, _) in &points {
+        flat = if goodput > best * GROWN { 0 } else { flat + 1 };
+        best = best.max(goodput);
+    }
+    if flat < 2 && users < users_max {
+        return Some((users * factor).min(users_max));
+    }
+    let levels = (users as f64).log(factor as f64).ceil() as usize + 1;
+    if points.len() >= levels + REFINE_MAX {
+        return None;
+    }
+    let at = points.iter().position(|p| p.1 >= KNEE_SHARE * best)?;
+    let (below, knee) = (points.get(at.checked_sub(1)?)?.0, points[at].0);
+    let middle = ((below * knee) as f64).sqrt().round() as u64;
+    (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
+}
+
+/// The highest goodput, and the least concurrency that reached it within 1 %.
+pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
+    let points = points(history);
+    let rps = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let at = points.iter().find(|p| p.1 >= 0.99 * rps)?;
+    (rps > 0.0).then_some(Peak { rps, concurrency: at.0 })
+}
+
+/// The least concurrency with 95 % of the peak.
+pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
+    let points = points(history);
+    let peak = of(history)?;
+    let at = points.iter().find(|p| p.1 >= KNEE_SHARE * peak.rps)?;
+    Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
+}
+
+/// Whether goodput was still growing when the climb ended.
+pub fn still_growing(history: &[TrialOutcome]) -> bool {
+    let points = points(history);
+    match points.as_slice() {
+        [.., before, last] => last.1 > before.1 * 1.1,
+        _ => false,
+    }
+}

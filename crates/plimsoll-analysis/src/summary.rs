@@ -1,0 +1,222 @@
+//! All figures of one run ([`Summary`]), and whether the generator was its limit ([`Generator`]).
+//!
+//! Not here: what the figures look like, and whether they are good.
+
+use crate::condition::{format_duration, format_number, format_share};
+use plimsoll_model::units::MS;
+use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run};
+use std::collections::BTreeMap;
+
+/// A worker that works for this share of the time has no room left.
+pub const WORK_SHARE_MAX: f64 = 0.95;
+/// At least this share of the schedule must have been sent.
+pub const SENT_SHARE_MIN: f64 = 0.995;
+/// Lag p99 may be this share of the latency bound...
+const LAG_SHARE_MAX: f64 = 0.1;
+/// ... and up to this many ns in any case.
+const LAG_FLOOR_NS: u64 = MS;
+
+/// The usual figures of a distribution of times, all in ns; 0 when there is no value.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Latency {
+    pub count: u64,
+    pub min_ns: u64,
+    pub mean_ns: f64,
+    pub stdev_ns: f64,
+    pub p50_ns: u64,
+    pub p75_ns: u64,
+    pub p90_ns: u64,
+    pub p95_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+}
+
+impl Latency {
+    /// The figures of `histogram`.
+    pub fn of(histogram: &Histogram) -> Latency {
+        let q = |q| histogram.quantile_ns(q);
+        Latency {
+            count: histogram.count(),
+            min_ns: histogram.min_ns(),
+            mean_ns: histogram.mean_ns(),
+            stdev_ns: histogram.stdev_ns(),
+            p50_ns: q(0.5),
+            p75_ns: q(0.75),
+            p90_ns: q(0.9),
+            p95_ns: q(0.95),
+            p99_ns: q(0.99),
+            p999_ns: q(0.999),
+            max_ns: histogram.max_ns(),
+        }
+    }
+}
+
+/// What the generator did, and whether it was the limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generator {
+    /// CPU time of all workers in seconds, spinning included.
+    pub cpu_s: f64,
+    /// Share of the measured window that the fullest worker spent working, 0..=1.
+    pub work_share: f64,
+    /// How late requests were started against the schedule.
+    pub lag: Latency,
+    /// Share of the scheduled requests that were sent, 0..=1.
+    pub sent_share: f64,
+    /// Whether the generator, not the server, set the limit.
+    pub limited: bool,
+    /// Why it was the limit, or, when it was not, what else kept requests from being sent.
+    pub reason: Option<String>,
+}
+
+/// All figures of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Length of the measured window.
+    pub duration_ns: u64,
+    /// Requests that ended with an answer or a failure.
+    pub requests: u64,
+    /// Share of the scheduled requests that succeeded, 0..=1.
+    pub success_rate: f64,
+    /// Successes a second inside the measured window.
+    pub throughput_rps: f64,
+    /// From the intended start: successes and timeouts.
+    pub response: Latency,
+    /// From the first byte sent: successes and timeouts.
+    pub service: Latency,
+    /// To the first byte received: successes.
+    pub ttfb: Latency,
+    /// Opening connections.
+    pub connect: Latency,
+    /// Failures other than timeouts.
+    pub failed: Latency,
+    /// Where every request ended.
+    pub ledger: Ledger,
+    /// Answers by status code, ascending.
+    pub statuses: Vec<(u16, u64)>,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Most connections open at once.
+    pub connections_open_max: u64,
+    /// The generator's own figures.
+    pub generator: Generator,
+    /// How the run ended; `None`: it was cut off.
+    pub ending: Option<Ending>,
+}
+
+impl Summary {
+    /// The figures of a run on its own: lag is held against 10 % of its own response p99.
+    pub fn of(run: &Run) -> Summary {
+        Summary::with_bound(run, None)
+    }
+
+    /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held against 10 % of that.
+    pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
+        let totals = run.totals();
+        let ledger = totals.ledger;
+        let response = Latency::of(&totals.response);
+        let lag = Latency::of(&totals.lag);
+        let seconds = run.duration_ns() as f64 / 1e9;
+        let sent = ledger.scheduled.saturating_sub(ledger.unsent);
+        let mut generator = Generator {
+            cpu_s: totals.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
+            work_share: work_share(run),
+            lag,
+            sent_share: if ledger.scheduled == 0 { 1.0 } else { sent as f64 / ledger.scheduled as f64 },
+            limited: false,
+            reason: None,
+        };
+        let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(response.p99_ns));
+        let connections_reached = totals.connections_open_max >= u64::from(run.plan.connections_max);
+        (generator.limited, generator.reason) = match limit(run, &generator, lag_max_ns, connections_reached) {
+            Some((limited, reason)) => (limited, Some(reason)),
+            None => (false, None),
+        };
+        Summary {
+            duration_ns: run.duration_ns(),
+            requests: ledger.requests(),
+            success_rate: ledger.success_rate(),
+            throughput_rps: if seconds > 0.0 { totals.succeeded_in_window as f64 / seconds } else { 0.0 },
+            response,
+            service: Latency::of(&totals.service),
+            ttfb: Latency::of(&totals.ttfb),
+            connect: Latency::of(&totals.connect),
+            failed: Latency::of(&totals.failed),
+            ledger,
+            statuses: totals.statuses,
+            bytes_in: totals.bytes_in,
+            bytes_out: totals.bytes_out,
+            connections_opened: totals.connections_opened,
+            connections_open_max: totals.connections_open_max,
+            generator,
+            ending: run.ending.clone(),
+        }
+    }
+}
+
+/// The lag p99 that is allowed under a latency bound: max(1 ms, 10 % of the bound).
+pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
+    LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
+}
+
+/// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
+fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached: bool) -> Option<(bool, String)> {
+    let open = matches!(run.plan.load, LoadShape::Open { .. });
+    if generator.work_share >= WORK_SHARE_MAX {
+        let share = format_number((generator.work_share * 100.0).round());
+        return Some((true, format!("a worker thread of plimsoll was busy {share} % of the time")));
+    }
+    if open && generator.lag.p99_ns > lag_max_ns {
+        let (lag, allowed) = (format_duration(round3(generator.lag.p99_ns)), format_duration(round3(lag_max_ns)));
+        return Some((true, format!("requests left late: lag p99 was {lag}, more than the {allowed} allowed")));
+    }
+    if open && generator.sent_share < SENT_SHARE_MIN {
+        let share = format_share((generator.sent_share * 1e4).floor() / 1e4);
+        return Some(match connections_reached {
+            // Waiting for a slow server is the server's doing.
+            true => (
+                false,
+                format!(
+                    "only {share} of the schedule was sent: all {} connections were waiting for the server (--max-connections)",
+                    run.plan.connections_max
+                ),
+            ),
+            false => (true, format!("only {share} of the schedule was sent")),
+        });
+    }
+    None
+}
+
+/// A time rounded to three significant digits.
+pub(crate) fn round3(ns: u64) -> f64 {
+    let ns = ns as f64;
+    if ns < 1.0 {
+        return 0.0;
+    }
+    let unit = 10f64.powf(ns.log10().floor() - 2.0);
+    (ns / unit).round() * unit
+}
+
+/// The fullest worker's share of work over the intervals that lie in the measured window.
+fn work_share(run: &Run) -> f64 {
+    let length = run.plan.interval_ns.max(1);
+    let inside = |index: u32| {
+        let start = u64::from(index) * length;
+        start + length > run.window_ns.0 && start < run.window_ns.1
+    };
+    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (_, interval) in run.intervals.iter().filter(|(index, _)| inside(**index)) {
+        for worker in &interval.workers {
+            let sum = sums.entry(worker.worker).or_default();
+            sum.0 += worker.work_ns;
+            sum.1 += worker.wall_ns;
+        }
+    }
+    let shares = sums.values().filter(|s| s.1 > 0).map(|s| s.0 as f64 / s.1 as f64);
+    shares.fold(0.0, f64::max)
+}

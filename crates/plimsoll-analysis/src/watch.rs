@@ -1,0 +1,275 @@
+//! A trial under way: says when its verdict can no longer change ([`Watch`]).
+//!
+//! It counts the same things as [`crate::judge()`], which replays it over a finished run; so a trial that was ended
+//! early is judged from its record alone. Not here: whose fault a failure is.
+
+use crate::condition::{format_duration, format_share};
+use crate::slo::{Allowance, Slo};
+use plimsoll_model::units::MS;
+use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose};
+use std::ops::ControlFlow;
+
+/// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
+const SHOWN_CLIMB_NS: u64 = 600 * MS;
+const SHOWN_LINE_NS: u64 = 1_500 * MS;
+/// And it goes on for this many ticks after the first bad request.
+const TICKS_AFTER_FIRST_BAD: usize = 5;
+/// Clear overload: the backlog grew by at least this share of the arrivals in each of the last ticks.
+const OVERLOAD_SHARE: f64 = 0.05;
+const OVERLOAD_TICKS_CLIMB: usize = 5;
+const OVERLOAD_TICKS_LINE: usize = 10;
+/// Ticks in a row that show a calm (or a rejecting) server.
+const SETTLED_TICKS: usize = 2;
+/// Answers that a calm spell must at least hold.
+const CALM_ANSWERS: u64 = 3;
+
+/// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier stages and the
+/// warm-up bring the server into the state in which it is judged.
+pub fn judged_window_ns(plan: &Plan) -> (u64, u64) {
+    let stages = &plan.load.curve().stages;
+    let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
+    let last = stages.last().and_then(|s| s.duration_ns);
+    let end = match (plan.duration_ns, last) {
+        (Some(duration), Some(last)) => duration.min(before + last),
+        (Some(duration), None) => duration,
+        (None, Some(last)) => before + last,
+        (None, None) => u64::MAX / 2,
+    };
+    (plan.warmup_ns + before.min(end), plan.warmup_ns + end)
+}
+
+/// What ends a load early.
+#[derive(Debug, Clone, PartialEq)]
+enum Until {
+    /// A verdict that is certain.
+    Certain,
+    /// A server that answers within this time again.
+    Calm(u64),
+    /// A server that rejects requests.
+    Rejecting,
+    /// Nothing.
+    End,
+}
+
+/// What one tick of the judged window showed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    pub scheduled: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub in_flight_end: u64,
+}
+
+/// Looks after a trial under way: feed it every tick.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    until: Until,
+    climbing: bool,
+    from_ns: u64,
+    to_ns: u64,
+    tick_ns: u64,
+    timeout_ns: u64,
+    /// At most this many requests will have been scheduled.
+    scheduled_max: u64,
+    /// Each bound, and how many requests are known to have broken it, of those that ended.
+    bounds: Vec<(Allowance, u64)>,
+    /// Ticks of the judged window and after, in order.
+    seen: Vec<Seen>,
+    /// Requests that ended since the window's start.
+    ended: u64,
+    first_bad: Option<usize>,
+    /// Settling: ticks in a row, and answers in them.
+    settled: (usize, u64),
+}
+
+impl Watch {
+    /// A watch over a trial of this purpose under this promise.
+    pub fn new(purpose: Purpose, plan: &Plan, slo: &Slo) -> Watch {
+        let (from_ns, to_ns) = judged_window_ns(plan);
+        let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm);
+        let scheduled_max = match &plan.load {
+            LoadShape::Open { rate, arrivals } => {
+                let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;
+                let spread = if *arrivals == Arrivals::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
+                (expected + spread).ceil() as u64 + 1
+            }
+            LoadShape::Closed { .. } => u64::MAX,
+        };
+        let open = matches!(plan.load, LoadShape::Open { .. });
+        Watch {
+            until: if judged && open { Until::Certain } else { Until::End },
+            climbing: purpose == Purpose::Climb,
+            from_ns,
+            to_ns,
+            tick_ns: plan.interval_ns.max(1),
+            timeout_ns: plan.timeout_ns,
+            scheduled_max,
+            bounds: slo.allowances().into_iter().map(|a| (a, 0)).collect(),
+            seen: Vec::new(),
+            ended: 0,
+            first_bad: None,
+            settled: (0, 0),
+        }
+    }
+
+    /// A watch that ends a settling load once every answer takes `calm_ns` at most.
+    pub fn until_calm(plan: &Plan, slo: &Slo, calm_ns: u64) -> Watch {
+        Watch { until: Until::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
+    }
+
+    /// A watch that ends a priming load once requests have been rejected for a moment.
+    pub fn until_rejecting(plan: &Plan, slo: &Slo) -> Watch {
+        Watch { until: Until::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
+    }
+
+    /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason to end the run now.
+    pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
+        match self.until {
+            Until::End => return ControlFlow::Continue(()),
+            Until::Calm(_) | Until::Rejecting => return self.settle(tick),
+            Until::Certain => {}
+        }
+        if start_ns + self.tick_ns <= self.from_ns {
+            return ControlFlow::Continue(());
+        }
+        let ledger = &tick.ledger;
+        let failed = ledger.failed_total();
+        let mut any_bad = false;
+        for (allowance, count) in &mut self.bounds {
+            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(tick, bound, self.timeout_ns));
+            let bad = failed + ledger.unsent + slower;
+            any_bad |= bad > 0;
+            *count += bad;
+        }
+        self.ended += ledger.requests() + ledger.unsent;
+        self.seen.push(Seen {
+            scheduled: ledger.scheduled,
+            succeeded: ledger.succeeded,
+            failed,
+            in_flight_end: tick.in_flight_end,
+        });
+        if any_bad || self.overdue_any() {
+            self.first_bad.get_or_insert(self.seen.len());
+        }
+        let end_ns = start_ns + self.tick_ns;
+        let shown_ns = end_ns.min(self.to_ns).saturating_sub(self.from_ns);
+        let shown_min_ns = if self.climbing { SHOWN_CLIMB_NS } else { SHOWN_LINE_NS };
+        if end_ns < self.to_ns && shown_ns < shown_min_ns.min(self.to_ns - self.from_ns) {
+            return ControlFlow::Continue(());
+        }
+        let shown_after = self.first_bad.is_none_or(|first| self.seen.len() >= first + TICKS_AFTER_FIRST_BAD);
+        match self.certain() {
+            Some(reason) if shown_after || end_ns >= self.to_ns => ControlFlow::Break(reason),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The reason why the trial has failed whatever comes, if that is so.
+    pub fn certain(&self) -> Option<String> {
+        for (at, (allowance, _)) in self.bounds.iter().enumerate() {
+            let bad = self.bad(at);
+            let allowed = allowance.count_of(self.scheduled_max);
+            if bad > allowed {
+                let scheduled: u64 = self.seen.iter().map(|s| s.scheduled).sum();
+                return Some(broken(allowance, bad, scheduled));
+            }
+        }
+        self.overload()
+    }
+
+    /// Requests known to have broken bound `at`: those that ended so, and those under way for longer already.
+    pub(crate) fn bad(&self, at: usize) -> u64 {
+        let (allowance, ended_bad) = self.bounds[at];
+        ended_bad + allowance.bound_ns.map_or(0, |bound| self.overdue(bound))
+    }
+
+    /// Requests that ended after breaking bound `at`.
+    pub(crate) fn ended_bad(&self, at: usize) -> u64 {
+        self.bounds[at].1
+    }
+
+    /// The bounds, in the order of [`Slo::allowances`].
+    pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
+        self.bounds.iter().map(|(allowance, _)| allowance)
+    }
+
+    /// The ticks of the judged window and after.
+    pub(crate) fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// At least so many requests are under way for longer than `bound_ns`: of those scheduled that long ago, at most as
+    /// many as have ended at all can have ended.
+    fn overdue(&self, bound_ns: u64) -> u64 {
+        let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
+        let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
+        old.saturating_sub(self.ended)
+    }
+
+    fn overdue_any(&self) -> bool {
+        self.bounds.iter().any(|(a, _)| a.bound_ns.is_some_and(|bound| self.overdue(bound) > 0))
+    }
+
+    /// The sentence for a server that falls further behind in every single tick. A single stall, however long, ends; and
+    /// near the line, where growth is slight, the whole window is shown.
+    fn overload(&self) -> Option<String> {
+        let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
+        let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
+        if inside <= ticks || self.seen.len() > inside {
+            return None;
+        }
+        let last = &self.seen[inside - ticks - 1..inside];
+        let grows = last.windows(2).all(|pair| {
+            let growth = pair[1].in_flight_end as f64 - pair[0].in_flight_end as f64;
+            pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_SHARE * pair[1].scheduled as f64
+        });
+        grows.then(|| {
+            let growth = (last[ticks].in_flight_end - last[0].in_flight_end) as f64;
+            let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
+            format!("the server fell behind by {} of the arrivals", percent(growth / arrivals as f64))
+        })
+    }
+
+    fn settle(&mut self, tick: &Interval) -> ControlFlow<String> {
+        let ledger = &tick.ledger;
+        let (good, done) = match self.until {
+            Until::Calm(calm_ns) => {
+                let waiting = tick.in_flight_end > 1 + ledger.scheduled / 2;
+                let slow = tick.response.max_ns() > calm_ns;
+                (ledger.requests() > 0 && !slow && !waiting && ledger.failed_total() == 0, "the server is calm again")
+            }
+            _ => (ledger.failed_total() > 0, "the server rejects requests"),
+        };
+        self.settled = if good { (self.settled.0 + 1, self.settled.1 + ledger.requests()) } else { (0, 0) };
+        if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= CALM_ANSWERS {
+            return ControlFlow::Break(done.to_owned());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Successes in a tick that took longer than `bound_ns`. Timeouts are in the same histogram, and are failures already.
+fn slower_than(tick: &Interval, bound_ns: u64, timeout_ns: u64) -> u64 {
+    let timeouts = if timeout_ns > bound_ns { tick.ledger.failed[Failure::Timeout as usize] } else { 0 };
+    tick.response.count_above(bound_ns).saturating_sub(timeouts)
+}
+
+/// The sentence for a bound that was broken by `bad` of `scheduled` requests.
+pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
+    let share = percent(bad as f64 / scheduled.max(1) as f64);
+    let allowed = format_share((allowance.share * 1e9).round() / 1e9);
+    match allowance.bound_ns {
+        Some(bound) => {
+            let bound = format_duration(bound as f64);
+            format!("{share} of the requests failed or took longer than {bound}; {allowed} may")
+        }
+        None => format!("{share} of the requests failed; {allowed} may"),
+    }
+}
+
+/// A share as percent with about three digits.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent.abs() >= 10.0 { 10.0 } else { 100.0 };
+    format_share((percent * digits).round() / digits / 100.0)
+}

@@ -42,8 +42,11 @@ fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return (Vec::new(), End::Refused),
         Err(error) => panic!("{error}"),
     };
-    // The connection may be gone already; reading shows how.
-    let _ = stream.write_all(request.as_bytes());
+    match stream.write_all(request.as_bytes()) {
+        // Whoever is told of a reset while writing is not told again while reading.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return (Vec::new(), End::Reset),
+        _ => {}
+    }
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
     while bytes.len() < 8 << 20 {
         match stream.read(&mut buffer) {
@@ -95,62 +98,61 @@ fn receive(reader: &mut impl BufRead) -> (u16, String) {
 
 #[test]
 fn every_fault_does_what_it_says() {
-    for fault in Fault::all() {
-        let (end, holds): (End, fn(&str) -> bool) = match fault {
-            Fault::Refuses => (End::Refused, str::is_empty),
-            Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
-            // The request may come before or after the close.
-            Fault::CloseOnConnect => (End::Closed, str::is_empty),
-            Fault::CloseOnRequest => (End::Closed, str::is_empty),
-            Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
-            Fault::CloseInHead => (End::Closed, |s| s.starts_with("HTTP/1.1 200 OK\r\n") && !s.contains("\r\n\r\n")),
-            Fault::CloseInBody => (End::Closed, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-            Fault::ResetInBody => (End::Reset, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-            Fault::StopsInBody => (End::Quiet, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-            Fault::CloseInChunk => (End::Closed, |s| s.ends_with("ff\r\nhel")),
-            Fault::Garbage => (End::Quiet, |s| s.starts_with('\0')),
-            Fault::GarbageAfterReply => (End::Quiet, |s| s.contains("\r\n\r\nok\0garbage")),
-            Fault::LongBody => (End::Quiet, |s| s.contains("Content-Length: 2\r\n\r\nok and more")),
-            Fault::BadStatus => (End::Quiet, |s| s.starts_with("HTTP/1.1 abc ")),
-            Fault::BadLength => (End::Quiet, |s| s.contains("Content-Length: two\r\n")),
-            Fault::TwoLengths => (End::Quiet, |s| s.matches("Content-Length").count() == 2),
-            Fault::BadChunk => (End::Quiet, |s| s.contains("\r\nxyz\r\n")),
-            Fault::HugeHead => (End::Quiet, |s| s.len() > 4 << 20 && s.ends_with("\r\n\r\nok")),
-            Fault::ManyHeaders => (End::Quiet, |s| s.lines().count() > 20_000 && s.ends_with("\r\n\r\nok")),
-            Fault::EndlessInterim => (End::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
-            Fault::Drip(ms) if ms < 100 => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
-            Fault::Drip(_) => (End::Quiet, |s| s.len() <= 1),
-            Fault::EveryByte => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
-            Fault::Chunked => {
-                (End::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n"))
-            }
-            Fault::ChunkedTrailers => (End::Quiet, |s| s.ends_with("0\r\nDigest: abc\r\nX-Time: 1\r\n\r\n")),
-            Fault::BodyUntilClose => (End::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye")),
-            Fault::OldReply => (End::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
-            Fault::Interim => (End::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
-            Fault::NoContent => (End::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
-            Fault::NotModified => (End::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),
-            Fault::CloseEach => (End::Closed, |s| s.contains("Connection: close\r\n") && s.ends_with("ok")),
-            Fault::CloseSilently => (End::Closed, |s| !s.contains("Connection") && s.ends_with("ok")),
-            Fault::HugeBody => {
-                (End::Quiet, |s| s.contains("Content-Length: 100000000\r\n\r\nxxx") && s.len() >= 8 << 20)
-            }
-            Fault::WithStatus(302) => (End::Quiet, |s| s.starts_with("HTTP/1.1 302 ") && s.contains("Location: ")),
-            Fault::WithStatus(_) => {
-                (End::Quiet, |s| s.split(' ').nth(1).is_some_and(|n| ["429", "500", "503"].contains(&n)))
-            }
-        };
-        let server = servers::misbehave(fault, 1).expect("starts");
-        let (bytes, ended) = observe(&server, GET);
-        let text = String::from_utf8_lossy(&bytes);
-        let shown: String = text.chars().take(200).collect();
-        // A close and the request can cross, which makes it a reset.
-        let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
-        assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
-        assert!(holds(&text), "{}: {shown:?}", fault.name());
-        if fault != Fault::Refuses {
-            assert_eq!(server.stats().special, 1, "{}", fault.name());
+    // Side by side, because most of it is waiting for nothing to come.
+    thread::scope(|scope| Fault::all().for_each(|fault| drop(scope.spawn(move || check_fault(fault)))));
+}
+
+fn check_fault(fault: Fault) {
+    let (end, holds): (End, fn(&str) -> bool) = match fault {
+        Fault::Refuses => (End::Refused, str::is_empty),
+        Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
+        // The request may come before or after the close.
+        Fault::CloseOnConnect => (End::Closed, str::is_empty),
+        Fault::CloseOnRequest => (End::Closed, str::is_empty),
+        Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
+        Fault::CloseInHead => (End::Closed, |s| s.starts_with("HTTP/1.1 200 OK\r\n") && !s.contains("\r\n\r\n")),
+        Fault::CloseInBody => (End::Closed, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::ResetInBody => (End::Reset, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::StopsInBody => (End::Quiet, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::CloseInChunk => (End::Closed, |s| s.ends_with("ff\r\nhel")),
+        Fault::Garbage => (End::Quiet, |s| s.starts_with('\0')),
+        Fault::GarbageAfterReply => (End::Quiet, |s| s.contains("\r\n\r\nok\0garbage")),
+        Fault::LongBody => (End::Quiet, |s| s.contains("Content-Length: 2\r\n\r\nok and more")),
+        Fault::BadStatus => (End::Quiet, |s| s.starts_with("HTTP/1.1 abc ")),
+        Fault::BadLength => (End::Quiet, |s| s.contains("Content-Length: two\r\n")),
+        Fault::TwoLengths => (End::Quiet, |s| s.matches("Content-Length").count() == 2),
+        Fault::BadChunk => (End::Quiet, |s| s.contains("\r\nxyz\r\n")),
+        Fault::HugeHead => (End::Quiet, |s| s.len() > 4 << 20 && s.ends_with("\r\n\r\nok")),
+        Fault::ManyHeaders => (End::Quiet, |s| s.lines().count() > 20_000 && s.ends_with("\r\n\r\nok")),
+        Fault::EndlessInterim => (End::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
+        Fault::Drip(ms) if ms < 100 => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+        Fault::Drip(_) => (End::Quiet, |s| s.len() <= 1),
+        Fault::EveryByte => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+        Fault::Chunked => (End::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n")),
+        Fault::ChunkedTrailers => (End::Quiet, |s| s.ends_with("0\r\nDigest: abc\r\nX-Time: 1\r\n\r\n")),
+        Fault::BodyUntilClose => (End::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye")),
+        Fault::OldReply => (End::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
+        Fault::Interim => (End::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
+        Fault::NoContent => (End::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
+        Fault::NotModified => (End::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),
+        Fault::CloseEach => (End::Closed, |s| s.contains("Connection: close\r\n") && s.ends_with("ok")),
+        Fault::CloseSilently => (End::Closed, |s| !s.contains("Connection") && s.ends_with("ok")),
+        Fault::HugeBody => (End::Quiet, |s| s.contains("Content-Length: 100000000\r\n\r\nxxx") && s.len() >= 8 << 20),
+        Fault::WithStatus(302) => (End::Quiet, |s| s.starts_with("HTTP/1.1 302 ") && s.contains("Location: ")),
+        Fault::WithStatus(_) => {
+            (End::Quiet, |s| s.split(' ').nth(1).is_some_and(|n| ["429", "500", "503"].contains(&n)))
         }
+    };
+    let server = servers::misbehave(fault, 1).expect("starts");
+    let (bytes, ended) = observe(&server, GET);
+    let text = String::from_utf8_lossy(&bytes);
+    let shown: String = text.chars().take(200).collect();
+    // A close and the request can cross, which makes it a reset.
+    let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
+    assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
+    assert!(holds(&text), "{}: {shown:?}", fault.name());
+    if fault != Fault::Refuses {
+        assert_eq!(server.stats().special, 1, "{}", fault.name());
     }
 }
 
@@ -195,20 +197,24 @@ fn exact_cpu_costs_exactly_that() {
     let _guard = measuring();
     for us in [50, 400] {
         let server = servers::exact_cpu(us).expect("starts");
-        let clients: Vec<_> = (0..4)
+        let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
+        // The virtual machine that this may run on takes its own time off ours now and then: the median counts.
+        let mut capacities_rps: Vec<f64> = (0..7)
             .map(|_| {
-                let mut stream = connect(&server).expect("connects");
-                thread::spawn(move || assert_eq!(statuses(&mut stream, 1000), [200; 1000]))
+                let earlier = server.stats();
+                thread::scope(|scope| {
+                    for stream in &mut streams {
+                        scope.spawn(|| assert_eq!(statuses(stream, 100), [200; 100]));
+                    }
+                });
+                // The times are published at the end of a turn, which may be after the last reply.
+                thread::sleep(Duration::from_millis(5));
+                server.stats().since(&earlier).capacity_rps()
             })
             .collect();
-        thread::sleep(Duration::from_millis(20));
-        let earlier = server.stats();
-        thread::sleep(Duration::from_millis(120));
-        let stats = server.stats().since(&earlier);
-        clients.into_iter().for_each(|client| client.join().expect("joined"));
+        capacities_rps.sort_by(f64::total_cmp);
         let expect_rps = 1e6 / us as f64;
-        let capacity_rps = stats.capacity_rps();
-        assert!((capacity_rps / expect_rps - 1.0).abs() < 0.02, "{us} us: {capacity_rps} a second, {stats:?}");
+        assert!((capacities_rps[3] / expect_rps - 1.0).abs() < 0.02, "{us} us: {capacities_rps:?}");
     }
 }
 

@@ -52,7 +52,7 @@ func Seed(ctx context.Context, db *sql.DB) error {
 	defer mysql.DeregisterReaderHandler(reader)
 	go func() {
 		buffered := bufio.NewWriterSize(sink, 1<<16)
-		sink.CloseWithError(errors.Join(write(buffered), buffered.Flush()))
+		sink.CloseWithError(errors.Join(write(buffered, Rows), buffered.Flush()))
 	}()
 	defer rows.Close()
 
@@ -79,11 +79,11 @@ func Seed(ctx context.Context, db *sql.DB) error {
 }
 
 // write makes the rows, tab-separated; the same at every seeding.
-func write(w io.Writer) error {
+func write(w io.Writer, rows int) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	line := make([]byte, 0, 256)
 	const letters = "abcdefghijklmnopqrstuvwxyz"
-	for id := 1; id <= Rows; id++ {
+	for id := 1; id <= rows; id++ {
 		owner := random.IntN(Owners)
 		score := random.IntN(10_000)
 		if random.IntN(5) == 0 {

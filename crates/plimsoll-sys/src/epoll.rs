@@ -93,8 +93,7 @@ impl Epoll {
 
 /// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms where the kernel has only that.
 fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
-    let timeout =
-        libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the call; no signal mask.
     let result = unsafe {
         libc::syscall(

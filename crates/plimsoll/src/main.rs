@@ -1,1 +1,90 @@
-fn main() {}
+//! plimsoll, the program: the outside world of arguments, files, terminals and exit codes. It connects the engine, the
+//! analysis and the report; arithmetic, protocols and layout are theirs.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod baseline;
+mod commands;
+mod failure;
+mod live;
+mod meant;
+mod preflight;
+mod recording;
+mod target;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use failure::{Failure, exit};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(with_default_command(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(explain(&error)),
+    };
+    plimsoll_sys::process::raise_files_max();
+    plimsoll_sys::signal::catch_interrupts();
+    let result = match &cli.command {
+        Command::Find(args) => commands::find::run(args),
+        Command::Run(args) => commands::run::run(args),
+        Command::Sweep(args) => commands::sweep::run(args),
+        Command::Baseline(args) => commands::baseline::run(args),
+        Command::Demo(args) => commands::find::demo(args),
+        Command::Show(args) => commands::show::run(args),
+    };
+    ExitCode::from(result.unwrap_or_else(|failure| complain(&failure)))
+}
+
+/// `plimsoll URL` is `plimsoll find URL`: the command is put in where the first word is none.
+fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let commands = Cli::command();
+    let known = |word: &str| {
+        word == "help"
+            || ["-h", "--help", "-V", "--version"].contains(&word)
+            || commands.get_subcommands().any(|command| command.get_name() == word)
+    };
+    if let Some(first) = arguments.get(1).and_then(|word| word.to_str())
+        && !known(first)
+        && (first.starts_with('-') || looks_like_target(first))
+    {
+        arguments.insert(1, "find".into());
+    }
+    arguments
+}
+
+/// A word with a scheme, port or path is a target; a bare word is more likely a mistyped command.
+fn looks_like_target(word: &str) -> bool {
+    word.contains([':', '/', '.']) || word == "localhost"
+}
+
+/// Help goes to standard output; a usage error becomes one sentence.
+fn explain(error: &clap::Error) -> u8 {
+    use clap::error::ErrorKind;
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return exit::DONE;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return exit::USAGE;
+    }
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let mut sentence = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    // The list of what is missing, and the hint, stand on lines of their own.
+    for line in lines.filter(|line| !line.is_empty()) {
+        let separator = if sentence.ends_with(':') { " " } else { "; " };
+        sentence.push_str(separator);
+        sentence.push_str(line.trim_start_matches("tip: "));
+    }
+    complain(&Failure::usage(format!("{sentence} (see --help)")))
+}
+
+fn complain(failure: &Failure) -> u8 {
+    let _ = writeln!(std::io::stderr(), "plimsoll: {failure}");
+    exit::USAGE
+}

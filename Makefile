@@ -1,0 +1,29 @@
+# The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
+.PHONY: test lint unit e2e lab-test bench needs
+
+CARGO ?= cargo
+export CARGO_BUILD_JOBS ?= 2
+
+test: needs lint unit lab-test
+
+# Format and clippy, warnings as errors.
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Unit, property, simulation, fuzz and end-to-end tests.
+unit:
+	$(CARGO) test --workspace --locked
+
+# The sample services in lab/ (Go, Node.js), started for real.
+lab-test:
+	$(MAKE) -C lab test
+
+# What the end-to-end tests need beyond the toolchains; installed where this user may.
+needs:
+	@./scripts/needs nginx go
+
+# Reproduces the figures of docs/benchmarks.md; takes long, and wants a quiet machine.
+bench:
+	$(CARGO) build --release --workspace --locked
+	./bench/run

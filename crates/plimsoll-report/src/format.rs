@@ -1,0 +1,110 @@
+//! Numbers for people: three significant digits, units that fit, no false precision.
+
+/// A time in ns with the unit that fits: `21.4 us`, `1.25 ms`, `3.2 s`, `2 m 05 s`.
+pub fn duration(ns: f64) -> String {
+    match ns {
+        ns if ns < 0.5 => "0".into(),
+        ns if ns < 999.5 => format!("{ns:.0} ns"),
+        ns if ns < 999.5e3 => format!("{} us", significant(ns / 1e3)),
+        ns if ns < 999.5e6 => format!("{} ms", significant(ns / 1e6)),
+        ns if ns < 119.5e9 => format!("{} s", significant(ns / 1e9)),
+        ns if ns < 7200e9 => {
+            let seconds = (ns / 1e9).round() as u64;
+            format!("{} m {:02} s", seconds / 60, seconds % 60)
+        }
+        ns => format!("{} h", significant(ns / 3600e9)),
+    }
+}
+
+/// A number with three significant digits, trailing zeros kept so that columns read alike.
+fn significant(value: f64) -> String {
+    match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// A count with thin groups: `1 234 567`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate in 1/s: whole from 100 on, else with the digits that it has.
+pub fn rate(value: f64) -> String {
+    if value >= 99.95 { count(value.round() as u64) } else { significant(value) }
+}
+
+/// A share as percent. Never rounds up to 100: 99.996 % is not all.
+pub fn share(value: f64) -> String {
+    if value >= 1.0 {
+        "100 %".into()
+    } else if value >= 0.9 {
+        let floor = (value * 1e5).floor() / 1e3;
+        format!("{floor:.3} %").replace("0 %", " %").replace("0 %", " %").replace(". %", " %")
+    } else {
+        format!("{:.1} %", value * 100.0)
+    }
+}
+
+/// Bytes with a decimal unit: `1.25 MB`.
+pub fn bytes(value: f64) -> String {
+    match value {
+        v if v < 999.5 => format!("{v:.0} B"),
+        v if v < 999.5e3 => format!("{} kB", significant(v / 1e3)),
+        v if v < 999.5e6 => format!("{} MB", significant(v / 1e6)),
+        v => format!("{} GB", significant(v / 1e9)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        for (ns, expect) in [
+            (0.0, "0"),
+            (512.0, "512 ns"),
+            (21_400.0, "21.4 us"),
+            (999_400.0, "999 us"),
+            (999_600.0, "1.00 ms"),
+            (1_250_000.0, "1.25 ms"),
+            (450e6, "450 ms"),
+            (10e9, "10.0 s"),
+            (125e9, "2 m 05 s"),
+            (7.2e12, "2.00 h"),
+        ] {
+            assert_eq!(duration(ns), expect);
+        }
+        for (value, expect) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
+            assert_eq!(count(value), expect);
+        }
+        for (value, expect) in [(0.0, "0.00"), (9.5, "9.50"), (52.31, "52.3"), (16_206.4, "16 206")] {
+            assert_eq!(rate(value), expect);
+        }
+        for (value, expect) in [
+            (1.0, "100 %"),
+            (0.99999, "99.999 %"),
+            (0.999_999, "99.999 %"),
+            (0.9995, "99.95 %"),
+            (0.99, "99 %"),
+            (0.905, "90.5 %"),
+            (0.5, "50.0 %"),
+            (0.0, "0.0 %"),
+        ] {
+            assert_eq!(share(value), expect, "{value}");
+        }
+        for (value, expect) in [(0.0, "0 B"), (1500.0, "1.50 kB"), (2.5e9, "2.50 GB")] {
+            assert_eq!(bytes(value), expect);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
+
+use crate::csv::purpose_name;
+use crate::run::load_text;
+use crate::sweep::SweepLevel;
+use plimsoll_analysis::summary::Latency;
+use plimsoll_analysis::{Findings, Summary};
+use plimsoll_model::{Ending, Experiment, Failure, Plan};
+use serde_json::{Map, Value, json};
+
+fn latency(latency: &Latency) -> Value {
+    json!({
+        "count": latency.count,
+        "min": latency.min_ns,
+        "mean": latency.mean_ns,
+        "stdev": latency.stdev_ns,
+        "p50": latency.p50_ns,
+        "p75": latency.p75_ns,
+        "p90": latency.p90_ns,
+        "p95": latency.p95_ns,
+        "p99": latency.p99_ns,
+        "p999": latency.p999_ns,
+        "max": latency.max_ns,
+    })
+}
+
+/// The figures of one load, without what stands around them.
+fn figures(summary: &Summary) -> Map<String, Value> {
+    let ledger = &summary.ledger;
+    let failed: Map<String, Value> =
+        Failure::ALL.iter().map(|kind| (kind.name().to_owned(), ledger.failed[*kind as usize].into())).collect();
+    let statuses: Map<String, Value> =
+        summary.statuses.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect();
+    let ended = match &summary.ending {
+        Some(Ending::Finished) => "finished".to_owned(),
+        Some(Ending::Stopped(reason)) => format!("stopped: {reason}"),
+        None => "cut off".to_owned(),
+    };
+    let generator = &summary.generator;
+    let figures = json!({
+        "requests": summary.requests,
+        "success_rate": summary.success_rate,
+        "throughput_rps": summary.throughput_rps,
+        "duration_s": summary.duration_ns as f64 / 1e9,
+        "response_time_ns": latency(&summary.response),
+        "service_time_ns": latency(&summary.service),
+        "ttfb_ns": latency(&summary.ttfb),
+        "connect_ns": latency(&summary.connect),
+        "failed_time_ns": latency(&summary.failed),
+        "ledger": {
+            "scheduled": ledger.scheduled,
+            "succeeded": ledger.succeeded,
+            "failed": failed,
+            "unsent": ledger.unsent,
+            "in_flight": ledger.in_flight,
+        },
+        "statuses": statuses,
+        "bytes_in": summary.bytes_in,
+        "bytes_out": summary.bytes_out,
+        "connections_opened": summary.connections_opened,
+        "connections_open_max": summary.connections_open_max,
+        "generator": {
+            "cpu_s": generator.cpu_s,
+            "work_share": generator.work_share,
+            "lag_ns": latency(&generator.lag),
+            "sent_share": generator.sent_share,
+            "limited": generator.limited,
+            "reason": generator.reason,
+        },
+        "ended": ended,
+    });
+    match figures {
+        Value::Object(map) => map,
+        _ => unreachable!("written as an object above"),
+    }
+}
+
+/// What stands around the figures of every document: schema, command, machine, request.
+fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) -> Map<String, Value> {
+    let environment = &experiment.environment;
+    let mut map = Map::new();
+    map.insert("schema".into(), schema.into());
+    map.insert("started_unix_ms".into(), experiment.started_unix_ms.into());
+    map.insert("command".into(), experiment.command.clone().into());
+    map.insert(
+        "environment".into(),
+        json!({
+            "plimsoll": environment.plimsoll,
+            "kernel": environment.kernel,
+            "cpu": environment.cpu,
+            "cores": environment.cores,
+            "memory_bytes": environment.memory_bytes,
+            "files_max": environment.files_max,
+            "target_local": environment.target_local,
+        }),
+    );
+    if let Some(plan) = plan {
+        map.insert("url".into(), plan.request.url_redacted().into());
+        map.insert("method".into(), plan.request.method.clone().into());
+        map.insert("seed".into(), plan.seed.into());
+        map.insert("threads".into(), plan.workers.into());
+    }
+    map
+}
+
+/// The document of one run: `plimsoll.run/1`. It begins with the generator's doubts, if there are any.
+pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[String]) -> Value {
+    let mut warnings: Vec<String> = warnings.to_vec();
+    if summary.generator.limited {
+        let reason = summary.generator.reason.as_deref().unwrap_or_default();
+        warnings.insert(0, format!("the generator was the limit, not the server: {reason}"));
+    }
+    let mut map = frame("plimsoll.run/1", experiment, Some(plan));
+    map.insert("warnings".into(), warnings.into());
+    map.insert("load".into(), load_text(&plan.load).into());
+    map.append(&mut figures(summary));
+    Value::Object(map)
+}
+
+/// The document of a sweep: `plimsoll.sweep/1`.
+pub fn sweep(experiment: &Experiment, levels: &[SweepLevel]) -> Value {
+    let levels: Vec<Value> = levels
+        .iter()
+        .map(|level| match &level.outcome {
+            Ok(summary) => {
+                let mut map = figures(summary);
+                map.insert("concurrency".into(), level.concurrency.into());
+                Value::Object(map)
+            }
+            Err(reason) => json!({ "concurrency": level.concurrency, "error": reason }),
+        })
+        .collect();
+    let mut map = frame("plimsoll.sweep/1", experiment, experiment.trials.first().map(|trial| &trial.run.plan));
+    map.insert("levels".into(), levels.into());
+    Value::Object(map)
+}
+
+/// The document of a search: `plimsoll.find/1`.
+pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings: &[String]) -> Value {
+    let trials: Vec<Value> = findings
+        .trials
+        .iter()
+        .map(|trial| {
+            let mut map = Map::new();
+            map.insert("kind".into(), purpose_name(trial.purpose).into());
+            if let Some(rate) = trial.offered_rps() {
+                map.insert("offered_rps".into(), rate.into());
+            }
+            if let Some(users) = trial.concurrency() {
+                map.insert("concurrency".into(), users.into());
+            }
+            map.insert("start_s".into(), (trial.start_ns as f64 / 1e9).into());
+            map.insert("duration_s".into(), (trial.duration_ns as f64 / 1e9).into());
+            map.insert("achieved_rps".into(), trial.achieved_rps.into());
+            map.insert("success_rate".into(), trial.success_rate.into());
+            map.insert("p50_ns".into(), trial.p50_ns.into());
+            map.insert("p99_ns".into(), trial.p99_ns.into());
+            map.insert("lag_p99_ns".into(), trial.lag_p99_ns.into());
+            map.insert("work_share".into(), trial.evidence.work_share.into());
+            map.insert("verdict".into(), trial.verdict.to_string().into());
+            map.insert("reason".into(), trial.reason.clone().into());
+            Value::Object(map)
+        })
+        .collect();
+    let all_warnings: Vec<String> = warnings.iter().chain(&findings.warnings).cloned().collect();
+    let mut map = frame("plimsoll.find/1", experiment, Some(plan));
+    let line = &findings.load_line_rps;
+    map.insert("warnings".into(), all_warnings.into());
+    map.insert("load_line_rps".into(), json!({ "lower": line.lower, "upper": line.upper }));
+    map.insert("slo".into(), findings.slo.to_string().into());
+    map.insert(
+        "peak".into(),
+        findings.peak.as_ref().map_or(Value::Null, |p| json!({ "rps": p.rps, "concurrency": p.concurrency })),
+    );
+    map.insert(
+        "knee".into(),
+        findings
+            .knee
+            .as_ref()
+            .map_or(Value::Null, |k| json!({ "concurrency": k.concurrency, "rps": k.rps, "p99_ns": k.p99_ns })),
+    );
+    map.insert("trials".into(), trials.into());
+    map.insert("stopped_by".into(), json!(findings.stopped_by));
+    map.insert("held_s".into(), findings.held_s.into());
+    map.insert("elapsed_s".into(), findings.elapsed_s.into());
+    Value::Object(map)
+}

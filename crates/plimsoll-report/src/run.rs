@@ -1,0 +1,221 @@
+//! How the result of one load looks.
+
+use crate::block::{Report, Tone};
+use crate::format::{bytes, count, duration, rate, share};
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::summary::Latency;
+use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin};
+
+/// What stands around the figures of a run.
+#[derive(Debug, Clone)]
+pub struct RunContext<'a> {
+    /// The plan carried out.
+    pub plan: &'a Plan,
+    /// Cores of this machine.
+    pub cores: u32,
+    /// Whether the target is on this machine.
+    pub local: bool,
+    /// Warnings to stand above the figures.
+    pub warnings: &'a [String],
+}
+
+/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`.
+pub fn load_text(load: &LoadShape) -> String {
+    let level = |value: f64| count(value.round() as u64);
+    let curve = load.curve();
+    let stages: Vec<String> = curve
+        .stages
+        .iter()
+        .map(|stage| {
+            let levels = if stage.from == stage.to {
+                level(stage.from)
+            } else {
+                format!("{} to {}", level(stage.from), level(stage.to))
+            };
+            match stage.duration_ns {
+                Some(ns) if curve.stages.len() > 1 || stage.from != stage.to => {
+                    format!("{levels} for {}", duration(ns as f64))
+                }
+                _ => levels,
+            }
+        })
+        .collect();
+    let stages = stages.join(", then ");
+    match load {
+        LoadShape::Closed { .. } if stages == "1" => "1 user".into(),
+        LoadShape::Closed { .. } => format!("{stages} users"),
+        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} requests/s, evenly spaced"),
+        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} requests/s, Poisson arrivals"),
+    }
+}
+
+/// The generator in one line: threads, cores left, work, lag.
+pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
+    let plan = context.plan;
+    let threads = if plan.workers == 1 { "1 thread".to_owned() } else { format!("{} threads", plan.workers) };
+    let place = if context.local { "; the target is on the same machine" } else { "" };
+    let lag = match summary.generator.lag.count {
+        0 => String::new(),
+        _ => format!(", lag p99 {}", duration(summary.generator.lag.p99_ns as f64)),
+    };
+    let spin = match plan.spin {
+        Spin::Auto => "",
+        Spin::On => ", spinning",
+        Spin::Off => ", not spinning",
+    };
+    format!(
+        "{threads} of {} cores{place}; busy {:.0} %{lag}, {} CPU{spin}",
+        context.cores,
+        summary.generator.work_share * 100.0,
+        duration(summary.generator.cpu_s * 1e9),
+    )
+}
+
+fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    if latency.count == 0 {
+        row.extend(std::iter::repeat_n("-".to_owned(), 8));
+        return row;
+    }
+    row.push(duration(latency.mean_ns));
+    let quantiles = [
+        latency.p50_ns,
+        latency.p75_ns,
+        latency.p90_ns,
+        latency.p95_ns,
+        latency.p99_ns,
+        latency.p999_ns,
+        latency.max_ns,
+    ];
+    row.extend(quantiles.map(|ns| duration(ns as f64)));
+    row
+}
+
+/// The report of one load.
+pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
+    let mut report = Report::default();
+    if summary.generator.limited {
+        let reason = summary.generator.reason.as_deref().unwrap_or("it could not keep up");
+        report.text(
+            Tone::Warning,
+            format!("the generator was the limit, not the server: {reason}. The figures below are about plimsoll."),
+        );
+    } else if let Some(reason) = &summary.generator.reason {
+        report.text(Tone::Warning, reason.clone());
+    }
+    for warning in context.warnings {
+        report.text(Tone::Warning, warning.clone());
+    }
+    match &summary.ending {
+        Some(Ending::Stopped(reason)) => {
+            report.text(Tone::Warning, format!("ended early: {reason}"));
+        }
+        None => {
+            report.text(Tone::Warning, "the recording was cut off before the run ended");
+        }
+        Some(Ending::Finished) => {}
+    }
+    report.text(
+        Tone::Answer,
+        format!(
+            "{} requests/s succeeded ({} of {} scheduled) with {}",
+            rate(summary.throughput_rps),
+            share(summary.success_rate),
+            count(summary.ledger.scheduled),
+            load_text(&context.plan.load),
+        ),
+    );
+    report.facts(vec![
+        ("target", format!("{} {}", context.plan.request.method, context.plan.request.url_redacted())),
+        ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.seed)),
+    ]);
+    report.table(
+        &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"],
+        vec![
+            latency_row("response time", &summary.response),
+            latency_row("service time", &summary.service),
+            latency_row("time to first byte", &summary.ttfb),
+            latency_row("connect", &summary.connect),
+        ],
+    );
+    report.facts(ledger_facts(context, summary));
+    report
+}
+
+fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
+    let ledger = &summary.ledger;
+    let kinds: Vec<String> = Failure::ALL
+        .iter()
+        .filter(|kind| ledger.failed[**kind as usize] > 0)
+        .map(|kind| format!("{} {}", kind.name().replace('_', " "), count(ledger.failed[*kind as usize])))
+        .collect();
+    let failed = match kinds.is_empty() {
+        true => "0 failed".to_owned(),
+        false => format!("{} failed ({})", count(ledger.failed_total()), kinds.join(", ")),
+    };
+    let statuses: Vec<String> = summary.statuses.iter().map(|(s, n)| format!("{s}: {}", count(*n))).collect();
+    let seconds = summary.duration_ns as f64 / 1e9;
+    let per_second = |total: u64| if seconds > 0.0 { bytes(total as f64 / seconds) } else { bytes(0.0) };
+    let mut facts = vec![
+        (
+            "ledger",
+            format!(
+                "{} scheduled = {} succeeded + {failed} + {} unsent + {} in flight at the end",
+                count(ledger.scheduled),
+                count(ledger.succeeded),
+                count(ledger.unsent),
+                count(ledger.in_flight),
+            ),
+        ),
+        ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
+    ];
+    if ledger.failed_total() > ledger.failed[Failure::Timeout as usize] {
+        let failed = &summary.failed;
+        facts.push((
+            "failures took",
+            format!("p50 {}, p99 {}", duration(failed.p50_ns as f64), duration(failed.p99_ns as f64)),
+        ));
+    }
+    facts.push((
+        "bytes",
+        format!(
+            "{} in ({}/s), {} out ({}/s)",
+            bytes(summary.bytes_in as f64),
+            per_second(summary.bytes_in),
+            bytes(summary.bytes_out as f64),
+            per_second(summary.bytes_out),
+        ),
+    ));
+    facts.push((
+        "connections",
+        format!(
+            "{} opened, at most {} at once",
+            count(summary.connections_opened),
+            count(summary.connections_open_max)
+        ),
+    ));
+    facts.push(("generator", generator_text(context, summary)));
+    facts
+}
+
+/// One line of progress while a load runs.
+pub fn progress_line(
+    elapsed_ns: u64,
+    total_ns: Option<u64>,
+    rps: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    bad: u64,
+    in_flight: u64,
+) -> String {
+    let total = total_ns.map_or(String::new(), |ns| format!(" of {:.0} s", ns as f64 / 1e9));
+    format!(
+        "{:.1} s{total}  {}/s  p50 {}  p99 {}  {} failed  {} in flight",
+        elapsed_ns as f64 / 1e9,
+        rate(rps),
+        duration(p50_ns as f64),
+        duration(p99_ns as f64),
+        count(bad),
+        count(in_flight),
+    )
+}

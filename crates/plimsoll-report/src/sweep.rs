@@ -1,0 +1,57 @@
+//! How a sweep looks: one row a concurrency, in the table and in the `.dat` file.
+
+use crate::format::{count, duration, rate, share};
+use plimsoll_analysis::Summary;
+
+/// What a sweep found at one concurrency.
+#[derive(Debug, Clone)]
+pub struct SweepLevel {
+    /// Users.
+    pub concurrency: u64,
+    /// The figures; or why the level could not be held.
+    pub outcome: Result<Summary, String>,
+}
+
+const WIDTHS: [usize; 6] = [11, 12, 10, 10, 10, 10];
+
+fn row(cells: [&str; 6], note: &str) -> String {
+    let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}"));
+    format!("{}  {note}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
+}
+
+/// The headings of a sweep's table.
+pub fn sweep_header() -> String {
+    row(["concurrency", "requests/s", "mean", "p50", "p99", "success"], "")
+}
+
+/// The row of one level.
+pub fn sweep_row(level: &SweepLevel) -> String {
+    let concurrency = count(level.concurrency);
+    match &level.outcome {
+        Ok(summary) => row(
+            [
+                &concurrency,
+                &rate(summary.throughput_rps),
+                &duration(summary.response.mean_ns),
+                &duration(summary.response.p50_ns as f64),
+                &duration(summary.response.p99_ns as f64),
+                &share(summary.success_rate),
+            ],
+            if summary.generator.limited { "the generator was the limit" } else { "" },
+        ),
+        Err(reason) => row([&concurrency, "-", "-", "-", "-", "-"], reason),
+    }
+}
+
+/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a level not held.
+pub fn dat_line(level: &SweepLevel) -> Option<String> {
+    let summary = level.outcome.as_ref().ok()?;
+    Some(format!(
+        "{} {:.2} {:.2} {:.2}\n",
+        level.concurrency,
+        summary.throughput_rps,
+        summary.response.mean_ns / 1e6,
+        // Rounded down: 99.999 % is not all.
+        (summary.success_rate * 1e4).floor() / 1e2,
+    ))
+}

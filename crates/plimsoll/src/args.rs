@@ -1,0 +1,249 @@
+//! What was said: the command line as typed. Nothing here touches the world; `meant` makes it into plans.
+
+use clap::{Args, Parser, Subcommand};
+use plimsoll_model::Spin;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Finds the load line of an HTTP API: how much it carries before its users feel it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plimsoll",
+    version,
+    arg_required_else_help = true,
+    after_help = "A bare URL is searched: `plimsoll http://localhost:8080/` is `plimsoll find http://localhost:8080/`.\n\
+                  Exit codes: 0 done, 1 a --fail-if was crossed, 2 bad use or cannot start, 130 interrupted."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
+    Find(FindArgs),
+    /// Put one load on a URL and measure it
+    Run(RunArgs),
+    /// Measure one load for each of several concurrencies
+    Sweep(SweepArgs),
+    /// Serve the reference target: bare, fast, with known costs
+    Baseline(BaselineArgs),
+    /// Find the load line of a small server started for the purpose
+    Demo(DemoArgs),
+    /// Print again what run files hold
+    Show(ShowArgs),
+}
+
+/// What is asked, and how answers count.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Request")]
+pub struct RequestArgs {
+    /// Target, such as http://localhost:8080/items
+    pub url: String,
+    /// Method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// Header to send, such as 'Accept: text/html' (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Body: text, @FILE, or - for standard input
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-")]
+    pub body: Option<String>,
+    /// Give a request up after this
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub timeout: String,
+    /// Statuses that count as success
+    #[arg(long, value_name = "SET", default_value = "100-399")]
+    pub ok_status: String,
+    /// Open a new connection for each request
+    #[arg(long)]
+    pub no_keepalive: bool,
+    /// Open at most so many connections (open loads)
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<String>,
+    /// Start without asking once first
+    #[arg(long)]
+    pub no_preflight: bool,
+    /// Put load on an address that is neither loopback nor private
+    #[arg(long)]
+    pub allow_public: bool,
+}
+
+/// How the generator works.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Generator")]
+pub struct GeneratorArgs {
+    /// Worker threads [default: half the cores for a target on this machine, else all]
+    #[arg(short = 't', long, value_name = "N")]
+    pub threads: Option<String>,
+    /// Wait by looking again instead of sleeping: auto, on, off
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = parse_spin)]
+    pub spin: Spin,
+    /// Seed of all that is random [default: drawn, and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How arrivals of an open load are spaced: constant, poisson
+    #[arg(long, value_name = "HOW")]
+    pub arrivals: Option<String>,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn parse_spin(text: &str) -> Result<Spin, String> {
+    match text {
+        "auto" => Ok(Spin::Auto),
+        "on" => Ok(Spin::On),
+        "off" => Ok(Spin::Off),
+        _ => Err("expected auto, on or off".into()),
+    }
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll run http://localhost:8080/                        10 users for 10 s\n  \
+    plimsoll run -c 100 -d 30s http://localhost:8080/          100 users for 30 s\n  \
+    plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
+    plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
+    plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// Users, each waiting for its answer; stages as 10@10s,100@30s [default: 10]
+    #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
+    pub concurrency: Option<String>,
+    /// Requests a second, whatever the answers do; ramps as 0..5000@30s
+    #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Stop after so many requests
+    #[arg(short = 'n', long, value_name = "N", help_heading = "Load")]
+    pub requests: Option<String>,
+    /// Stop after this time [default: 10s]
+    #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// Load first for this long without measuring
+    #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Load")]
+    pub warmup: String,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    /// End the run when this becomes true, such as 'errors>5%'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub stop_if: Option<String>,
+    /// Exit with 1 if this is true at the end, such as 'p99>200ms'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    /// Write the run file here
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll find http://localhost:8080/\n  \
+    plimsoll find --slo 'success>=99.9%, p99<=50ms' --budget 2m http://localhost:8080/\n  \
+    plimsoll find -X POST -b '{\"n\":1}' -H 'Content-Type: application/json' http://localhost:8080/orders")]
+pub struct FindArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Time for the whole search
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
+    pub budget: String,
+    /// Never offer more than this
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub max_rate: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    /// Exit with 1 if this is true of the line, such as 'rate<5000'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll sweep http://localhost:8080/\n  \
+    plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/")]
+pub struct SweepArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// Concurrencies, in order
+    #[arg(
+        short = 'c',
+        long,
+        value_name = "LIST",
+        default_value = "200,500,1000,3000,5000,10000,15000,20000,25000,50000",
+        help_heading = "Load"
+    )]
+    pub concurrency: String,
+    /// Time for each level
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", help_heading = "Load")]
+    pub level_time: String,
+    /// Load first for this long at each level without measuring
+    #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Load")]
+    pub warmup: String,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    /// Name of the files written
+    #[arg(long, default_value = "sweep", help_heading = "Output")]
+    pub name: String,
+    /// Folder of the files written
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output")]
+    pub dir: PathBuf,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (that much CPU time).\n\n\
+    Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
+pub struct BaselineArgs {
+    /// Address to listen on; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Threads, each with an event loop [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  plimsoll demo --budget 30s")]
+pub struct DemoArgs {
+    /// Time for the search
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub budget: String,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  plimsoll show run.plimsoll\n  plimsoll show --csv run.plimsoll > intervals.csv")]
+pub struct ShowArgs {
+    /// Run files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print one JSON document (for several files: an array of them)
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print the intervals as CSV
+    #[arg(long)]
+    pub csv: bool,
+}

@@ -1,0 +1,29 @@
+//! `plimsoll baseline`: serves the reference target until interrupted.
+
+use super::print;
+use crate::args::BaselineArgs;
+use crate::baseline::{Options, start};
+use crate::failure::{Failure, exit};
+use crate::meant::positive;
+use crate::target::system_text;
+use std::time::Duration;
+
+/// Serves, and says with which code to end.
+pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
+    let threads = match &args.threads {
+        Some(text) => positive("--threads", text)?.min(1024) as usize,
+        None => plimsoll_sys::process::cores() as usize,
+    };
+    plimsoll_sys::process::raise_files_max();
+    let listen = args.listen;
+    let failed = |e: std::io::Error| {
+        Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(&e)))
+    };
+    let server = start(Options { listen, threads }).map_err(failed)?;
+    print(&format!("http://{}\n", server.address()));
+    while !plimsoll_sys::signal::interrupted() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    server.stop().map_err(failed)?;
+    Ok(exit::DONE)
+}

@@ -1,0 +1,241 @@
+//! `plimsoll find`: the search for the load line, and `plimsoll demo`, which is the same on a server of its own.
+
+use super::{fit_connections, preflight, print, print_json, print_report, say_setup};
+use crate::args::{DemoArgs, FindArgs, GeneratorArgs, RequestArgs};
+use crate::baseline;
+use crate::failure::{Failure, exit};
+use crate::live::Live;
+use crate::meant::{Base, positive_time};
+use crate::recording::Recording;
+use crate::target::system_text;
+use plimsoll_analysis::find::{self, Forecast, Step};
+use plimsoll_analysis::{Findings, Settings, Slo, judge};
+use plimsoll_model::units::{parse_duration_ns, parse_number};
+use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Spin};
+use plimsoll_report::{RunContext, find_report, json, trial_line};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a search was asked beyond its plans: enough to compute its findings again.
+#[derive(Serialize, Deserialize)]
+struct Options {
+    slo: String,
+    budget_ns: u64,
+    max_rate: Option<f64>,
+    arrivals: Arrivals,
+    base: Plan,
+    warnings: Vec<String>,
+}
+
+impl Options {
+    fn settings(&self) -> Result<Settings, Failure> {
+        let slo = Slo::parse(&self.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;
+        let (budget_ns, max_rate, arrivals) = (self.budget_ns, self.max_rate, self.arrivals);
+        Ok(Settings { base: self.base.clone(), slo, budget_ns, max_rate, arrivals })
+    }
+}
+
+/// A demand on the line itself, such as `line<5000`: true means that the command fails.
+struct LineCondition {
+    text: String,
+    below: bool,
+    rate: f64,
+}
+
+impl LineCondition {
+    fn parse(text: &str) -> Result<LineCondition, Failure> {
+        let bad =
+            || Failure::usage(format!("--fail-if: '{text}' is no condition on the line; write for example line<5000"));
+        let rest = text.trim().strip_prefix("line").ok_or_else(bad)?.trim_start();
+        let below = rest.starts_with('<');
+        let rest = rest.strip_prefix(['<', '>']).ok_or_else(bad)?;
+        let rate = parse_number(rest.trim_start_matches('=')).map_err(|_| bad())?;
+        Ok(LineCondition { text: text.trim().to_owned(), below, rate })
+    }
+
+    fn holds(&self, line: f64) -> bool {
+        if self.below { line < self.rate } else { line > self.rate }
+    }
+}
+
+/// Searches, reports, and says with which code to end.
+pub fn run(args: &FindArgs) -> Result<u8, Failure> {
+    let slo = Slo::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
+    let budget_ns = positive_time("--budget", &args.budget)?;
+    let max_rate = match &args.max_rate {
+        None => None,
+        Some(text) => match parse_number(text).map_err(|e| Failure::usage(format!("--max-rate: {e}")))? {
+            rate if rate > 0.0 => Some(rate),
+            _ => return Err(Failure::usage("--max-rate: must be more than 0")),
+        },
+    };
+    let fail_if = args.fail_if.as_deref().map(LineCondition::parse).transpose()?;
+    let base = Base::new(&args.request, &args.generator)?;
+    let mut plan = base.plan.clone();
+    let mut warnings: Vec<String> = fit_connections(&mut plan).into_iter().collect();
+    warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals };
+    let mut live = Live::new(args.out.quiet);
+    say_setup(&mut live, &base, &settings.base);
+    let Forecast { sentences, .. } = find::forecast(&settings);
+    sentences.iter().for_each(|sentence| live.line(sentence));
+
+    let options = Options {
+        slo: settings.slo.to_string(),
+        budget_ns,
+        max_rate,
+        arrivals: base.arrivals,
+        base: settings.base.redacted(),
+        warnings,
+    };
+    let path = args.output.clone().unwrap_or_else(default_path);
+    let recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
+    let (experiment, note) = search(&settings, recording, &mut live)?;
+    let findings = show_found(&experiment, args.out.json)?;
+    if let Some(note) = note {
+        live.note(&note);
+    }
+    let crossed = fail_if.filter(|condition| condition.holds(findings.load_line_rps.lower));
+    if let Some(condition) = &crossed {
+        live.note(&format!(
+            "--fail-if {}: the line was {:.1} requests/s",
+            condition.text, findings.load_line_rps.lower
+        ));
+    }
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed) {
+        (true, _) => exit::INTERRUPTED,
+        (false, Some(_)) => exit::CROSSED,
+        (false, None) => exit::DONE,
+    })
+}
+
+/// Carries the search's plans out until it stops or the user does.
+fn search(
+    settings: &Settings,
+    mut recording: Recording,
+    live: &mut Live,
+) -> Result<(Experiment, Option<String>), Failure> {
+    let mut history = Vec::new();
+    while !plimsoll_sys::signal::interrupted() {
+        let Step::Measure(measure) = find::next(settings, &history, recording.elapsed_ns()) else { break };
+        let find::Measure { purpose, plan, mut watch } = *measure;
+        let what = plimsoll_report::load_text(&plan.load);
+        let trial = recording.drive(purpose, &plan, &mut |tick| {
+            if plimsoll_sys::signal::interrupted() {
+                return ControlFlow::Break("interrupted".into());
+            }
+            live.passing(&format!("{what}: {:.1} s", tick.end_ns as f64 / 1e9));
+            match tick.end_ns {
+                0 => ControlFlow::Continue(()),
+                _ => watch.push(tick.start_ns, tick.interval),
+            }
+        })?;
+        let interrupted = plimsoll_sys::signal::interrupted();
+        let outcome = judge(purpose, trial.start_ns, &trial.run, &settings.slo);
+        // A trial that the user cut short says nothing about the server.
+        if !interrupted {
+            live.line(&trial_line(recording.elapsed_ns(), &outcome));
+            history.push(outcome);
+        }
+    }
+    live.clear();
+    Ok(recording.end())
+}
+
+/// A new file in the folder of results.
+fn default_path() -> PathBuf {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    PathBuf::from(format!("_output/plimsoll/find-{seconds}-{}.plimsoll", std::process::id()))
+}
+
+/// The findings of a recorded search, computed from what was measured.
+fn concluded(experiment: &Experiment) -> Result<(Options, Findings), Failure> {
+    let options: Options = serde_json::from_value(experiment.options.clone())
+        .map_err(|e| Failure::start(format!("the run file does not say what was searched for: {e}")))?;
+    let settings = options.settings()?;
+    let whole = experiment.trials.iter().filter(|trial| match &trial.run.ending {
+        Some(plimsoll_model::Ending::Stopped(reason)) => reason != "interrupted",
+        Some(plimsoll_model::Ending::Finished) => true,
+        None => false,
+    });
+    let history: Vec<_> = whole.map(|t| judge(t.purpose, t.start_ns, &t.run, &settings.slo)).collect();
+    let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
+    let elapsed_ns = experiment.elapsed_ns.unwrap_or_else(latest_ns);
+    Ok((options, find::conclude(&settings, &history, elapsed_ns)))
+}
+
+fn show_found(experiment: &Experiment, as_json: bool) -> Result<Findings, Failure> {
+    let (options, findings) = concluded(experiment)?;
+    if as_json {
+        print_json(&json::find(experiment, &options.base, &findings, &options.warnings));
+    } else {
+        let context = RunContext {
+            plan: &options.base,
+            cores: experiment.environment.cores,
+            local: experiment.environment.target_local,
+            warnings: &options.warnings,
+        };
+        print_report(&find_report(&context, &findings));
+    }
+    Ok(findings)
+}
+
+/// Prints the result of a recorded search.
+pub fn show(experiment: &Experiment) -> Result<(), Failure> {
+    show_found(experiment, false).map(|_| ())
+}
+
+/// The JSON document of a recorded search.
+pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+    let (options, findings) = concluded(experiment)?;
+    Ok(json::find(experiment, &options.base, &findings, &options.warnings))
+}
+
+/// `plimsoll demo`: a server with a known cost on a free port, the search on it, and what to do next.
+pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
+    parse_duration_ns(&args.budget).map_err(|e| Failure::usage(format!("--budget: {e}")))?;
+    let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = baseline::start(baseline::Options { listen, threads: 1 })
+        .map_err(|e| Failure::start(format!("no server could be started on a loopback port: {}", system_text(&e))))?;
+    let url = format!("http://{}/burn/100", server.address());
+    let mut live = Live::new(args.out.quiet);
+    live.line(&format!(
+        "a server on one thread at {url}: each request takes 100 us of its CPU, so it can answer just under 10 000 a second"
+    ));
+    let found = run(&FindArgs {
+        request: RequestArgs {
+            url,
+            method: None,
+            headers: Vec::new(),
+            body: None,
+            timeout: "30s".into(),
+            ok_status: "100-399".into(),
+            no_keepalive: false,
+            max_connections: None,
+            no_preflight: false,
+            allow_public: false,
+        },
+        slo: Slo::default().to_string(),
+        budget: args.budget.clone(),
+        max_rate: None,
+        generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: None, arrivals: None },
+        fail_if: None,
+        output: None,
+        out: args.out.clone(),
+    });
+    let stopped = server.stop();
+    let code = found?;
+    stopped.map_err(|e| Failure::start(format!("the server did not end well: {}", system_text(&e))))?;
+    if !args.out.json {
+        print(
+            "\nNow your own server:\n  \
+             plimsoll http://localhost:8080/                          its load line\n  \
+             plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      under another promise\n  \
+             plimsoll run -c 64 -d 10s URL                            one load, all figures\n  \
+             plimsoll sweep -c 1,2,4,8,16,32 --for 5s URL             a table over concurrency\n",
+        );
+    }
+    Ok(code)
+}

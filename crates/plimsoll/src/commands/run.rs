@@ -1,0 +1,144 @@
+//! `plimsoll run`: one load on one URL.
+
+use super::{cannot_hold, fit_connections, preflight, print_json, print_report, say_setup};
+use crate::args::RunArgs;
+use crate::failure::{Failure, exit};
+use crate::live::Live;
+use crate::meant;
+use crate::recording::Recording;
+use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
+use plimsoll_engine::{Phase, Tick};
+use plimsoll_model::{Experiment, ExperimentKind, Histogram, LoadShape, Plan, Purpose};
+use plimsoll_report::{RunContext, json, progress_line, run_report};
+use std::ops::ControlFlow;
+
+/// Runs, reports, and says with which code to end.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let parse = |name: &str, text: &Option<String>| {
+        text.as_deref()
+            .map(|text| Conditions::parse(text).map_err(|e| Failure::usage(format!("{name}: {e}"))))
+            .transpose()
+    };
+    let stop_if = parse("--stop-if", &args.stop_if)?;
+    let fail_if = parse("--fail-if", &args.fail_if)?;
+    let (base, mut plan) = meant::run_plan(args)?;
+    if let Some(reason) = cannot_hold(&plan) {
+        return Err(Failure::usage(format!("--concurrency: {reason}")));
+    }
+    let mut warnings = Vec::new();
+    if matches!(plan.load, LoadShape::Open { .. }) {
+        warnings.extend(fit_connections(&mut plan));
+    }
+    warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    let mut live = Live::new(args.out.quiet);
+    say_setup(&mut live, &base, &plan);
+    let options = serde_json::json!({ "warnings": warnings });
+    let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, args.output.as_deref())?;
+    let mut progress = Progress::new(&plan);
+    let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
+    let trial = recording.drive(Purpose::Run, &plan, &mut |tick| {
+        if plimsoll_sys::signal::interrupted() {
+            return ControlFlow::Break("interrupted".into());
+        }
+        live.passing(&progress.line(tick));
+        if tick.phase != Phase::Preparing
+            && let Some(watch) = &mut stop
+            && let Some((condition, figure)) = watch.push(tick.end_ns, tick.interval)
+        {
+            return ControlFlow::Break(format!("--stop-if {condition}: it was {}", condition.format(figure)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    live.clear();
+    let crossed = fail_if.map(|conditions| conditions.holding(&trial.run)).unwrap_or_default();
+    let (experiment, note) = recording.end();
+    show(&experiment, args.out.json)?;
+    if let Some(note) = note {
+        live.note(&note);
+    }
+    for (condition, figure) in &crossed {
+        live.note(&format!("--fail-if {condition}: it was {}", condition.format(*figure)));
+    }
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty()) {
+        (true, _) => exit::INTERRUPTED,
+        (false, false) => exit::CROSSED,
+        (false, true) => exit::DONE,
+    })
+}
+
+/// Prints the result of a recorded run.
+pub fn show(experiment: &Experiment, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        print_json(&document(experiment)?);
+        return Ok(());
+    }
+    let (trial, summary) = only_trial(experiment)?;
+    let warnings = warnings(experiment);
+    let context = RunContext {
+        plan: &trial.run.plan,
+        cores: experiment.environment.cores,
+        local: experiment.environment.target_local,
+        warnings: &warnings,
+    };
+    print_report(&run_report(&context, &summary));
+    Ok(())
+}
+
+/// The JSON document of a recorded run.
+pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+    let (trial, summary) = only_trial(experiment)?;
+    Ok(json::run(experiment, &trial.run.plan, &summary, &warnings(experiment)))
+}
+
+fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
+    let trial = experiment.trials.first().ok_or_else(|| Failure::start("the run file was cut before its run began"))?;
+    Ok((trial, Summary::of(&trial.run)))
+}
+
+fn warnings(experiment: &Experiment) -> Vec<String> {
+    let texts = experiment.options.get("warnings").and_then(|w| w.as_array());
+    texts.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// The passing line of a run: figures of the last second.
+struct Progress {
+    total_ns: Option<u64>,
+    bad: u64,
+    recent: std::collections::VecDeque<plimsoll_model::Interval>,
+}
+
+impl Progress {
+    fn new(plan: &Plan) -> Progress {
+        let total_ns = plan.duration_ns.map(|ns| ns + plan.warmup_ns);
+        Progress { total_ns, bad: 0, recent: std::collections::VecDeque::new() }
+    }
+
+    fn line(&mut self, tick: &Tick) -> String {
+        match tick.phase {
+            Phase::Preparing => return "opening connections".into(),
+            Phase::Warmup => return format!("warming up: {:.1} s", tick.end_ns as f64 / 1e9),
+            Phase::Measured | Phase::Grace => {}
+        }
+        self.bad += tick.interval.ledger.failed_total() + tick.interval.ledger.unsent;
+        self.recent.push_back(tick.interval.clone());
+        if self.recent.len() > 10 {
+            self.recent.pop_front();
+        }
+        let mut response = Histogram::new();
+        let mut succeeded = 0;
+        for interval in &self.recent {
+            response.merge_sparse(&interval.response);
+            succeeded += interval.ledger.succeeded;
+        }
+        let seconds = self.recent.len() as f64 * Plan::TICK_NS as f64 / 1e9;
+        progress_line(
+            tick.end_ns,
+            self.total_ns,
+            succeeded as f64 / seconds,
+            response.quantile_ns(0.5),
+            response.quantile_ns(0.99),
+            self.bad,
+            tick.interval.in_flight_end,
+        )
+    }
+}

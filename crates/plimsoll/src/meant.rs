@@ -1,0 +1,195 @@
+//! What was meant: flags become a resolved request and plans. All validation of the command line is here, before
+//! anything is started.
+
+use crate::args::{GeneratorArgs, RequestArgs, RunArgs};
+use crate::failure::Failure;
+use crate::target::{Target, system_text};
+use plimsoll_model::units::{parse_count, parse_duration_ns};
+use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};
+use std::io::Read;
+
+/// A request on a resolved target, and how the generator works.
+#[derive(Debug, Clone)]
+pub struct Base {
+    /// A plan of one user; commands put their load in.
+    pub plan: Plan,
+    pub local: bool,
+    pub cores: u32,
+    pub arrivals: Arrivals,
+    /// Whether `-t` was given.
+    pub threads_given: bool,
+}
+
+fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
+    result.map_err(|error| Failure::usage(format!("{name}: {error}")))
+}
+
+/// A count that must be above zero.
+pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
+    match flag(name, parse_count(text))? {
+        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
+        count => Ok(count),
+    }
+}
+
+/// A time that must be above zero.
+pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
+    match flag(name, parse_duration_ns(text))? {
+        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
+        ns => Ok(ns),
+    }
+}
+
+fn body(text: &str) -> Result<Vec<u8>, Failure> {
+    if text == "-" {
+        let mut body = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut body)
+            .map_err(|e| Failure::start(format!("--body -: standard input cannot be read: {}", system_text(&e))))?;
+        return Ok(body);
+    }
+    match text.strip_prefix('@') {
+        Some(path) => std::fs::read(path)
+            .map_err(|e| Failure::start(format!("--body: the file '{path}' cannot be read: {}", system_text(&e)))),
+        None => Ok(text.as_bytes().to_vec()),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), Failure> {
+    // The text may hold a secret: only the name is ever repeated.
+    let (name, value) =
+        text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl Base {
+    pub fn new(request: &RequestArgs, generator: &GeneratorArgs) -> Result<Base, Failure> {
+        let timeout_ns = positive_time("--timeout", &request.timeout)?;
+        let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
+        let connections_max = match &request.max_connections {
+            Some(text) => positive("--max-connections", text)?,
+            None => 10_000,
+        };
+        let cores = plimsoll_sys::process::cores();
+        let threads = generator.threads.as_deref().map(|text| positive("--threads", text)).transpose()?;
+        if threads.is_some_and(|threads| threads > 1024) {
+            return Err(Failure::usage("--threads: at most 1024"));
+        }
+        let arrivals = match generator.arrivals.as_deref() {
+            None | Some("constant") => Arrivals::Constant,
+            Some("poisson") => Arrivals::Poisson,
+            Some(other) => return Err(Failure::usage(format!("--arrivals: '{other}' is not constant or poisson"))),
+        };
+        let mut headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+        let body = request.body.as_deref().map(body).transpose()?.unwrap_or_default();
+        let target = Target::resolve(&request.url, request.allow_public)?;
+        if let Some(authorization) = target.authorization
+            && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        {
+            headers.push(("Authorization".into(), authorization));
+        }
+        let method = match (&request.method, request.body.is_some()) {
+            (Some(method), _) => method.clone(),
+            (None, true) => "POST".into(),
+            (None, false) => "GET".into(),
+        };
+        let spec = RequestSpec {
+            scheme: target.scheme,
+            host: target.host,
+            port: target.port,
+            addresses: target.addresses,
+            method,
+            target: target.path,
+            headers,
+            body,
+            keep_alive: !request.no_keepalive,
+        };
+        let default_threads = if target.local { (cores / 2).max(1) } else { cores };
+        let mut plan = Plan::new(spec, LoadShape::Closed { users: Curve::constant(1.0) });
+        plan.seed = generator.seed.unwrap_or_else(fresh_seed);
+        plan.timeout_ns = timeout_ns;
+        plan.grace_ns = timeout_ns.min(plan.grace_ns);
+        plan.ok_status = ok_status;
+        plan.connections_max = u32::try_from(connections_max)
+            .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
+        plan.workers = threads.map_or(default_threads, |threads| threads as u32);
+        plan.spin = generator.spin;
+        plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
+        Ok(Base { plan, local: target.local, cores, arrivals, threads_given: threads.is_some() })
+    }
+
+    /// The base with a closed load of `users`, and no more workers than users.
+    pub fn closed(&self, users: Curve) -> Plan {
+        let mut plan = self.plan.clone();
+        plan.workers = plan.workers.min((users.max() as u32).max(1));
+        plan.load = LoadShape::Closed { users };
+        plan
+    }
+}
+
+/// A seed that differs from run to run; it is shown, so that a run can be repeated.
+fn fresh_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+}
+
+/// The one load of `plimsoll run`.
+pub fn run_plan(args: &RunArgs) -> Result<(Base, Plan), Failure> {
+    if args.rate.is_some() && args.concurrency.is_some() {
+        return Err(Failure::usage(
+            "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",
+        ));
+    }
+    if args.generator.arrivals.is_some() && args.rate.is_none() {
+        return Err(Failure::usage("--arrivals: only an open load has arrivals to space; add --rate"));
+    }
+    if args.request.max_connections.is_some() && args.rate.is_none() {
+        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+    }
+    let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let requests_max = args.requests.as_deref().map(|text| positive("--requests", text)).transpose()?;
+    let warmup_ns = flag("--warmup", parse_duration_ns(&args.warmup))?;
+    let (name, text) = match &args.rate {
+        Some(rate) => ("--rate", rate.as_str()),
+        None => ("--concurrency", args.concurrency.as_deref().unwrap_or("10")),
+    };
+    let curve = flag(name, Curve::parse(text))?;
+    if args.rate.is_none() {
+        if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
+            return Err(Failure::usage(format!("--concurrency: {level} is not a whole number of users")));
+        }
+        if curve.max() > 1e6 {
+            return Err(Failure::usage("--concurrency: at most 1M users"));
+        }
+    } else if curve.max() > 1e8 {
+        return Err(Failure::usage("--rate: at most 100M requests a second"));
+    }
+    if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
+        let seconds = stages_ns as f64 / 1e9;
+        return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
+    }
+    let base = Base::new(&args.request, &args.generator)?;
+    let mut plan = match args.rate {
+        None => base.closed(curve.clone()),
+        Some(_) => {
+            let mut plan = base.plan.clone();
+            plan.load = LoadShape::Open { rate: curve.clone(), arrivals: base.arrivals };
+            plan
+        }
+    };
+    plan.requests_max = requests_max;
+    plan.warmup_ns = warmup_ns;
+    plan.duration_ns = match (curve.duration_ns(), duration_ns, requests_max) {
+        (Some(ns), _, _) | (None, Some(ns), _) => Some(ns),
+        (None, None, Some(_)) => None,
+        (None, None, None) => Some(10_000_000_000),
+    };
+    if let Some(requests) = requests_max {
+        plan.workers = plan.workers.min(requests.min(1024) as u32).max(1);
+    }
+    // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to see.
+    if plan.duration_ns.is_none_or(|ns| ns > 120_000_000_000) {
+        plan.interval_ns = 1_000_000_000;
+    }
+    Ok((base, plan))
+}

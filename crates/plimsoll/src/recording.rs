@@ -1,0 +1,252 @@
+//! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
+//! happens, so that a crash loses no more than the interval under way.
+
+use crate::failure::Failure;
+use crate::target::{shown, system_text};
+use plimsoll_engine::Tick;
+use plimsoll_model::codec::{self, Frame};
+use plimsoll_model::plan::{REDACTED, is_secret_header};
+use plimsoll_model::{Environment, Experiment, ExperimentKind, Interval, Plan, Purpose, Run, Stripe, Trial};
+use std::fs::File;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// An experiment under way.
+pub struct Recording {
+    experiment: Experiment,
+    began: Instant,
+    file: Option<RunFile>,
+}
+
+/// A run file being written. The first failure to write ends the writing, not the experiment.
+struct RunFile {
+    path: PathBuf,
+    file: File,
+    failed: Option<String>,
+    buffer: Vec<u8>,
+    /// The interval being summed up: its number and content.
+    open: Option<(u32, Interval)>,
+}
+
+impl RunFile {
+    fn create(path: &Path) -> Result<RunFile, Failure> {
+        let cannot = |e: std::io::Error| {
+            Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
+        };
+        if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent).map_err(cannot)?;
+        }
+        let mut file = File::create(path).map_err(cannot)?;
+        file.write_all(&codec::MAGIC).map_err(cannot)?;
+        Ok(RunFile { path: path.to_owned(), file, failed: None, buffer: Vec::new(), open: None })
+    }
+
+    fn write(&mut self, frame: &Frame) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.buffer.clear();
+        frame.encode(&mut self.buffer);
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            self.failed = Some(system_text(&error));
+        }
+    }
+
+    fn tick(&mut self, interval_ns: u64, tick: &Tick) {
+        let index = (tick.start_ns / interval_ns) as u32;
+        match &mut self.open {
+            Some((open, sum)) if *open == index => sum.merge_after(tick.interval),
+            _ => {
+                self.close_interval();
+                self.open = Some((index, tick.interval.clone()));
+            }
+        }
+        // A whole interval is written at once, not when the next one begins.
+        if (tick.end_ns / interval_ns) as u32 > index {
+            self.close_interval();
+        }
+    }
+
+    fn close_interval(&mut self) {
+        if let Some((index, interval)) = self.open.take() {
+            self.write(&Frame::Interval { index, interval: Box::new(interval) });
+        }
+    }
+}
+
+impl Recording {
+    /// Begins an experiment, in memory and, with a path, in a file.
+    pub fn begin(
+        kind: ExperimentKind,
+        target_local: bool,
+        options: serde_json::Value,
+        path: Option<&Path>,
+    ) -> Result<Recording, Failure> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let experiment = Experiment {
+            kind,
+            started_unix_ms: now.as_millis() as u64,
+            command: redacted(std::env::args()),
+            environment: environment(target_local),
+            options,
+            trials: Vec::new(),
+            elapsed_ns: None,
+        };
+        let mut file = path.map(RunFile::create).transpose()?;
+        if let Some(file) = &mut file {
+            file.write(&Frame::Experiment(codec::Header {
+                kind,
+                started_unix_ms: experiment.started_unix_ms,
+                command: experiment.command.clone(),
+                environment: experiment.environment.clone(),
+                options: experiment.options.clone(),
+            }));
+        }
+        Ok(Recording { experiment, began: Instant::now(), file })
+    }
+
+    /// Time since the experiment began.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Drives one load and returns it. `on_tick` may end it.
+    pub fn drive(
+        &mut self,
+        purpose: Purpose,
+        plan: &Plan,
+        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
+    ) -> Result<&Trial, Failure> {
+        // The schedule begins after connections are made ready: at the first tick that is not preparation.
+        let began = self.began;
+        let mut start_ns = self.elapsed_ns();
+        let mut started = false;
+        let file = &mut self.file;
+        if let Some(file) = file {
+            let plan = Box::new(plan.clone());
+            file.write(&Frame::TrialStart { purpose, start_ns, plan });
+        }
+        let run = plimsoll_engine::drive(plan, Stripe::ALL, &mut |tick| {
+            if tick.end_ns > 0 {
+                if !std::mem::replace(&mut started, true) {
+                    start_ns = (began.elapsed().as_nanos() as u64).saturating_sub(tick.end_ns);
+                }
+                if let Some(file) = file {
+                    file.tick(plan.interval_ns, tick);
+                }
+            }
+            on_tick(tick)
+        })?;
+        if let Some(file) = &mut self.file {
+            file.close_interval();
+            if let Some(ending) = run.ending.clone() {
+                file.write(&Frame::TrialEnd { ending, window_ns: run.window_ns });
+            }
+        }
+        // What is kept is what is recorded: nothing shown later can come from a secret.
+        let run = Run { plan: plan.redacted(), ..run };
+        self.experiment.trials.push(Trial { purpose, start_ns, run });
+        Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
+    }
+
+    /// Ends the experiment. The note says where its file is, or why it is not whole.
+    pub fn end(mut self) -> (Experiment, Option<String>) {
+        let elapsed_ns = self.elapsed_ns();
+        self.experiment.elapsed_ns = Some(elapsed_ns);
+        let note = self.file.map(|mut file| {
+            file.write(&Frame::ExperimentEnd { elapsed_ns });
+            let path = file.path.display();
+            match &file.failed {
+                None => format!("run file: {path}"),
+                Some(reason) => format!("warning: the run file {path} is not whole: {reason}"),
+            }
+        });
+        (self.experiment, note)
+    }
+}
+
+/// Where and by what this is measured.
+fn environment(target_local: bool) -> Environment {
+    use plimsoll_sys::process;
+    Environment {
+        plimsoll: env!("CARGO_PKG_VERSION").into(),
+        kernel: process::kernel(),
+        cpu: process::cpu_model(),
+        cores: process::cores(),
+        memory_bytes: process::memory_bytes(),
+        files_max: process::raise_files_max(),
+        target_local,
+    }
+}
+
+/// The command line without secrets: header values of secret headers, bodies, user info and query values.
+fn redacted(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    enum Next {
+        Anything,
+        Header,
+        Body,
+    }
+    let header = |text: &str| match text.split_once(':') {
+        Some((name, _)) if is_secret_header(name) => format!("{name}: {REDACTED}"),
+        Some(_) => text.to_owned(),
+        // Not a header: whatever it is, its writer may have meant a secret.
+        None => REDACTED.to_owned(),
+    };
+    let body = |text: &str| {
+        if text == "-" || text.starts_with('@') { text.to_owned() } else { format!("[{} bytes]", text.len()) }
+    };
+    let mut next = Next::Anything;
+    let mut out = Vec::new();
+    for (number, argument) in arguments.into_iter().enumerate() {
+        let attached = |names: [&str; 2]| {
+            let long = argument.strip_prefix(names[1]).and_then(|rest| rest.strip_prefix('='));
+            let short = argument.strip_prefix(names[0]).filter(|rest| !rest.is_empty() && !argument.starts_with("--"));
+            long.map(|rest| (format!("{}=", names[1]), rest)).or(short.map(|rest| (names[0].to_owned(), rest)))
+        };
+        let kept = match next {
+            // The program's path is of no use to anybody else.
+            _ if number == 0 => "plimsoll".to_owned(),
+            Next::Header => header(&argument),
+            Next::Body => body(&argument),
+            Next::Anything => match (attached(["-H", "--header"]), attached(["-b", "--body"])) {
+                (Some((flag, value)), _) => format!("{flag}{}", header(value)),
+                (_, Some((flag, value))) => format!("{flag}{}", body(value)),
+                _ if argument.starts_with('-') => argument.clone(),
+                _ => shown(&argument),
+            },
+        };
+        next = match (&next, argument.as_str()) {
+            (Next::Anything, "-H" | "--header") => Next::Header,
+            (Next::Anything, "-b" | "--body") => Next::Body,
+            _ => Next::Anything,
+        };
+        out.push(kept);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorded_command_line_holds_no_secret() {
+        for (line, expect) in [
+            ("/usr/bin/plimsoll run http://h/", "plimsoll run http://h/"),
+            ("p run http://u:s3cret@h/?k=s3cret", "plimsoll run http://h/?k=[redacted]"),
+            ("p run -H Authorization:s3cret h", "plimsoll run -H Authorization: [redacted] h"),
+            ("p run -HCookie:s3cret h", "plimsoll run -HCookie: [redacted] h"),
+            ("p run --header=X-Api-Key:s3cret h", "plimsoll run --header=X-Api-Key: [redacted] h"),
+            ("p run -H Accept:x -c 5 h", "plimsoll run -H Accept:x -c 5 h"),
+            ("p run -b s3cret h", "plimsoll run -b [6 bytes] h"),
+            ("p run --body=s3cret h", "plimsoll run --body=[6 bytes] h"),
+            ("p run -b @file h", "plimsoll run -b @file h"),
+            ("p run --fail-if p99>200ms h", "plimsoll run --fail-if p99>200ms h"),
+        ] {
+            let got = redacted(line.split(' ').map(str::to_owned)).join(" ");
+            assert_eq!(got, expect, "{line}");
+        }
+    }
+}

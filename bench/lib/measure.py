@@ -1,0 +1,188 @@
+"""Starting servers and clients, and reading what they used: the parts that every row of bench/run needs.
+
+Only the standard library, and only Linux (CPU affinity, /proc). Every process is started here, pinned, bounded in time
+and ended by its own handle. Not here: what is measured (rows.py) and how it is shown (report.py).
+"""
+
+import json
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RELEASE = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
+
+
+class Failure(Exception):
+    """Something that the person who runs this has to know, in one sentence."""
+
+
+def program(name):
+    """The path of one of our programs, or None: from $PLIMSOLL (for plimsoll), $PLIMSOLL_BENCH_BIN or target/release."""
+    if name == "plimsoll" and "PLIMSOLL" in os.environ:
+        return os.environ["PLIMSOLL"]
+    path = os.path.join(os.environ.get("PLIMSOLL_BENCH_BIN", RELEASE), name)
+    return path if os.access(path, os.X_OK) else None
+
+
+def need(name):
+    path = program(name)
+    if path is None:
+        raise Failure(f"{name} is not built: cargo build --release --workspace")
+    return path
+
+
+def tool(name):
+    """The path of somebody else's program, or None."""
+    return shutil.which(name)
+
+
+def cores():
+    """The server's cores and the client's: one for the server, the others for the client."""
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < 2:
+        raise Failure("a benchmark of client and server needs two cores")
+    return {usable[0]}, set(usable[1:])
+
+
+class Finished:
+    """What a client process said and used."""
+
+    def __init__(self, out, err, code, cpu_s, peak_bytes, wall_s):
+        self.out, self.err, self.code = out, err, code
+        self.cpu_s, self.peak_bytes, self.wall_s = cpu_s, peak_bytes, wall_s
+
+    def json(self):
+        try:
+            return json.loads(self.out)
+        except ValueError as error:
+            raise Failure(f"no JSON from a client (exit code {self.code}): {error}; {self.err.strip()[-300:]}") from error
+
+
+def run(command, cpus, limit_s, codes=(0,)):
+    """Runs a client on `cpus` for at most `limit_s`. Its CPU time is that of wait4; its memory the highest VmHWM that
+    was seen (rusage would count what this interpreter used before the exec)."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        start = time.monotonic()
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
+        )
+        peak, status, killed = 0, None, False
+        while status is None:
+            pid, code, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                status = os.waitstatus_to_exitcode(code)
+                break
+            peak = max(peak, peak_bytes(child.pid))
+            if time.monotonic() - start > limit_s and not killed:
+                child.kill()
+                killed = True
+            time.sleep(0.02)
+        child.returncode = status
+        wall = time.monotonic() - start
+        out.seek(0)
+        err.seek(0)
+        done = Finished(out.read(), err.read(), status, usage.ru_utime + usage.ru_stime, peak, wall)
+    name = os.path.basename(command[0])
+    if killed:
+        raise Failure(f"{name} did not end within {limit_s:.0f} s")
+    if status not in codes:
+        raise Failure(f"{name} ended with {status}: {(done.err or done.out).strip()[-300:]}")
+    return done
+
+
+def peak_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            found = re.search(r"VmHWM:\s+(\d+) kB", status.read())
+            return int(found.group(1)) * 1024 if found else 0
+    except OSError:
+        return 0
+
+
+class Server:
+    """A server process on its own core until the `with` block ends. Its address is what it prints first."""
+
+    def __init__(self, command, cpus):
+        self.command, self.cpus = command, cpus
+
+    def __enter__(self):
+        self.child = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cpus),
+        )
+        self.address = self._address(10)
+        return self
+
+    def _address(self, limit_s):
+        said, end = b"", time.monotonic() + limit_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.child.stdout, selectors.EVENT_READ)
+            while time.monotonic() < end and self.child.poll() is None:
+                if selector.select(0.1):
+                    said += os.read(self.child.stdout.fileno(), 4096)
+                    found = re.search(rb"(127\.0\.0\.1:\d+)\D", said)
+                    if found:
+                        return found.group(1).decode()
+        self.__exit__()
+        raise Failure(f"{' '.join(self.command)} did not say where it listens: {said.decode(errors='replace')[-300:]}")
+
+    def __exit__(self, *_):
+        self.child.terminate()
+        try:
+            self.child.wait(5)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+        self.child.stdin.close()
+        self.child.stdout.close()
+
+    def url(self, path):
+        return f"http://{self.address}{path}"
+
+    def cpu_s(self):
+        """CPU time of all its threads so far."""
+        total = 0
+        for thread in os.listdir(f"/proc/{self.child.pid}/task"):
+            try:
+                with open(f"/proc/{self.child.pid}/task/{thread}/schedstat") as stat:
+                    total += int(stat.read().split()[0])
+            except OSError:
+                pass
+        return total / 1e9
+
+    def stats(self):
+        """What one of our bench servers says that it did."""
+        with urllib.request.urlopen(self.url("/stats"), timeout=10) as reply:
+            return json.load(reply)
+
+
+def baseline(cpus):
+    return Server([need("plimsoll"), "baseline", "--threads", "1", "--listen", "127.0.0.1:0"], cpus)
+
+
+def bench_server(cpus, *arguments):
+    return Server([need("bench-server"), *map(str, arguments)], cpus)
+
+
+def wrk_numbers(text):
+    """Requests, seconds and the median in us of wrk's report (with --latency)."""
+    done = re.search(r"(\d+) requests in ([\d.]+)(us|ms|s|m)\b", text)
+    if not done:
+        raise Failure(f"wrk's report was not understood: {text.strip()[-300:]}")
+    unit_us = {"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6}
+    median = re.search(r"50%\s+([\d.]+)(us|ms|s|m)\b", text)
+    return {
+        "requests": int(done.group(1)),
+        "seconds": float(done.group(2)) * unit_us[done.group(3)] / 1e6,
+        "p50_us": float(median.group(1)) * unit_us[median.group(2)] if median else None,
+        "errors": sum(int(n) for line in re.findall(r"(?:Socket errors|Non-2xx).*", text) for n in re.findall(r"\d+", line)),
+    }

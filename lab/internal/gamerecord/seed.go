@@ -81,22 +81,43 @@ func Seed(ctx context.Context, db *sql.DB) error {
 // write makes the rows, tab-separated; the same at every seeding.
 func write(w io.Writer, rows int) error {
 	random := rand.New(rand.NewPCG(1, 2))
+	// Each row's detail is a piece of one text.
+	text := make([]byte, 1<<16)
+	for i := range text {
+		text[i] = byte('a' + random.IntN(26))
+	}
 	line := make([]byte, 0, 256)
-	const letters = "abcdefghijklmnopqrstuvwxyz"
+	number := func(n int, after string) {
+		line = strconv.AppendInt(line, int64(n), 10)
+		line = append(line, after...)
+	}
+	twoDigits := func(n int, after string) {
+		line = append(line, byte('0'+n/10), byte('0'+n%10))
+		line = append(line, after...)
+	}
 	for id := 1; id <= rows; id++ {
 		owner := random.IntN(Owners)
 		score := random.IntN(10_000)
 		if random.IntN(5) == 0 {
 			score = -1 // a game that was not finished
 		}
-		line = strconv.AppendInt(line[:0], int64(id), 10)
-		line = fmt.Appendf(line, "\t%d\t%s\t%d\tplayer%d\t%d\t%d\t2030-%02d-%02d %02d:%02d:%02d\t",
-			owner/Tokens+1, Token(owner%Tokens), 1+random.IntN(100_000), random.IntN(100_000),
-			random.IntN(10), score,
-			1+random.IntN(12), 1+random.IntN(28), random.IntN(24), random.IntN(60), random.IntN(60))
-		for range 80 + random.IntN(40) {
-			line = append(line, letters[random.IntN(len(letters))])
-		}
+		line = line[:0]
+		number(id, "\t")
+		number(owner/Tokens+1, "\t")
+		line = append(line, Token(owner%Tokens)...)
+		line = append(line, '\t')
+		number(1+random.IntN(100_000), "\tplayer")
+		number(random.IntN(100_000), "\t")
+		number(random.IntN(10), "\t")
+		number(score, "\t2030-")
+		twoDigits(1+random.IntN(12), "-")
+		twoDigits(1+random.IntN(28), " ")
+		twoDigits(random.IntN(24), ":")
+		twoDigits(random.IntN(60), ":")
+		twoDigits(random.IntN(60), "\t")
+		length := 80 + random.IntN(40)
+		from := random.IntN(len(text) - length)
+		line = append(line, text[from:from+length]...)
 		line = append(line, '\n')
 		if _, err := w.Write(line); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -102,7 +103,8 @@ func (l *launch) start(ctx context.Context, s spec) error {
 	}
 }
 
-// reason is what a process said last, errors first.
+// reason is why a process ended, as far as it said: a line marked as an error,
+// or else its last line in plain words, or else its last line.
 func reason(base string) string {
 	text, err := os.ReadFile(base + ".log")
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
@@ -111,6 +113,11 @@ func reason(base string) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for _, line := range lines {
 		if strings.Contains(line, "[ERROR]") || strings.Contains(line, "[emerg]") || strings.Contains(line, "Fatal") {
+			return strings.TrimSpace(line)
+		}
+	}
+	for _, line := range slices.Backward(lines) {
+		if !strings.HasPrefix(line, "{") {
 			return strings.TrimSpace(line)
 		}
 	}

@@ -160,7 +160,7 @@ func (r *Rig) up(ctx context.Context, c Case, o Options) (map[string]string, err
 		}
 		start := backingServices[need].start
 		if err := r.launch(ctx, r.state.Backing, need, &Running{}, start); err != nil {
-			return nil, err
+			return nil, errors.Join(err, r.dropUnused())
 		}
 	}
 	running := &Running{Options: o, Needs: c.backing}

@@ -309,6 +309,7 @@ func TestStartsThatFail(t *testing.T) {
 	}{
 		{"echo first >&2; echo no luck >&2; exit 3", time.Minute, never, "sh did not start: no luck"},
 		{"echo '[ERROR] the cause' >&2; echo aborting >&2; exit 3", time.Minute, never, "[ERROR] the cause"},
+		{"echo no luck >&2; echo '{\"msg\":\"stopping\"}' >&2; exit 3", time.Minute, never, "sh did not start: no luck"},
 		{"exit 0", time.Minute, never, "it said nothing"},
 		{"sleep 20", 100 * time.Millisecond, never, "was not ready after 100ms"},
 		{"echo hello; sleep 20", time.Minute, addressLine(&said), `its first line is no address: "hello"`},

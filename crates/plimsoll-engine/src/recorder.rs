@@ -171,8 +171,10 @@ impl Recorder {
         // The integral of the number in flight: finished requests took their time, those under way up to now; less what
         // was handed over already (which began the balance anew at the last flush).
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
-        let in_flight_ns = (self.in_flight_closed_ns + open_ns).max(0) as u64;
-        self.in_flight_closed_ns = -open_ns;
+        // Starts after `at_ns` can bring it below 0: that is carried over, so that the sum stays exact.
+        let balance_ns = self.in_flight_closed_ns + open_ns;
+        let in_flight_ns = balance_ns.max(0) as u64;
+        self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
         let statuses: Vec<(u16, u64)> = self
             .statuses
             .iter_mut()

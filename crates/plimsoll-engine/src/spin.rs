@@ -114,7 +114,7 @@ mod tests {
     fn gives_way_when_the_core_is_needed_and_trusts_again() {
         let mut spinner = Spinner::new(Spin::Auto, true);
         let mut now = 1_000_000_000;
-        let mut steal = |spinner: &mut Spinner, now: &mut u64| {
+        let steal = |spinner: &mut Spinner, now: &mut u64| {
             spinner.observe(Wait::Poll, *now, *now + STOLEN_NS + 1, true);
             *now += STOLEN_NS + 1;
         };
@@ -124,6 +124,7 @@ mod tests {
         assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Until(now + 1_000_000));
         now += BACKOFF_MIN_NS;
         spinner.observe(Wait::Poll, now, now + 500, true);
+        now += 500;
         assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Poll);
         (0..3).for_each(|_| steal(&mut spinner, &mut now));
         assert_eq!(

@@ -43,8 +43,8 @@ pub struct Job {
     addresses: Vec<SocketAddr>,
     schedule: Arc<Schedule>,
     stripe: Stripe,
-    /// Whether a number of requests limits the load.
-    limited: bool,
+    /// Whether the number of requests ends an open load, and not its duration.
+    ends_by_number: bool,
     timeout_ns: u64,
     grace_ns: u64,
     connections_max: usize,
@@ -75,7 +75,7 @@ impl Job {
             addresses: plan.request.addresses.clone(),
             schedule: Arc::clone(schedule),
             stripe: stripe.split(index, workers),
-            limited: plan.requests_max.is_some(),
+            ends_by_number: ends_by_number(plan, schedule),
             timeout_ns: plan.timeout_ns,
             grace_ns: plan.grace_ns,
             connections_max: share.count_of(u64::from(plan.connections_max)) as usize,
@@ -85,6 +85,15 @@ impl Job {
             spare_core,
         }
     }
+}
+
+/// Whether the number of requests ends the open load of `plan` before its duration does.
+fn ends_by_number(plan: &Plan, schedule: &Schedule) -> bool {
+    if plan.requests_max.is_none() || schedule.end_ns().is_none() {
+        return plan.requests_max.is_some();
+    }
+    let by_time = Schedule::compile(&Plan { requests_max: None, ..plan.clone() });
+    schedule.arrivals_total() < by_time.arrivals_total()
 }
 
 /// A closed load's part in a worker.
@@ -120,6 +129,9 @@ pub struct Worker<N: Net> {
     free: Vec<u32>,
     connections_open: u64,
     opening: u32,
+    /// Connections that broke while a request was sent: (slot, generation). What they may still hold is read when the
+    /// reading or starting under way is done, so that neither runs within itself.
+    broken: Vec<(u32, u32)>,
     deadlines: Deadlines,
     recorder: Recorder,
     spinner: Spinner,
@@ -161,6 +173,7 @@ impl<N: Net> Worker<N> {
             free: Vec::new(),
             connections_open: 0,
             opening: 0,
+            broken: Vec::new(),
             deadlines: Deadlines::default(),
             load,
             ready: Vec::new(),
@@ -222,6 +235,12 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
+        // What does not stand by now would only take the place of a connection that the load opens, and counts.
+        for slot in 0..self.connections.len() as u32 {
+            if self.connections[slot as usize].state == State::Connecting {
+                self.lose(slot);
+            }
+        }
     }
 
     /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
@@ -277,14 +296,14 @@ impl<N: Net> Worker<N> {
         if events {
             self.handle_ready();
         }
+        if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
+            self.stopped_ns = Some(self.now_ns);
+        }
         let started = self.start_due();
         if events || started {
             self.now_ns = self.net.now_ns();
             // A look that brings work is part of it; a sleep is not.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
-        }
-        if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            self.stopped_ns = Some(self.now_ns);
         }
         self.over()
     }
@@ -293,7 +312,9 @@ impl<N: Net> Worker<N> {
     fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        let mut due_ns = next_tick_ns;
+        // The schedule's end, then that of the grace period.
+        let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
+        let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.deadlines.first() {
             due_ns = due_ns.min(at_ns);
         }
@@ -337,6 +358,7 @@ impl<N: Net> Worker<N> {
                 }
             }
         }
+        self.settle_broken();
         worked
     }
 
@@ -362,7 +384,9 @@ impl<N: Net> Worker<N> {
             match self.slot_for_arrival() {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
-                    self.recorder.lagged(self.now_ns - intended_ns);
+                    if measured {
+                        self.recorder.lagged(self.now_ns - intended_ns);
+                    }
                     self.start(slot, intended_ns, measured);
                 }
                 None if measured => self.recorder.unsent(),
@@ -394,30 +418,36 @@ impl<N: Net> Worker<N> {
         users.active = active;
         users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
         for slot in before..active {
-            // Users that were sent away earlier may still be under way; they carry on by themselves.
-            if self.connections[slot as usize].pending.is_none() {
+            // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
+            let slot = slot as u32;
+            let waits = matches!(&self.load, Load::Closed(users) if users.paused.iter().any(|(_, s)| *s == slot));
+            if self.connections[slot as usize].pending.is_none() && !waits {
                 self.now_ns = self.net.now_ns();
-                self.recorder.lagged(self.now_ns - intended_ns);
-                self.next_of_user(slot as u32, intended_ns);
+                let lag_ns = self.now_ns - intended_ns;
+                if self.next_of_user(slot, intended_ns) {
+                    self.recorder.lagged(lag_ns);
+                }
             }
         }
     }
 
-    /// Closed loads: the user's next request, to start at `intended_ns`, if there is to be one.
-    fn next_of_user(&mut self, slot: u32, intended_ns: u64) {
+    /// Closed loads: the user's next request, to start at `intended_ns`, if there is to be one. Returns whether there was
+    /// one that counts.
+    fn next_of_user(&mut self, slot: u32, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
         let over = self.stopped_ns.is_some() || intended_ns >= self.end_ns;
-        let Load::Closed(users) = &mut self.load else { return };
+        let Load::Closed(users) = &mut self.load else { return false };
         if over || u64::from(slot) >= users.active {
-            return;
+            return false;
         }
         if measured && let Some(left) = &mut users.left {
             if *left == 0 {
-                return;
+                return false;
             }
             *left -= 1;
         }
         self.start(slot, intended_ns, measured);
+        measured
     }
 
     /// Starts a request on `slot` at the present time, over its connection or a new one.
@@ -436,9 +466,9 @@ impl<N: Net> Worker<N> {
                     self.fail(slot, Failure::Connect);
                 }
             }
-            // Still opening from the preparation: the request goes out when the connection stands.
-            State::Connecting => {}
-            State::Sending | State::Receiving => unreachable!("a slot carries one request at a time"),
+            State::Connecting | State::Sending | State::Receiving => {
+                unreachable!("a slot carries one request at a time")
+            }
         }
     }
 
@@ -481,6 +511,7 @@ impl<N: Net> Worker<N> {
             }
         }
         self.ready = ready;
+        self.settle_broken();
     }
 
     fn on_writable(&mut self, slot: u32) {
@@ -540,17 +571,24 @@ impl<N: Net> Worker<N> {
                     return;
                 }
                 Sent::Broken => {
-                    // What broke it may still stand to be read: an answer that came before the whole request was
-                    // taken (such as 413) counts. Only if there is none was it a reset.
-                    connection.state = State::Receiving;
-                    self.on_readable(slot, true);
-                    let connection = &self.connections[slot as usize];
-                    if connection.state == State::Receiving && connection.pending.is_some_and(|p| p.first_byte_ns == 0)
-                    {
-                        self.fail(slot, Failure::Reset);
-                    }
+                    connection.state = State::Sending;
+                    self.broken.push((slot, connection.generation));
                     return;
                 }
+            }
+        }
+    }
+
+    /// Ends the requests whose sending failed. What broke the connection may still stand to be read: an answer that came
+    /// before the whole request was taken (such as 413) counts. Only if there is none was it a reset.
+    fn settle_broken(&mut self) {
+        while let Some((slot, generation)) = self.broken.pop() {
+            if self.connections[slot as usize].generation == generation {
+                self.on_readable(slot, true);
+            }
+            let connection = &self.connections[slot as usize];
+            if connection.generation == generation && connection.pending.is_some() {
+                self.fail(slot, Failure::Reset);
             }
         }
     }
@@ -570,7 +608,7 @@ impl<N: Net> Worker<N> {
                 Received::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
                     self.recorder.bytes_in += count as u64;
-                    self.on_bytes(slot, &buffer[..count]);
+                    self.on_bytes(slot, &buffer[..count], hangup);
                     // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
                     // if it was announced along with these bytes.
                     if count < buffer.len() && !hangup {
@@ -589,7 +627,7 @@ impl<N: Net> Worker<N> {
     }
 
     #[inline]
-    fn on_bytes(&mut self, slot: u32, bytes: &[u8]) {
+    fn on_bytes(&mut self, slot: u32, bytes: &[u8], hangup: bool) {
         let connection = &mut self.connections[slot as usize];
         let Some(pending) = &mut connection.pending else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
@@ -606,10 +644,11 @@ impl<N: Net> Worker<N> {
         match connection.parser.feed(bytes) {
             Ok(fed) => {
                 if let Some(reply) = fed.reply {
-                    // An answer to a request that was not sent whole, or more bytes than the answer has: answered, but
-                    // this connection ends here.
+                    // An answer to a request that was not sent whole, more bytes than the answer has, or the news that
+                    // the peer has closed: answered, but this connection ends here.
                     let reusable = reply.keep_alive
                         && self.job.keep_alive
+                        && !hangup
                         && fed.consumed == bytes.len()
                         && connection.state == State::Receiving;
                     self.answered(slot, reply.status, reusable);
@@ -644,11 +683,11 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn answered(&mut self, slot: u32, status: u16, reusable: bool) {
         let pending = self.connections[slot as usize].pending.unwrap_or_default();
-        let outcome = match status {
-            // An answer after the deadline is a timeout, however close: the caller had given up.
-            _ if self.deadline_passed(slot) => Outcome::Failed(Failure::Timeout),
-            status if self.job.ok_status.contains(status) => Outcome::Success,
-            _ => Outcome::Failed(Failure::Status),
+        let (status, outcome) = match status {
+            // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
+            _ if self.deadline_passed(slot) => (0, Outcome::Failed(Failure::Timeout)),
+            status if self.job.ok_status.contains(status) => (status, Outcome::Success),
+            _ => (status, Outcome::Failed(Failure::Status)),
         };
         self.finish(slot, &pending, status, outcome);
         if reusable {
@@ -698,7 +737,9 @@ impl<N: Net> Worker<N> {
     fn go_on(&mut self, slot: u32, pause: bool) {
         match &mut self.load {
             Load::Closed(users) if pause => users.paused.push_back((self.now_ns + RECONNECT_PAUSE_NS, slot)),
-            Load::Closed(_) => self.next_of_user(slot, self.now_ns),
+            Load::Closed(_) => {
+                self.next_of_user(slot, self.now_ns);
+            }
             Load::Open { .. } => self.rest(slot),
         }
     }
@@ -741,8 +782,8 @@ impl<N: Net> Worker<N> {
     /// Whether every request of a limited number was started.
     fn ended_by_count(&self) -> bool {
         match &self.load {
-            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.limited,
-            Load::Closed(users) => users.left == Some(0),
+            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number,
+            Load::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
         }
     }
 

@@ -13,6 +13,8 @@ mod connection;
 mod deadlines;
 mod net;
 mod recorder;
+#[cfg(test)]
+mod sim;
 mod spin;
 mod worker;
 

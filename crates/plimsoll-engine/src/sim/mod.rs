@@ -1,0 +1,150 @@
+//! The engine's simulated twin of the world: the real worker and the real collector on one thread, on simulated time,
+//! against simulated servers, all by seed.
+//!
+//! [`net`] is the clock and the wire, [`server`] says what is at the other end, [`simulate`] carries a plan out, and
+//! [`verify`] compares what the run says with what the world saw. Not here: threads, sleeping, the real network.
+
+mod net;
+mod server;
+mod tests;
+
+use crate::collect::{Collector, Message, Tick};
+use crate::encode_request;
+use crate::worker::{Job, Worker};
+use net::{Account, Machine, SimNet, World};
+use plimsoll_model::{Failure, Plan, Run, Schedule, Stripe};
+use server::Server;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What came of a simulated run.
+#[derive(Debug)]
+pub struct Sim {
+    pub run: Run,
+    pub schedule: Arc<Schedule>,
+    /// What the worlds of all workers saw.
+    pub account: Account,
+    /// Schedule time at which the last worker was done.
+    pub over_ns: u64,
+}
+
+/// Everything that a simulation is made of.
+pub struct Simulation<'a> {
+    pub plan: &'a Plan,
+    pub stripe: Stripe,
+    pub server: &'a Server,
+    pub machine: Machine,
+    pub seed: u64,
+}
+
+/// Carries `plan` out on a perfect machine against `server`.
+pub fn simulate(plan: &Plan, server: &Server, seed: u64) -> Sim {
+    Simulation { plan, stripe: Stripe::ALL, server, machine: Machine::default(), seed }
+        .run(&mut |_| ControlFlow::Continue(()))
+}
+
+impl Simulation<'_> {
+    /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick` can stop a run of one
+    /// worker only; it is asked once before the preparation.
+    pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Sim {
+        let schedule = Arc::new(Schedule::compile(self.plan));
+        let request: Arc<[u8]> = encode_request(self.plan).expect("a request that can be written").into();
+        let workers = u64::from(self.plan.workers);
+        let mut collector = Collector::new(self.plan.clone(), &schedule, workers as usize);
+        let stop = Arc::new(AtomicBool::new(false));
+        collector.idle_tick(on_tick, &stop);
+        let mut account = Account::default();
+        let mut over_ns = 0;
+        let mut kept = Vec::new();
+        for index in 0..workers {
+            let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
+            let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
+            let job = Job::new(self.plan, &schedule, &request, self.stripe, index, true);
+            let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
+            worker.prepare();
+            let origin_ns = world.borrow().now_ns() + 1_000_000;
+            world.borrow_mut().set_origin(origin_ns);
+            worker.run(origin_ns, &mut |message| match workers {
+                1 => collector.take(message, on_tick, &stop),
+                _ => kept.push(message),
+            });
+            account.add(&world.borrow().account);
+            over_ns = over_ns.max(world.borrow().now_ns() - origin_ns);
+        }
+        // As if the workers had run side by side.
+        kept.sort_by_key(|message| match message {
+            Message::Ready => 0,
+            Message::Tick { index, .. } | Message::Done { index, .. } => *index,
+        });
+        kept.into_iter().for_each(|message| collector.take(message, on_tick, &stop));
+        Sim { run: collector.finish(), schedule, account, over_ns }
+    }
+}
+
+/// What must hold for every run whatever the server does: the ledger closes, every list agrees with it, and what the
+/// worker counted is what the world saw. Says what does not hold.
+pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
+    let (run, account) = (&sim.run, &sim.account);
+    let plan = &run.plan;
+    let totals = run.totals();
+    let ledger = &totals.ledger;
+    let timeouts = ledger.failed[Failure::Timeout as usize];
+    let statuses: u64 = totals.statuses.iter().map(|(_, count)| count).sum();
+    let claim = |holds: bool, what: &str| match holds {
+        true => Ok(()),
+        false => Err(format!("{what}: {ledger:?}, {totals:?}, {account:?}")),
+    };
+    claim(ledger.closes(), "the ledger closes")?;
+    claim(totals.response.count() == ledger.succeeded + timeouts, "response times are of successes and timeouts")?;
+    claim(totals.failed.count() == ledger.failed_total() - timeouts, "other failures have their own histogram")?;
+    claim(totals.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
+    let unsent_timeouts = totals.response.count().checked_sub(totals.service.count());
+    claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
+    let answers = ledger.succeeded + ledger.failed[Failure::Status as usize];
+    claim(statuses == answers, "every answer has a status, and nothing else has")?;
+    claim(totals.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
+    claim(totals.connections_opened == account.connected, "connections opened are those that stood")?;
+    claim(totals.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
+    claim(totals.bytes_in == account.bytes_read, "bytes received are those that were read")?;
+    claim(account.bytes_wrong == 0, "every byte sent is the request's")?;
+    if sim.schedule.is_open() {
+        claim(account.connections_max <= u64::from(plan.connections_max), "connections stay below their maximum")?;
+    } else {
+        claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
+    }
+    // No answer can come sooner than the way there and back. (Early answers come without the service.)
+    let way_ns = 2 * server.latency_ns;
+    claim(totals.ttfb.count() == 0 || totals.ttfb.min_ns() >= way_ns, "no answer comes before its question")?;
+    for q in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0] {
+        let [response, service, ttfb] = [&totals.response, &totals.service, &totals.ttfb];
+        let (what, bounds) =
+            (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
+        // Above any bound there are no fewer response times than service times, whether or not all were sent, and no
+        // fewer service times than times to first byte.
+        claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
+        claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
+        if unsent_timeouts == Some(0) {
+            claim(response.quantile_ns(q) >= service.quantile_ns(q), &what)?;
+        }
+        if timeouts == 0 {
+            claim(service.quantile_ns(q) >= ttfb.quantile_ns(q), &what)?;
+        }
+    }
+    let (from_ns, to_ns) = run.window_ns;
+    claim(from_ns <= to_ns && to_ns <= sim.over_ns, "the window ends before the run does")?;
+    claim(from_ns == sim.schedule.measured_from_ns().min(to_ns), "the window begins with what is measured")?;
+    for worker in &totals.workers {
+        claim(worker.work_ns <= worker.wall_ns, "work takes no longer than there was time")?;
+        claim(worker.wall_ns <= sim.over_ns, "workers' time ends with the run")?;
+    }
+    // Requests in flight over time and the times that requests took are the same area, seen from two sides.
+    let in_flight_ns: u64 = run.intervals.values().map(|i| i.in_flight_ns).sum();
+    if plan.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
+        let took_ns: u128 = run.intervals.values().map(|i| i.response.sum_ns() + i.failed.sum_ns()).sum();
+        claim(u128::from(in_flight_ns) == took_ns, &format!("{in_flight_ns} in flight is {took_ns} taken"))?;
+    }
+    Ok(())
+}

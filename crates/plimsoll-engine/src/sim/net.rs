@@ -1,0 +1,778 @@
+//! The simulated network: a virtual clock, a heap of what will happen, and connections with two ends, one of them the
+//! worker's [`Net`], the other a [`Server`].
+//!
+//! Readiness is what Linux makes of edge-triggered epoll on TCP: whatever arrives (a piece, an end, a reset, room after a
+//! blocked send) queues the connection; when the queue is fetched, the event tells what holds at that moment. Bytes that
+//! arrived before a reset can still be read. Nothing here is random beyond the seed.
+
+use super::server::{Cut, Fault, Server, Stall, reply};
+use crate::net::{ConnectError, Net, Ready, Received, Sent, Wait};
+use plimsoll_model::rng::Rng;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// A look that finds nothing takes this long.
+const POLL_NS: u64 = 500;
+/// Events handed out at a time.
+const EVENTS: usize = 256;
+/// So many waits in a row without events or progress mean that the worker is stuck.
+const STUCK: u32 = 100_000;
+const REFUSED: ConnectError = 111;
+const RESET: ConnectError = 104;
+const NO_PORT: ConnectError = 99;
+
+/// What the client's machine costs: CPU time of each operation, and how late it wakes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Machine {
+    pub wait_ns: u64,
+    pub connect_ns: u64,
+    pub send_ns: u64,
+    pub receive_ns: u64,
+    /// From the end of a sleep to the first instruction after it.
+    pub wake_ns: u64,
+    /// Times in which the worker gets no core.
+    pub pause: Option<Stall>,
+    /// Every so-manieth event is lost: a broken machine, to show that the tests would see it.
+    pub lose_event: Option<u64>,
+}
+
+/// What the world saw, to be compared with what the worker says.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    pub connects: u64,
+    /// Connections begun after the schedule's start.
+    pub connects_under_load: u64,
+    /// Connections begun under load while the client had an idle one.
+    pub connects_beside_idle: u64,
+    /// Most connections at once, opening ones included.
+    pub connections_max: u64,
+    /// Connections whose standing was told.
+    pub connected: u64,
+    /// Requests that arrived whole.
+    pub requests: u64,
+    /// Requests and connections that a fault befell.
+    pub faults: u64,
+    /// Bytes that are not those of the request.
+    pub bytes_wrong: u64,
+    /// Bytes that the client's sockets took.
+    pub bytes_sent: u64,
+    /// Bytes that the client read.
+    pub bytes_read: u64,
+    /// Sends that found no room.
+    pub blocked: u64,
+    /// Sends that found the connection broken.
+    pub broken: u64,
+}
+
+impl Account {
+    pub fn add(&mut self, other: &Account) {
+        self.connects += other.connects;
+        self.connects_under_load += other.connects_under_load;
+        self.connects_beside_idle += other.connects_beside_idle;
+        self.connections_max += other.connections_max;
+        self.connected += other.connected;
+        self.requests += other.requests;
+        self.faults += other.faults;
+        self.bytes_wrong += other.bytes_wrong;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_read += other.bytes_read;
+        self.blocked += other.blocked;
+        self.broken += other.broken;
+    }
+}
+
+/// Bytes on their way to the client.
+struct Piece {
+    bytes: Rc<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+enum What {
+    // At the client.
+    Opens,
+    Refuses,
+    Brings(Piece),
+    Ends,
+    Breaks,
+    // At the server.
+    Reaches(usize),
+    Takes,
+    Answers,
+    Closes,
+    AnswersAgain,
+    IdleSince(u64),
+    BlurtsSince(u64),
+}
+
+struct Happening {
+    at_ns: u64,
+    serial: u64,
+    link: usize,
+    what: What,
+}
+
+impl PartialEq for Happening {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at_ns, self.serial) == (other.at_ns, other.serial)
+    }
+}
+impl Eq for Happening {}
+impl PartialOrd for Happening {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Happening {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ns, self.serial).cmp(&(other.at_ns, other.serial))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Opening,
+    Open,
+    Refused,
+    /// A reset has arrived.
+    Dead,
+}
+
+/// A connection, both ends.
+struct Link {
+    token: u64,
+    standing: Standing,
+    inbox: VecDeque<Piece>,
+    /// The server's end has arrived.
+    ended: bool,
+    /// A reset that no call has told of yet.
+    error: bool,
+    queued: bool,
+    /// The client was told that there is no room.
+    blocked: bool,
+    client_closed: bool,
+    /// Known to the client as open and without work.
+    idle: bool,
+    /// Bytes of the current answer that the client has not read.
+    reply_left: usize,
+    /// Bytes sent and not yet read by the server.
+    in_pipe: usize,
+    /// Position of the next byte sent within the request.
+    sent_at: usize,
+
+    server_closed: bool,
+    /// Bytes that have arrived at the server and were not read.
+    arrived: usize,
+    /// Bytes of the current request that were read.
+    taken: usize,
+    fault: Option<Fault>,
+    /// The request is being worked on.
+    serving: bool,
+    taking: bool,
+    /// The server reads no more.
+    deaf: bool,
+    /// Grows whenever the server hears or says something.
+    activity: u64,
+    /// Arrival of the last thing sent to the client: what follows cannot overtake it.
+    last_ns: u64,
+}
+
+/// The simulated world of one worker.
+pub struct World {
+    now_ns: u64,
+    cpu_ns: u64,
+    machine: Machine,
+    server: Server,
+    request: Rc<[u8]>,
+    head_request: bool,
+    rng: Rng,
+    heap: BinaryHeap<Reverse<Happening>>,
+    serial: u64,
+    links: Vec<Link>,
+    ready: VecDeque<usize>,
+    /// When each of the server's slots is free.
+    slots: BinaryHeap<Reverse<u64>>,
+    /// Schedule time 0; `u64::MAX` before it is set.
+    origin_ns: u64,
+    links_open: u64,
+    links_idle: u64,
+    events: u64,
+    stuck: u32,
+    pub account: Account,
+}
+
+impl World {
+    pub fn new(server: &Server, machine: Machine, request: &[u8], seed: u64) -> World {
+        World {
+            // Not 0, as on any machine that was started before.
+            now_ns: 1_000_000_000,
+            cpu_ns: 0,
+            machine,
+            server: server.clone(),
+            request: request.into(),
+            head_request: request.starts_with(b"HEAD "),
+            rng: Rng::new(seed),
+            heap: BinaryHeap::new(),
+            serial: 0,
+            links: Vec::new(),
+            ready: VecDeque::new(),
+            slots: (0..server.slots.unwrap_or(0)).map(|_| Reverse(0)).collect(),
+            origin_ns: u64::MAX,
+            links_open: 0,
+            links_idle: 0,
+            events: 0,
+            stuck: 0,
+            account: Account::default(),
+        }
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// The schedule begins here.
+    pub fn set_origin(&mut self, origin_ns: u64) {
+        self.origin_ns = origin_ns;
+    }
+
+    fn spend(&mut self, cost_ns: u64) {
+        self.now_ns += cost_ns;
+        self.cpu_ns += cost_ns;
+        self.settle();
+    }
+
+    /// Lets everything happen that is due.
+    fn settle(&mut self) {
+        while let Some(Reverse(first)) = self.heap.peek()
+            && first.at_ns <= self.now_ns
+            && let Some(Reverse(happening)) = self.heap.pop()
+        {
+            self.happen(happening.at_ns, happening.link, happening.what);
+        }
+    }
+
+    fn after(&mut self, at_ns: u64, link: usize, what: What) {
+        self.serial += 1;
+        self.heap.push(Reverse(Happening { at_ns, serial: self.serial, link, what }));
+    }
+
+    /// Sends something to the client: it arrives in order.
+    fn deliver(&mut self, at_ns: u64, link: usize, what: What) {
+        let arrives_ns = (at_ns + self.server.latency_ns).max(self.links[link].last_ns);
+        self.links[link].last_ns = arrives_ns;
+        self.after(arrives_ns, link, what);
+    }
+
+    fn happen(&mut self, at_ns: u64, link: usize, what: What) {
+        let it = &mut self.links[link];
+        match what {
+            What::Opens => {
+                it.standing = Standing::Open;
+                self.wake(link);
+                self.expect_work(at_ns, link);
+            }
+            What::Refuses => {
+                it.standing = Standing::Refused;
+                self.wake(link);
+            }
+            What::Brings(piece) => {
+                if it.standing != Standing::Dead {
+                    it.inbox.push_back(piece);
+                    self.wake(link);
+                }
+            }
+            What::Ends => {
+                if it.standing != Standing::Dead {
+                    it.ended = true;
+                    self.wake(link);
+                }
+            }
+            What::Breaks => {
+                if it.standing != Standing::Dead {
+                    it.standing = Standing::Dead;
+                    it.error = true;
+                    self.wake(link);
+                }
+            }
+            What::Reaches(count) => {
+                if it.server_closed {
+                    self.deliver(at_ns, link, What::Breaks);
+                } else {
+                    it.arrived += count;
+                    it.activity += 1;
+                    self.read(at_ns, link);
+                }
+            }
+            What::Takes => {
+                it.taking = false;
+                self.read(at_ns, link);
+            }
+            What::Answers => self.answer(at_ns, link),
+            What::AnswersAgain => {
+                if !it.server_closed {
+                    self.say(at_ns, link, None, 0);
+                }
+            }
+            What::Closes => self.close(at_ns, link),
+            What::IdleSince(activity) => {
+                if it.activity == activity {
+                    self.close(at_ns, link);
+                }
+            }
+            What::BlurtsSince(activity) => {
+                if it.activity == activity && !it.server_closed {
+                    let bytes: Rc<[u8]> = b"\0who is there?"[..].into();
+                    let to = bytes.len();
+                    self.deliver(at_ns, link, What::Brings(Piece { bytes, from: 0, to }));
+                }
+            }
+        }
+    }
+
+    /// Queues the link for the next fetch of events.
+    fn wake(&mut self, link: usize) {
+        let it = &mut self.links[link];
+        if !it.queued && !it.client_closed {
+            it.queued = true;
+            self.ready.push_back(link);
+        }
+    }
+
+    /// The fault that befalls a connection or request now.
+    fn draw_fault(&mut self, at_ns: u64, of_connection: bool) -> Option<Fault> {
+        let over = self.origin_ns != u64::MAX && at_ns.saturating_sub(self.origin_ns) >= self.server.faults_until_ns;
+        if over || self.server.faults.is_empty() {
+            return None;
+        }
+        let mut at = self.rng.next_f64();
+        for (fault, share) in &self.server.faults {
+            if at < *share {
+                let applies = fault.is_of_connection() == of_connection;
+                self.account.faults += u64::from(applies);
+                return applies.then_some(*fault);
+            }
+            at -= share;
+        }
+        None
+    }
+
+    /// Schedule time; 0 before it begins.
+    fn schedule_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.origin_ns)
+    }
+
+    fn connect(&mut self, token: u64) -> Result<usize, ConnectError> {
+        self.spend(self.machine.connect_ns);
+        self.account.connects += 1;
+        if self.origin_ns != u64::MAX {
+            self.account.connects_under_load += 1;
+            self.account.connects_beside_idle += u64::from(self.links_idle > 0);
+        }
+        let fault = self.draw_fault(self.now_ns, true);
+        if fault == Some(Fault::NoPort) {
+            return Err(NO_PORT);
+        }
+        let link = self.links.len();
+        self.links.push(Link {
+            token,
+            standing: Standing::Opening,
+            inbox: VecDeque::new(),
+            ended: false,
+            error: false,
+            queued: false,
+            blocked: false,
+            client_closed: false,
+            idle: false,
+            reply_left: 0,
+            in_pipe: 0,
+            sent_at: 0,
+            server_closed: false,
+            arrived: 0,
+            taken: 0,
+            fault: None,
+            serving: false,
+            taking: false,
+            deaf: false,
+            activity: 0,
+            last_ns: 0,
+        });
+        self.links_open += 1;
+        self.account.connections_max = self.account.connections_max.max(self.links_open);
+        let mut heard_ns = self.now_ns + self.server.latency_ns;
+        if let Some(stall) = self.server.stall.filter(|_| !self.server.accepts_in_stall && heard_ns >= self.origin_ns) {
+            heard_ns = self.origin_ns + stall.end_of(self.schedule_ns(heard_ns));
+        }
+        match fault {
+            Some(Fault::NeverAccepts) => {}
+            Some(Fault::Refuses) => self.deliver(heard_ns, link, What::Refuses),
+            Some(Fault::ResetsOnAccept) => {
+                self.deliver(heard_ns, link, What::Opens);
+                self.links[link].server_closed = true;
+                let later_ns = self.rng.below(4) * self.server.latency_ns / 2;
+                self.deliver(heard_ns + later_ns, link, What::Breaks);
+            }
+            _ => self.deliver(heard_ns, link, What::Opens),
+        }
+        Ok(link)
+    }
+
+    fn connected(&mut self, link: usize) -> Result<(), ConnectError> {
+        let it = &mut self.links[link];
+        match it.standing {
+            Standing::Refused => Err(REFUSED),
+            Standing::Dead if std::mem::take(&mut it.error) => Err(RESET),
+            _ => {
+                self.account.connected += 1;
+                self.set_idle(link, true);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_idle(&mut self, link: usize, idle: bool) {
+        let before = std::mem::replace(&mut self.links[link].idle, idle);
+        self.links_idle = self.links_idle + u64::from(idle) - u64::from(before);
+    }
+
+    fn send(&mut self, link: usize, bytes: &[u8]) -> Sent {
+        self.spend(self.machine.send_ns);
+        let it = &mut self.links[link];
+        match it.standing {
+            Standing::Dead | Standing::Refused => {
+                self.account.broken += 1;
+                return Sent::Broken;
+            }
+            Standing::Opening | Standing::Open => {}
+        }
+        let count = match it.standing {
+            Standing::Open => bytes.len().min(self.server.buffer_bytes - it.in_pipe),
+            _ => 0,
+        };
+        if count == 0 {
+            it.blocked = true;
+            self.account.blocked += 1;
+            return Sent::Blocked;
+        }
+        // A send never goes beyond the request that it belongs to.
+        let expected = self.request.get(it.sent_at..it.sent_at + count);
+        self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
+        self.account.bytes_sent += count as u64;
+        it.sent_at = (it.sent_at + count) % self.request.len();
+        it.in_pipe += count;
+        self.set_idle(link, false);
+        self.after(self.now_ns + self.server.latency_ns, link, What::Reaches(count));
+        Sent::Bytes(count)
+    }
+
+    fn receive(&mut self, link: usize, buffer: &mut [u8]) -> Received {
+        assert!(!buffer.is_empty(), "a read into no buffer cannot be told from an end");
+        self.spend(self.machine.receive_ns);
+        let it = &mut self.links[link];
+        let mut count = 0;
+        while let Some(piece) = it.inbox.front_mut()
+            && count < buffer.len()
+        {
+            let taken = (piece.to - piece.from).min(buffer.len() - count);
+            buffer[count..count + taken].copy_from_slice(&piece.bytes[piece.from..piece.from + taken]);
+            piece.from += taken;
+            count += taken;
+            if piece.from == piece.to {
+                it.inbox.pop_front();
+            }
+        }
+        if count > 0 {
+            self.account.bytes_read += count as u64;
+            let before = it.reply_left;
+            it.reply_left = before.saturating_sub(count);
+            if before > 0 && it.reply_left == 0 {
+                self.set_idle(link, true);
+            }
+            return Received::Bytes(count);
+        }
+        match it.standing {
+            _ if std::mem::take(&mut it.error) => Received::Broken,
+            Standing::Dead | Standing::Refused => Received::End,
+            _ if it.ended => Received::End,
+            Standing::Opening | Standing::Open => Received::Blocked,
+        }
+    }
+
+    fn drop_link(&mut self, link: usize) {
+        self.set_idle(link, false);
+        self.links[link].client_closed = true;
+        self.links_open -= 1;
+    }
+
+    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+        let (began_ns, had) = (self.now_ns, ready.len());
+        self.spend(self.machine.wait_ns);
+        match wait {
+            Wait::Poll => {}
+            Wait::Until(until_ns) => {
+                let sleeps = self.ready.is_empty() && self.now_ns < until_ns;
+                while self.ready.is_empty() && self.now_ns < until_ns {
+                    let next_ns = self.heap.peek().map_or(u64::MAX, |Reverse(next)| next.at_ns);
+                    self.now_ns = next_ns.min(until_ns);
+                    self.settle();
+                }
+                if sleeps {
+                    self.now_ns += self.machine.wake_ns;
+                    self.settle();
+                }
+            }
+        }
+        if self.ready.is_empty() && self.now_ns == began_ns {
+            self.spend(POLL_NS);
+        }
+        if let Some(pause) = self.machine.pause.filter(|_| self.now_ns >= self.origin_ns) {
+            self.now_ns = self.origin_ns + pause.end_of(self.now_ns - self.origin_ns);
+            self.settle();
+        }
+        self.fetch(ready);
+        self.stuck = if ready.len() > had || self.now_ns > began_ns { 0 } else { self.stuck + 1 };
+        assert!(self.stuck < STUCK, "the worker goes round and round at {} ns", self.now_ns);
+    }
+
+    fn fetch(&mut self, ready: &mut Vec<Ready>) {
+        let mut fetched = 0;
+        while fetched < EVENTS
+            && let Some(link) = self.ready.pop_front()
+        {
+            let it = &mut self.links[link];
+            it.queued = false;
+            if it.client_closed {
+                continue;
+            }
+            let broken = matches!(it.standing, Standing::Dead | Standing::Refused);
+            let roomy = (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes;
+            let event = Ready {
+                token: it.token,
+                readable: !it.inbox.is_empty() || it.ended || broken,
+                writable: broken || (it.standing == Standing::Open && roomy),
+                hangup: it.ended || broken,
+            };
+            self.events += 1;
+            if self.machine.lose_event.is_some_and(|every| self.events.is_multiple_of(every)) {
+                continue;
+            }
+            if event.readable || event.writable {
+                fetched += 1;
+                ready.push(event);
+            }
+        }
+    }
+
+    // ---- the server's side ----
+
+    /// The link is idle at the server from now on.
+    fn expect_work(&mut self, at_ns: u64, link: usize) {
+        if let Some(idle_ns) = self.server.idle_close_ns {
+            let activity = self.links[link].activity;
+            self.after(at_ns + idle_ns, link, What::IdleSince(activity));
+        }
+    }
+
+    /// Reads what may be read, and acts on it.
+    fn read(&mut self, at_ns: u64, link: usize) {
+        let length = self.request.len();
+        let it = &mut self.links[link];
+        if it.server_closed || it.serving || it.deaf || it.taking || it.arrived == 0 {
+            return;
+        }
+        if it.taken == 0 {
+            let fault = self.draw_fault(at_ns, false);
+            self.links[link].fault = fault;
+        }
+        let it = &mut self.links[link];
+        let half = length / 2;
+        let want = match it.fault {
+            Some(Fault::ResetsBeforeReading) => 0,
+            Some(Fault::TakesHalf) => half.saturating_sub(it.taken),
+            Some(Fault::AnswersEarlyAndCloses) if it.taken < half => half - it.taken,
+            _ => length - it.taken,
+        };
+        let count = it.arrived.min(want).min(self.server.intake.map_or(usize::MAX, |(bytes, _)| bytes));
+        let taken_before = it.taken;
+        it.arrived -= count;
+        it.in_pipe -= count;
+        it.taken += count;
+        if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
+            it.blocked = false;
+            self.wake(link);
+        }
+        let it = &mut self.links[link];
+        match it.fault {
+            Some(Fault::ResetsBeforeReading) => return self.reset(at_ns, link),
+            Some(Fault::TakesHalf) if it.taken >= half => {
+                it.deaf = true;
+                return;
+            }
+            Some(Fault::AnswersEarlyAndCloses) if it.taken >= half => {
+                self.say(at_ns, link, Some(Fault::AnswersEarlyAndCloses), 0);
+                return self.close(at_ns, link);
+            }
+            Some(Fault::AnswersEarlyAndGoesOn) if taken_before < half && it.taken >= half => {
+                self.say(at_ns, link, Some(Fault::AnswersEarlyAndGoesOn), 0);
+            }
+            _ => {}
+        }
+        let it = &mut self.links[link];
+        if it.taken == length {
+            self.account.requests += 1;
+            it.serving = true;
+            let done_ns = self.work(at_ns);
+            self.after(done_ns, link, What::Answers);
+        } else if let Some((_, every_ns)) = self.server.intake {
+            self.links[link].taking = true;
+            self.after(at_ns + every_ns, link, What::Takes);
+        } else if self.links[link].arrived > 0 {
+            self.read(at_ns, link);
+        }
+    }
+
+    /// When a request that arrives now is done.
+    fn work(&mut self, at_ns: u64) -> u64 {
+        let need_ns = self.server.service.draw_ns(&mut self.rng);
+        let slot = self.slots.pop();
+        let begins_ns = slot.map_or(at_ns, |Reverse(free_ns)| free_ns.max(at_ns));
+        let done_ns = match self.server.stall {
+            Some(stall) if begins_ns >= self.origin_ns => {
+                self.origin_ns + stall.work(begins_ns - self.origin_ns, need_ns)
+            }
+            _ => begins_ns + need_ns,
+        };
+        if slot.is_some() {
+            self.slots.push(Reverse(done_ns));
+        }
+        done_ns
+    }
+
+    fn answer(&mut self, at_ns: u64, link: usize) {
+        let it = &mut self.links[link];
+        if it.server_closed {
+            return;
+        }
+        it.serving = false;
+        it.taken = 0;
+        it.activity += 1;
+        let fault = it.fault.take();
+        match fault {
+            Some(Fault::NeverAnswers) => {
+                it.deaf = true;
+                return;
+            }
+            Some(Fault::ResetsAfterReading) => return self.reset(at_ns, link),
+            Some(Fault::ClosesWithoutReply) => return self.close(at_ns, link),
+            // Answered long ago.
+            Some(Fault::AnswersEarlyAndGoesOn) => {}
+            Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
+            _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
+            _ => self.say(at_ns, link, fault, 0),
+        }
+        // What follows the last byte of the answer.
+        let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
+        let activity = self.links[link].activity;
+        match fault {
+            Some(Fault::SaysClose | Fault::ClosesUnannounced | Fault::UntilClose | Fault::ClosesInReply) => {
+                self.close(said_ns, link);
+            }
+            Some(Fault::ResetsInReply) => self.reset(said_ns, link),
+            Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, What::Closes),
+            Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, What::AnswersAgain),
+            Some(Fault::Blurts(ns)) => self.after(said_ns + ns, link, What::BlurtsSince(activity)),
+            _ => {}
+        }
+        self.expect_work(said_ns, link);
+        self.read(at_ns, link);
+    }
+
+    /// Sends an answer; `gap_ns`: byte by byte, so far apart.
+    fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
+        let mut bytes = reply(fault, self.head_request, self.serial);
+        if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
+            let cut = 1 + self.rng.below(bytes.len() as u64 - 1) as usize;
+            bytes.truncate(cut);
+        }
+        let bytes: Rc<[u8]> = bytes.into();
+        let length = bytes.len();
+        self.links[link].reply_left += length;
+        let (mut from, mut at_ns) = (0, at_ns);
+        while from < length {
+            let to = match fault {
+                _ if gap_ns > 0 => from + 1,
+                Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
+                _ => length,
+            };
+            self.deliver(at_ns, link, What::Brings(Piece { bytes: Rc::clone(&bytes), from, to }));
+            at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
+            from = to;
+        }
+    }
+
+    /// Closes the server's end: an end for the client, or a reset if it was not heard out.
+    fn close(&mut self, at_ns: u64, link: usize) {
+        let it = &mut self.links[link];
+        if it.server_closed {
+            return;
+        }
+        it.server_closed = true;
+        let unheard = it.arrived > 0;
+        self.deliver(at_ns, link, if unheard { What::Breaks } else { What::Ends });
+    }
+
+    fn reset(&mut self, at_ns: u64, link: usize) {
+        self.links[link].server_closed = true;
+        self.deliver(at_ns, link, What::Breaks);
+    }
+}
+
+/// A worker's access to its world.
+pub struct SimNet(pub Rc<RefCell<World>>);
+
+/// The client's end of a connection.
+pub struct SimSocket {
+    world: Rc<RefCell<World>>,
+    link: usize,
+}
+
+impl Drop for SimSocket {
+    fn drop(&mut self) {
+        self.world.borrow_mut().drop_link(self.link);
+    }
+}
+
+impl Net for SimNet {
+    type Socket = SimSocket;
+
+    fn now_ns(&mut self) -> u64 {
+        self.0.borrow().now_ns
+    }
+
+    fn cpu_ns(&mut self) -> u64 {
+        self.0.borrow().cpu_ns
+    }
+
+    fn connect(&mut self, _address: &SocketAddr, token: u64) -> Result<SimSocket, ConnectError> {
+        let link = self.0.borrow_mut().connect(token)?;
+        Ok(SimSocket { world: Rc::clone(&self.0), link })
+    }
+
+    fn connected(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {
+        self.0.borrow_mut().connected(socket.link)
+    }
+
+    fn send(&mut self, socket: &SimSocket, bytes: &[u8]) -> Sent {
+        self.0.borrow_mut().send(socket.link, bytes)
+    }
+
+    fn receive(&mut self, socket: &SimSocket, buffer: &mut [u8]) -> Received {
+        self.0.borrow_mut().receive(socket.link, buffer)
+    }
+
+    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+        self.0.borrow_mut().wait(wait, ready);
+    }
+}

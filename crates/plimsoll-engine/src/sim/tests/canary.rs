@@ -1,0 +1,56 @@
+//! Wrong on purpose: each of these must be caught, else the tests beside it prove nothing.
+
+use super::*;
+
+/// Whether the checks that every run goes through find fault with this one.
+fn caught(sim: &Sim, server: &Server) -> bool {
+    verify(sim, server).is_err()
+}
+
+#[test]
+fn a_ledger_that_is_off_by_one_is_caught() {
+    let server = Server::new(MS);
+    let mut sim = simulate(&closed("4@300ms"), &server, 1);
+    assert!(!caught(&sim, &server));
+    let interval = sim.run.intervals.values_mut().next().expect("an interval");
+    interval.ledger.scheduled += 1;
+    assert!(caught(&sim, &server), "a request without an end");
+    interval_of(&mut sim).ledger.unsent += 1;
+    assert!(!caught(&sim, &server), "accounted for");
+    interval_of(&mut sim).in_flight_ns += 1;
+    assert!(caught(&sim, &server), "a nanosecond in flight that nobody took");
+    interval_of(&mut sim).in_flight_ns -= 1;
+    interval_of(&mut sim).bytes_in += 1;
+    assert!(caught(&sim, &server), "a byte that nobody sent");
+    interval_of(&mut sim).bytes_in -= 1;
+    interval_of(&mut sim).statuses[0].1 += 1;
+    assert!(caught(&sim, &server), "an answer that nobody gave");
+}
+
+fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
+    sim.run.intervals.values_mut().next().expect("an interval")
+}
+
+#[test]
+fn a_server_that_answers_twice_is_caught() {
+    // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way passes for its answer.
+    // Nobody on the wire can tell, but here it came sooner than light.
+    let server = Server::new(MS).with(Fault::AnswersTwice(60_000), 1.0);
+    assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
+    // One that comes while the connection rests is no answer to anything: the connection goes, the requests stand.
+    let server = Server::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
+    let sim = simulate(&constant("10@1s"), &server, 1);
+    assert!(!caught(&sim, &server));
+    assert_eq!((sim.run.totals().ledger.succeeded, sim.account.connects), (10, 10));
+}
+
+#[test]
+fn a_lost_event_is_caught() {
+    let machine = Machine { lose_event: Some(40), ..Machine::default() };
+    let (plan, server) = (closed("4@300ms"), Server::new(MS));
+    let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
+        .run(&mut |_| ControlFlow::Continue(()));
+    // The books balance all the same, but requests that were answered in time are said to have timed out.
+    assert!(failed(&sim, Failure::Timeout) > 0);
+    assert_eq!(failed(&run(&plan, &server, 1), Failure::Timeout), 0);
+}

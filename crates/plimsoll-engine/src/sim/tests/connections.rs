@@ -1,0 +1,197 @@
+//! Connections: when one is opened, kept, given up and replaced.
+
+use super::*;
+
+#[test]
+fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
+    for seed in first_seed()..first_seed() + 5 {
+        for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
+            let plan = Plan { connections_max, connections_ready, ..poisson("2000@500ms") };
+            let server = Server { service: Service::Exponential(5 * MS), ..Server::new(0) };
+            let sim = run(&plan, &server, seed);
+            let ledger = sim.run.totals().ledger;
+            let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
+            assert_eq!(sim.account.connects_beside_idle, 0, "{what}");
+            assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
+            assert_eq!(ledger.scheduled, arrivals_until(&sim, u64::MAX), "{what}");
+            if connections_max == 10_000 {
+                // Never waits for a connection: all are sent.
+                assert_eq!((ledger.unsent, ledger.succeeded), (0, ledger.scheduled), "{what}");
+            } else {
+                assert!(ledger.unsent > 0, "{what}");
+            }
+            if connections_ready >= 30 {
+                assert_eq!(sim.account.connects_under_load, 0, "{what}: ready before the schedule begins");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_load_never_waits_for_a_free_connection() {
+    // Each request takes 50 ms: 50 are under way at a time, and every one starts on time.
+    let sim = run(&constant("1000@300ms"), &Server::new(50 * MS), first_seed());
+    let totals = sim.run.totals();
+    assert!(totals.lag.count() == 300 && totals.lag.max_ns() < 1_000, "{:?}", totals.lag);
+    assert_eq!(totals.ledger.succeeded, 300);
+    assert!((50..=52).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
+}
+
+#[test]
+fn users_find_their_connections_ready() {
+    let plan = Plan { connections_ready: 7, ..closed("7@100ms") };
+    let sim = run(&plan, &Server::new(MS), first_seed());
+    assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
+    // As many as are asked for, no more than there are users.
+    for (ready, expect) in [(3, 3), (50, 7)] {
+        let plan = Plan { connections_ready: ready, ..closed("7@100ms") };
+        let sim = run(&plan, &Server::new(MS), first_seed());
+        assert_eq!(sim.account.connects - sim.account.connects_under_load, expect);
+        assert_eq!(sim.account.connects, 7);
+    }
+}
+
+#[test]
+fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
+    // Nothing is accepted until the schedule begins: the load opens its own, and none is held by what never opened.
+    for plan in [closed("4@100ms"), Plan { connections_max: 4, ..constant("500@100ms") }] {
+        let plan = Plan { connections_ready: 4, ..plan };
+        let server = Server { faults_until_ns: 0, ..Server::new(MS) }.with(Fault::NeverAccepts, 1.0);
+        let ledger = run(&plan, &server, first_seed()).run.totals().ledger;
+        assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_trusted_is_replaced() {
+    let kept = run(&closed("1@300ms"), &Server::new(MS), first_seed());
+    assert_eq!(kept.account.connects, 1, "a good connection is kept");
+    for (fault, failure) in [
+        (Fault::Garbage, Some(Failure::Protocol)),
+        (Fault::ClosesInReply, Some(Failure::ClosedEarly)),
+        (Fault::ResetsAfterReading, Some(Failure::Reset)),
+        (Fault::NeverAnswers, Some(Failure::Timeout)),
+        (Fault::GarbageAfterReply, None),
+        (Fault::SaysClose, None),
+        (Fault::ClosesUnannounced, None),
+        (Fault::UntilClose, None),
+    ] {
+        for seed in first_seed()..first_seed() + 3 {
+            let sim = run(&closed("1@300ms"), &Server::new(MS).with(fault, 0.3), seed);
+            let ledger = sim.run.totals().ledger;
+            let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
+            // Every fault costs one connection, but the last one's successor may come after the end.
+            let faults = sim.account.faults;
+            assert!(
+                (faults..=faults + 1).contains(&sim.account.connects),
+                "{what}: {faults}, {}",
+                sim.account.connects
+            );
+            assert_eq!(ledger.failed_total(), failure.map_or(0, |_| faults), "{what}");
+            assert_eq!(ledger.failed_total(), failure.map_or(0, |kind| ledger.failed[kind as usize]), "{what}");
+        }
+    }
+    // A status is an answer: its connection is kept.
+    let sim = run(&closed("1@300ms"), &Server::new(MS).with(Fault::Status(500), 1.0), first_seed());
+    assert_eq!((sim.account.connects, failed(&sim, Failure::Status)), (1, sim.run.totals().ledger.scheduled));
+}
+
+#[test]
+fn idle_connections_that_the_server_closes_are_not_used() {
+    // Closed while idle, long before the next arrival: nothing fails.
+    let server = Server { idle_close_ns: Some(20 * MS), ..Server::new(MS) };
+    for plan in [constant("10@2s"), Plan { connections_ready: 5, ..constant("10@2s") }] {
+        let sim = run(&plan, &server, first_seed());
+        let ledger = sim.run.totals().ledger;
+        assert_eq!(ledger.succeeded, 20, "{ledger:?}");
+        assert!(sim.account.connects >= 20);
+    }
+    // So with users whose connections were made ready too early.
+    let server = Server { idle_close_ns: Some(500_000), ..Server::new(MS) };
+    let plan = Plan { connections_ready: 4, ..closed("4@100ms") };
+    let ledger = run(&plan, &server, first_seed()).run.totals().ledger;
+    assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
+    // A server that speaks out of turn loses the connection, not a request.
+    let server = Server::new(MS).with(Fault::Blurts(20 * MS), 1.0);
+    let sim = run(&constant("10@2s"), &server, first_seed());
+    assert_eq!((sim.run.totals().ledger.succeeded, sim.account.connects), (20, 20));
+}
+
+#[test]
+fn users_come_and_go_and_keep_their_connections() {
+    let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &Server::new(MS), first_seed());
+    assert_eq!(sim.account.connects, 6);
+    let requests = sim.run.totals().ledger.succeeded;
+    // 1.1 ms a request: 15 users x 100 ms; a user who is sent away finishes what it does.
+    assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
+    // Users who come back while they still wait to try again must not carry two requests.
+    for seed in first_seed()..first_seed() + 20 {
+        let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
+        run(&plan, &Server::new(MS).with(Fault::Refuses, 0.5), seed);
+        run(&plan, &Server::new(MS).with(Fault::NoPort, 0.9), seed);
+    }
+}
+
+#[test]
+fn big_bodies_wait_for_room() {
+    let mut plan = constant("50@400ms");
+    plan.request.method = "POST".into();
+    plan.request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
+    let server = Server { intake: Some((60_000, MS)), ..Server::new(MS) };
+    let sim = run(&plan, &server, first_seed());
+    assert_eq!(sim.run.totals().ledger.succeeded, 20);
+    assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
+    // The service clock runs from the first byte sent: 17 readings of the server, a millisecond apart.
+    assert!(sim.run.totals().service.min_ns() > 16 * MS);
+    // A connection that breaks while a body is on its way is a reset, or the answer that came before.
+    for seed in first_seed()..first_seed() + 3 {
+        for (fault, failure) in [
+            (Fault::ResetsBeforeReading, Failure::Reset),
+            (Fault::AnswersEarlyAndCloses, Failure::Status),
+            (Fault::AnswersEarlyAndGoesOn, Failure::Status),
+            (Fault::TakesHalf, Failure::Timeout),
+        ] {
+            for spin in [Spin::Off, Spin::On] {
+                let plan = Plan { spin, duration_ns: Some(100 * MS), ..plan.clone() };
+                let sim = run(&plan, &server.clone().with(fault, 1.0), seed);
+                let ledger = sim.run.totals().ledger;
+                assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_send_that_finds_the_connection_broken_is_a_reset() {
+    // Sending takes so long that the reset arrives in between.
+    let machine = Machine { send_ns: 60_000, receive_ns: 60_000, ..Machine::default() };
+    for seed in first_seed()..first_seed() + 5 {
+        for plan in [closed("5@200ms"), poisson("300@200ms")] {
+            for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
+                let mut plan = plan.clone();
+                plan.request.body = vec![b'x'; 100_000];
+                let sim = run_on(machine, &plan, &Server::new(100_000).with(fault, 0.7), seed);
+                let ledger = sim.run.totals().ledger;
+                let allowed = [Failure::Connect, Failure::Reset, Failure::ClosedEarly];
+                let other = Failure::ALL.iter().filter(|f| !allowed.contains(f)).map(|f| ledger.failed[*f as usize]);
+                assert_eq!(other.sum::<u64>(), 0, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_byte_at_a_time_is_all_at_once() {
+    for seed in first_seed()..first_seed() + 2 {
+        for fault in Fault::ALL {
+            let plan = Plan { connections_ready: 40, ..poisson("300@200ms") };
+            let share = if fault == Fault::Large { 0.02 } else { 0.5 };
+            let whole = Server { service: Service::Exponential(MS), ..Server::new(0) }.with(fault, share);
+            let bytes = Server { cut: Cut::Bytes, ..whole.clone() };
+            let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
+            let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");
+            assert_eq!(whole.ledger, bytes.ledger, "{what}");
+            assert_eq!(whole.statuses, bytes.statuses, "{what}");
+        }
+    }
+}

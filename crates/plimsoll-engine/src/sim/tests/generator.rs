@@ -1,0 +1,55 @@
+//! The generator's own limits show, and nothing is dropped in silence.
+
+use super::*;
+
+#[test]
+fn a_generator_that_is_too_slow_says_so() {
+    // A request costs 130 us of the generator's time and one is due every 50.
+    let machine = Machine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..Machine::default() };
+    for spin in [Spin::Off, Spin::On] {
+        let plan = Plan { spin, timeout_ns: 30 * SECOND, ..constant("20000@1s") };
+        let sim = run_on(machine, &plan, &Server::new(50_000), first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(totals.ledger.scheduled, 20_000, "{:?}", totals.ledger);
+        assert!(totals.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.ledger);
+        assert_eq!(totals.ledger.scheduled, totals.ledger.succeeded + totals.ledger.unsent);
+        let lag_ns = totals.lag.quantile_ns(0.99);
+        assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
+        let share = totals.workers[0].work_share();
+        assert!(share >= 0.95, "work share {share}");
+        // The response clock shows what the users of such a generator would have seen, the service clock the server.
+        assert!(totals.response.quantile_ns(0.99) > 300 * MS);
+        assert!(totals.service.quantile_ns(0.99) < 50 * MS, "{}", totals.service.quantile_ns(0.99));
+    }
+}
+
+#[test]
+fn a_generator_with_time_to_spare_says_so() {
+    let machine = Machine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..Machine::default() };
+    for (spin, share_max) in [(Spin::Off, 0.08), (Spin::On, 0.08), (Spin::Auto, 0.08)] {
+        let sim = run_on(machine, &Plan { spin, ..constant("10000@200ms") }, &Server::new(100_000), first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(totals.ledger.succeeded, 2_000, "{:?}", totals.ledger);
+        let share = totals.workers[0].work_share();
+        // 6 us of every 100, and not what was spent on looking.
+        assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
+        let (cpu_ns, wall_ns) = (totals.workers[0].cpu_ns, totals.workers[0].wall_ns);
+        match spin {
+            Spin::Off => assert!(cpu_ns < wall_ns / 10, "sleeps"),
+            Spin::On | Spin::Auto => assert!(cpu_ns > wall_ns / 10 * 9, "{spin:?} looks all the time: {cpu_ns}"),
+        }
+    }
+}
+
+#[test]
+fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
+    let machine = Machine { wake_ns: 50_000, ..Machine::default() };
+    for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {
+        let totals = run_on(machine, &Plan { spin, ..constant("1000@200ms") }, &Server::new(100_000), 1).run.totals();
+        let p50 = totals.lag.quantile_ns(0.5);
+        assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
+        // Asleep, the end of a reply is seen late as well.
+        let service = totals.service.quantile_ns(0.5);
+        assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
+    }
+}

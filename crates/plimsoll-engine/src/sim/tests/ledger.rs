@@ -1,0 +1,246 @@
+//! The ledger closes: for every load shape, under every fault, however the run ends.
+
+use super::*;
+use plimsoll_model::Ending;
+
+/// Every kind of load, about 300 ms each.
+fn shapes() -> Vec<(&'static str, Plan)> {
+    let limited = |plan: Plan, requests: u64, duration_ns: Option<u64>| Plan {
+        requests_max: Some(requests),
+        duration_ns,
+        ..plan
+    };
+    let warm = |plan: Plan| Plan { warmup_ns: 120 * MS, ..plan };
+    let once = |mut plan: Plan| {
+        plan.request.keep_alive = false;
+        plan
+    };
+    let mut head = closed("3@300ms");
+    head.request.method = "HEAD".into();
+    let mut big = constant("100@300ms");
+    big.request.method = "POST".into();
+    big.request.body = (0..300_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
+    let mut big_closed = closed("3@300ms");
+    big_closed.request.body.clone_from(&big.request.body);
+    vec![
+        ("closed", closed("4@300ms")),
+        ("closed stages", closed("2@100ms,8@100ms,3@100ms")),
+        ("closed stages with a gap", closed("5@100ms,0@3ms,5@2ms,0@2ms,6@100ms")),
+        ("closed ramp", closed("1..10@150ms,10..0@150ms")),
+        ("closed warm-up", warm(closed("4@300ms"))),
+        ("closed once", once(closed("4@300ms"))),
+        ("closed ready", Plan { connections_ready: 4, ..closed("4@300ms") }),
+        ("closed -n", limited(closed("4"), 60, None)),
+        ("closed -n warm-up", warm(limited(closed("4"), 61, None))),
+        ("closed -n duration", limited(closed("4"), 100, Some(100 * MS))),
+        ("closed -n few", limited(closed("10"), 3, None)),
+        ("closed two workers -n", Plan { workers: 2, ..limited(closed("5"), 61, None) }),
+        ("closed HEAD", head),
+        ("closed big", big_closed),
+        ("closed spinning", Plan { spin: Spin::Auto, ..closed("4@50ms") }),
+        ("open constant", constant("500@300ms")),
+        ("open Poisson", poisson("500@300ms")),
+        ("open ramp", constant("0..1000@150ms,1000..100@150ms")),
+        ("open Poisson ramp", poisson("0..1000@150ms,0@50ms,1000..100@100ms")),
+        ("open warm-up", warm(poisson("500@300ms"))),
+        ("open once", once(constant("500@300ms"))),
+        ("open ready", Plan { connections_ready: 20, ..constant("500@300ms") }),
+        ("open few connections", Plan { connections_max: 2, ..poisson("500@300ms") }),
+        ("open few connections ready", Plan { connections_max: 3, connections_ready: 3, ..poisson("500@300ms") }),
+        ("open -n", limited(constant("500"), 70, None)),
+        ("open -n Poisson warm-up", warm(limited(poisson("500"), 70, None))),
+        ("open -n duration", limited(constant("500"), 100, Some(100 * MS))),
+        ("open two workers", Plan { workers: 2, ..poisson("500@300ms") }),
+        ("open big", big),
+        ("open spinning", Plan { spin: Spin::On, ..poisson("500@50ms") }),
+    ]
+}
+
+/// What the schedule says about the number of measured requests, where it does.
+fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
+    let plan = &sim.run.plan;
+    match plan.duration_ns {
+        _ if sim.schedule.is_open() => Some(arrivals_until(sim, u64::MAX)),
+        None => plan.requests_max,
+        Some(_) => {
+            assert!(
+                plan.requests_max.is_none_or(|max| sim.run.totals().ledger.scheduled <= max),
+                "{name}: no more than asked for"
+            );
+            None
+        }
+    }
+}
+
+fn server_of(name: &str) -> Server {
+    let mut server = Server { latency_ns: 200_000, ..Server::new(700_000) };
+    if name.contains("big") {
+        server.intake = Some((40_000, 300_000));
+    }
+    server
+}
+
+fn check(name: &str, plan: &Plan, server: &Server, seed: u64) -> Sim {
+    let sim = run(plan, server, seed);
+    let ledger = sim.run.totals().ledger;
+    if let Some(expect) = scheduled(name, &sim) {
+        assert_eq!(ledger.scheduled, expect, "{name}, {:?}, PLIMSOLL_SEED={seed}", server.faults);
+    }
+    assert_eq!(sim.run.ending, Some(Ending::Finished));
+    sim
+}
+
+#[test]
+fn closes_for_every_shape_under_every_fault() {
+    for (name, plan) in shapes() {
+        for fault in Fault::ALL {
+            for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
+                let server = server_of(name).with(fault, share);
+                let sim = check(name, &plan, &server, seed);
+                // Where the fault befalls everything, every request ends as the fault makes it.
+                let (succeeds, failures) = fault.may_end();
+                let ledger = sim.run.totals().ledger;
+                let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
+                // An answer that comes byte by byte or in pieces may take longer than a warm-up or stage lasts, but not
+                // longer than the timeout.
+                for failure in Failure::ALL {
+                    let count = ledger.failed[failure as usize];
+                    assert!(count == 0 || failures.contains(&failure), "{what}");
+                }
+                assert!(ledger.succeeded == 0 || succeeds || share < 1.0, "{what}");
+                assert!(sim.account.faults > 0 || ledger.scheduled < 4 || share < 1.0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn closes_when_everything_goes_wrong_at_once() {
+    for (name, plan) in shapes() {
+        for seed in first_seed()..first_seed() + 4 {
+            let mut server = server_of(name);
+            server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.025)).collect();
+            check(name, &plan, &server, seed);
+            server.slots = Some(2);
+            server.service = Service::Exponential(2 * MS);
+            server.idle_close_ns = Some(3 * MS);
+            server.stall = Some(Stall { every_ns: 50 * MS, length_ns: 15 * MS });
+            server.accepts_in_stall = seed % 2 == 0;
+            check(name, &plan, &server, seed);
+            let machine = Machine {
+                wait_ns: 300,
+                connect_ns: 9_000,
+                send_ns: 3_000,
+                receive_ns: 700,
+                wake_ns: 50_000,
+                pause: Some(Stall { every_ns: 40 * MS, length_ns: 7 * MS }),
+                lose_event: None,
+            };
+            run_on(machine, &plan, &server, seed);
+        }
+    }
+}
+
+#[test]
+fn closes_when_stopped() {
+    for (name, plan) in shapes().into_iter().filter(|(_, plan)| plan.workers == 1) {
+        for (seed, stop_at) in (first_seed()..).zip([0, 1, 2, 3]) {
+            for fault in [None, Some(Fault::NeverAnswers), Some(Fault::NeverAccepts), Some(Fault::ClosesUnannounced)] {
+                let mut server = server_of(name);
+                server.faults = fault.iter().map(|fault| (*fault, 0.5)).collect();
+                let mut looks = 0;
+                let sim =
+                    Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine: Machine::default(), seed }
+                        .run(&mut |_| {
+                            looks += 1;
+                            if looks > stop_at {
+                                ControlFlow::Break("enough".into())
+                            } else {
+                                ControlFlow::Continue(())
+                            }
+                        });
+                let what = format!("{name}, {fault:?}, stopped at {stop_at}, PLIMSOLL_SEED={seed}");
+                verify(&sim, &server).unwrap_or_else(|complaint| panic!("{what}: {complaint}"));
+                assert!(looks <= stop_at + 1, "{what}: nobody is asked after the stop");
+                if looks <= stop_at {
+                    continue;
+                }
+                assert_eq!(sim.run.ending, Some(Ending::Stopped("enough".into())), "{what}");
+                assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
+                let ledger = sim.run.totals().ledger;
+                if sim.schedule.is_open() {
+                    assert_eq!(ledger.scheduled, arrivals_until(&sim, sim.run.window_ns.1), "{what}");
+                }
+                if stop_at == 0 {
+                    assert_eq!(sim.account.requests, 0, "{what}: nothing is sent after a stop in the preparation");
+                    assert_eq!(ledger.in_flight, 0, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_when_the_grace_period_does() {
+    for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {
+        let plan = Plan { timeout_ns: 10 * SECOND, ..plan };
+        let end_ns = plan.duration_ns.expect("a duration");
+        // Never answered: every request is in flight at the end, after exactly the grace period.
+        let sim = run(&plan, &Server::new(MS).with(Fault::NeverAnswers, 1.0), first_seed());
+        let ledger = sim.run.totals().ledger;
+        assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
+        assert_eq!(sim.over_ns, end_ns + plan.grace_ns);
+        assert_eq!(sim.run.window_ns, (0, end_ns));
+        // Answered late, but within the grace period: nothing is in flight, and the run ends with the last answer.
+        let sim = run(&plan, &Server::new(70 * MS), first_seed());
+        let (ledger, totals) = (sim.run.totals().ledger, sim.run.totals());
+        assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
+        assert!(sim.over_ns > end_ns + 50 * MS && sim.over_ns < end_ns + 71 * MS, "{}", sim.over_ns);
+        assert!(totals.succeeded_in_window < ledger.succeeded, "some came after the window");
+        // Answered too late for the grace period.
+        let sim = run(&plan, &Server::new(130 * MS), first_seed());
+        assert!(sim.run.totals().ledger.in_flight > 0);
+        assert_eq!(sim.over_ns, end_ns + plan.grace_ns);
+    }
+}
+
+#[test]
+fn warm_up_is_not_measured() {
+    // The server fails while the load warms up, and never after.
+    for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
+        let warm = Plan { warmup_ns: 200 * MS, ..plan.clone() };
+        let faulty = Server { faults_until_ns: 200 * MS, ..Server::new(MS) }.with(Fault::Status(500), 1.0);
+        let sim = run(&warm, &faulty, first_seed());
+        let totals = sim.run.totals();
+        assert!(sim.account.faults > 20, "{}", sim.account.faults);
+        assert_eq!(totals.ledger.failed_total(), 0, "{:?}", totals.ledger);
+        assert_eq!(totals.statuses, vec![(200, totals.ledger.succeeded)]);
+        assert_eq!(sim.run.window_ns, (200 * MS, 500 * MS));
+        let lags = totals.lag.count();
+        assert!(lags <= totals.ledger.scheduled, "{lags} lags, {:?}", totals.ledger);
+    }
+    // A number of requests counts what is measured, and the warm-up runs its time all the same.
+    let plan = Plan { requests_max: Some(50), duration_ns: None, warmup_ns: 200 * MS, workers: 3, ..closed("2") };
+    let sim = run(&plan, &Server::new(MS), first_seed());
+    assert_eq!(sim.run.totals().ledger.succeeded, 50);
+    assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
+}
+
+#[test]
+fn a_window_that_a_number_ends_is_told_from_one_that_time_ends() {
+    let limited = |plan: Plan, requests, duration_ns| Plan { requests_max: Some(requests), duration_ns, ..plan };
+    let way_ns = 100_000;
+    for (plan, expect_ns) in [
+        // The last of five arrivals starts at 400 ms.
+        (limited(constant("10"), 5, None), 401 * MS + way_ns),
+        (limited(constant("10"), 5, Some(SECOND)), 401 * MS + way_ns),
+        (limited(constant("10"), 50, Some(SECOND)), SECOND),
+        (limited(constant("10"), 10, Some(SECOND)), SECOND),
+        (limited(closed("1"), 5, Some(SECOND)), 5 * (MS + way_ns) + way_ns),
+        (limited(closed("1"), 50_000, Some(SECOND)), SECOND),
+    ] {
+        let sim = run(&plan, &Server::new(MS), first_seed());
+        let got_ns = sim.run.window_ns.1;
+        assert!(got_ns.abs_diff(expect_ns) <= way_ns, "{:?}: {got_ns} ns, expected {expect_ns}", plan.load);
+    }
+}

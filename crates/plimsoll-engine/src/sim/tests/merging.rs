@@ -1,0 +1,81 @@
+//! Stripes make up the whole, merging leaves no trace of its order, and a seed is a run.
+
+use super::*;
+use plimsoll_model::Run;
+
+fn stripe_run(plan: &Plan, server: &Server, index: u64, of: u64, seed: u64) -> Run {
+    let stripe = Stripe { index, of };
+    let sim =
+        Simulation { plan, stripe, server, machine: Machine::default(), seed }.run(&mut |_| ControlFlow::Continue(()));
+    verify(&sim, server).unwrap_or_else(|complaint| panic!("PLIMSOLL_SEED={seed}: {complaint}"));
+    sim.run
+}
+
+fn merged<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Run {
+    let mut runs = runs.into_iter();
+    let mut sum = runs.next().expect("a run").clone();
+    runs.for_each(|run| sum.merge(run));
+    sum
+}
+
+#[test]
+fn stripes_make_up_the_plan() {
+    for (plan, scheduled) in [
+        (constant("1000@300ms"), Some(300)),
+        (poisson("1000@300ms"), None),
+        (Plan { requests_max: Some(101), duration_ns: None, ..closed("7") }, Some(101)),
+        (Plan { requests_max: Some(101), duration_ns: None, ..poisson("1000") }, Some(101)),
+    ] {
+        for (machines, workers) in [(1, 2), (2, 1), (3, 2), (5, 4)] {
+            let plan = Plan { workers, ..plan.clone() };
+            let server = Server::new(MS);
+            let runs: Vec<Run> =
+                (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
+            let whole = merged(&runs);
+            let ledger = whole.totals().ledger;
+            let alone = stripe_run(&Plan { workers: 1, ..plan.clone() }, &server, 0, 1, first_seed());
+            let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load);
+            assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
+            assert_eq!(ledger.scheduled, alone.totals().ledger.scheduled, "{what}");
+            assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
+            let numbers: Vec<u32> = whole.totals().workers.iter().map(|w| w.worker).collect();
+            assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
+            let in_flight = |run: &Run| run.intervals.values().map(|i| i.in_flight_ns).sum::<u64>();
+            assert_eq!(in_flight(&whole), runs.iter().map(in_flight).sum::<u64>(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn merging_is_associative_and_commutative() {
+    for seed in first_seed()..first_seed() + 6 {
+        let mut server = Server { service: Service::Exponential(2 * MS), ..Server::new(0) };
+        server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
+        let plan = match seed % 3 {
+            0 => poisson("900@350ms"),
+            1 => closed("7@250ms"),
+            _ => Plan { warmup_ns: 110 * MS, requests_max: Some(100), duration_ns: None, ..closed("7") },
+        };
+        let runs: Vec<Run> = (0..3).map(|index| stripe_run(&plan, &server, index, 3, seed ^ index)).collect();
+        let [a, b, c] = [&runs[0], &runs[1], &runs[2]];
+        let expect = merged([a, b, c]);
+        for order in [[a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
+            assert!(merged(order) == expect, "commutative, PLIMSOLL_SEED={seed}");
+            assert!(merged([order[0], &merged([order[1], order[2]])]) == expect, "associative, PLIMSOLL_SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for plan in
+        [poisson("900@200ms"), closed("1..7@200ms"), Plan { workers: 2, spin: Spin::Auto, ..poisson("900@50ms") }]
+    {
+        let mut server = Server { service: Service::Exponential(2 * MS), slots: Some(2), ..Server::new(0) };
+        server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
+        let seed = first_seed();
+        let [once, again, other] = [seed, seed, seed + 1].map(|seed| simulate(&plan, &server, seed).run);
+        assert!(once == again, "PLIMSOLL_SEED={seed}: the same to the last bit");
+        assert!(once != other, "PLIMSOLL_SEED={seed}: another seed is another run");
+    }
+}

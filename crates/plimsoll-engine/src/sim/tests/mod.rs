@@ -1,0 +1,82 @@
+//! Tests of the engine in simulation. Every random one prints its seed when it fails; `PLIMSOLL_SEED` sets the first.
+
+mod canary;
+mod clocks;
+mod connections;
+mod generator;
+mod ledger;
+mod merging;
+mod unit;
+
+use super::net::Machine;
+use super::server::{Cut, Fault, MS, Server, Service, Stall};
+use super::{Sim, Simulation, simulate, verify};
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Arrivals, Curve, Failure, LoadShape, Plan, RequestSpec, Spin, Stripe};
+use std::ops::ControlFlow;
+
+/// The first seed of every random test.
+fn first_seed() -> u64 {
+    let default = 20_260_101;
+    std::env::var("PLIMSOLL_SEED").map_or(default, |text| text.parse().expect("PLIMSOLL_SEED is a number"))
+}
+
+/// A plan that suits a simulated second: short timeout, short grace, sleeping instead of spinning.
+fn plan(load: LoadShape) -> Plan {
+    let request = RequestSpec {
+        scheme: "http".into(),
+        host: "localhost".into(),
+        port: 80,
+        addresses: vec!["127.0.0.1:80".parse().expect("an address")],
+        method: "GET".into(),
+        target: "/".into(),
+        headers: vec![],
+        body: vec![],
+        keep_alive: true,
+    };
+    Plan { timeout_ns: 60 * MS, grace_ns: 85 * MS, spin: Spin::Off, ..Plan::new(request, load) }
+}
+
+fn closed(users: &str) -> Plan {
+    plan(LoadShape::Closed { users: Curve::parse(users).expect(users) })
+}
+
+fn constant(rate: &str) -> Plan {
+    plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Constant })
+}
+
+fn poisson(rate: &str) -> Plan {
+    plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
+}
+
+/// Runs, verifies, and hands the result out; the seed is in every complaint.
+fn run(plan: &Plan, server: &Server, seed: u64) -> Sim {
+    run_on(Machine::default(), plan, server, seed)
+}
+
+fn run_on(machine: Machine, plan: &Plan, server: &Server, seed: u64) -> Sim {
+    let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run(&mut |_| ControlFlow::Continue(()));
+    if let Err(complaint) = verify(&sim, server) {
+        panic!("PLIMSOLL_SEED={seed}: {complaint}");
+    }
+    sim
+}
+
+/// Number of measured arrivals of an open schedule that start up to `until_ns` of schedule time.
+fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
+    let measured = sim.schedule.measured_from_ns()..=until_ns;
+    sim.schedule
+        .arrivals(Stripe::ALL)
+        .take_while(|(_, at)| *at <= until_ns)
+        .filter(|(_, at)| measured.contains(at))
+        .count() as u64
+}
+
+fn failed(sim: &Sim, failure: Failure) -> u64 {
+    sim.run.totals().ledger.failed[failure as usize]
+}
+
+/// Whether `value` is within `share` of `expect`.
+fn near(value: f64, expect: f64, share: f64) -> bool {
+    (value - expect).abs() <= share * expect
+}

@@ -1,0 +1,69 @@
+//! The ledger closes, and says what happened, under every fault that a server can have.
+
+use crate::rig::{assert_ledger_closes, json, number};
+use plimsoll_bench::servers::misbehave;
+use plimsoll_bench::{Fault, Outcome};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn kind_of(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Success => "ledger.succeeded",
+        Outcome::Status => "ledger.failed.status",
+        Outcome::Connect => "ledger.failed.connect",
+        Outcome::Reset => "ledger.failed.reset",
+        Outcome::Closed => "ledger.failed.closed_early",
+        Outcome::Protocol => "ledger.failed.protocol",
+        Outcome::Timeout => "ledger.failed.timeout",
+    }
+}
+
+fn check(fault: Fault, every: u64, load: &[&str]) {
+    let what = format!("{} every {every}, {load:?}", fault.name());
+    let server = misbehave(fault, every).expect("starts");
+    let url = server.url("/");
+    let document = json(&[&["run", &url, "--no-preflight", "--timeout", "1s"], load].concat());
+    assert_ledger_closes(&document, &what);
+    let mut allowed: Vec<&str> = fault.outcomes().iter().map(|outcome| kind_of(*outcome)).collect();
+    if every > 1 && !allowed.contains(&"ledger.succeeded") {
+        allowed.push("ledger.succeeded");
+    }
+    let counted: f64 = allowed.iter().map(|path| number(&document, path)).sum();
+    let open = number(&document, "ledger.in_flight") + number(&document, "ledger.unsent");
+    assert_eq!(counted + open, number(&document, "ledger.scheduled"), "{what}: {:#}", document["ledger"]);
+    assert!(number(&document, "requests") > 0.0, "{what}: {:#}", document["ledger"]);
+    // A timeout is never shorter than the timeout.
+    if number(&document, "ledger.failed.timeout") > 0.0 {
+        assert!(number(&document, "response_time_ns.max") >= 1e9, "{what}");
+    }
+}
+
+#[test]
+fn the_ledger_closes_under_every_fault() {
+    let mut cases: Vec<(Fault, u64, &[&str])> = Vec::new();
+    for fault in Fault::all() {
+        // 100 MB an answer is asked for a few times only.
+        let huge = fault.name() == "huge-body";
+        cases.push((fault, 1, if huge { &["-c", "1", "-n", "2"] } else { &["-c", "4", "-d", "400ms"] }));
+        cases.push((fault, 1, if huge { &["--rate", "4", "-n", "2"] } else { &["--rate", "100", "-d", "400ms"] }));
+        if !fault.strikes_on_connect() && !huge {
+            cases.push((fault, 3, &["-c", "3", "-n", "30"]));
+        }
+    }
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        // Most of these wait for timeouts: several at once take no more CPU and a fraction of the time.
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some((fault, every, load)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(panic) = std::panic::catch_unwind(|| check(*fault, *every, load)) {
+                        let text = panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".into());
+                        failed.lock().expect("no poison").push(text);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no poison");
+    assert!(failed.is_empty(), "{} of {} cases:\n{}", failed.len(), cases.len(), failed.join("\n"));
+}

@@ -1,0 +1,100 @@
+//! Run files: what is written can be shown again, survives a kill, and holds no secret.
+
+use crate::rig::{assert_ledger_closes, baseline, command, folder, json, number, plimsoll, signal};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::Duration;
+
+#[test]
+fn a_run_is_shown_again_as_it_was() {
+    let server = baseline(1);
+    let file = folder("run").join("run.plimsoll");
+    let file = file.to_str().expect("text");
+    let url = format!("{}/healthz", server.url);
+    let run = json(&["run", &url, "-n", "500", "-o", file]);
+    let shown = plimsoll(&["show", "--json", file]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert_eq!(shown.json(), run);
+    let text = plimsoll(&["show", file]);
+    assert!(text.stdout.contains("requests/s succeeded (100 % of 500 scheduled)"), "{}", text.stdout);
+    let csv = plimsoll(&["show", "--csv", file]);
+    let rows: Vec<&str> = csv.stdout.lines().collect();
+    assert!(rows.len() >= 2 && rows[0].starts_with("trial,purpose,start_s,scheduled"), "{}", csv.stdout);
+    let several = plimsoll(&["show", "--json", file, file]).json();
+    assert_eq!(several, Value::Array(vec![run.clone(), run]));
+}
+
+#[test]
+fn a_killed_run_loses_at_most_the_interval_under_way() {
+    let server = baseline(1);
+    let file = folder("killed").join("run.plimsoll");
+    let file = file.to_str().expect("text");
+    let url = format!("{}/healthz", server.url);
+    let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    signal(child.id(), "KILL");
+    child.wait().expect("ends");
+    let shown = plimsoll(&["show", "--json", file]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stderr.contains("cut off"), "{}", shown.stderr);
+    let document = shown.json();
+    assert_eq!(document["ended"], "cut off");
+    let seconds = number(&document, "duration_s");
+    assert!((0.5..2.0).contains(&seconds), "{seconds} s of 1.5");
+    let scheduled = number(&document, "ledger.scheduled");
+    assert!((scheduled / (seconds * 1000.0) - 1.0).abs() < 0.2, "{scheduled} requests in {seconds} s");
+
+    // Cut anywhere, it is read up to the last good frame, or said to be nothing.
+    let bytes = std::fs::read(file).expect("read");
+    let cut = folder("cut").join("cut.plimsoll");
+    for share in [0.02, 0.3, 0.7, 0.99] {
+        std::fs::write(&cut, &bytes[..(bytes.len() as f64 * share) as usize]).expect("written");
+        let shown = plimsoll(&["show", "--json", cut.to_str().expect("text")]);
+        match shown.code {
+            0 => assert!(shown.stderr.contains("cut"), "{}", shown.stderr),
+            2 => assert_eq!(shown.stderr.lines().count(), 1, "{}", shown.stderr),
+            code => panic!("exit code {code}: {}", shown.stderr),
+        }
+    }
+}
+
+#[test]
+fn a_finished_file_with_a_damaged_tail_still_closes() {
+    let server = baseline(1);
+    let file = folder("damaged").join("run.plimsoll");
+    json(&["run", &format!("{}/healthz", server.url), "-n", "50", "-o", file.to_str().expect("text")]);
+    let mut bytes = std::fs::read(&file).expect("read");
+    let at = bytes.len() - 6;
+    bytes[at] ^= 0xff;
+    std::fs::write(&file, &bytes).expect("written");
+    let shown = plimsoll(&["show", "--json", file.to_str().expect("text")]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stderr.contains("damaged"), "{}", shown.stderr);
+    assert_ledger_closes(&shown.json(), "damaged tail");
+}
+
+#[test]
+fn no_secret_reaches_a_report_or_a_file() {
+    let server = baseline(1);
+    let file = folder("secret").join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = format!("{}/healthz?token=s3cret", server.url.replace("http://", "http://user:s3cret@"));
+    let arguments = [
+        &["run", &url, "-n", "10", "-o", path, "-b", "s3cret"][..],
+        &["-H", "Authorization: Bearer s3cret", "-H", "Cookie: s3cret", "-HX-Api-Key:s3cret"],
+    ]
+    .concat();
+    for format in [&[][..], &["--json"]] {
+        let done = plimsoll(&[&arguments[..], format].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(!format!("{}{}", done.stdout, done.stderr).contains("s3cret"), "{}{}", done.stdout, done.stderr);
+        let bytes = std::fs::read(&file).expect("read");
+        assert!(!bytes.windows(6).any(|window| window == b"s3cret"));
+    }
+    let shown = plimsoll(&["show", "--json", path]);
+    assert!(!shown.stdout.contains("s3cret") && shown.stdout.contains("[redacted]"), "{}", shown.stdout);
+}

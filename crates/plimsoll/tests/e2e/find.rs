@@ -1,0 +1,86 @@
+//! `plimsoll find` and `demo`: short searches that end inside their budget with a document that makes sense.
+
+use crate::rig::{baseline, command, finish, folder, json, number, plimsoll, signal};
+use plimsoll_bench::servers::{slots, token_bucket};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+fn check(document: &Value, budget_s: f64) {
+    assert_eq!(document["schema"], "plimsoll.find/1");
+    assert!(number(document, "elapsed_s") <= budget_s, "{:#}", document["elapsed_s"]);
+    for trial in document["trials"].as_array().expect("trials") {
+        assert!(["pass", "fail", "void"].contains(&trial["verdict"].as_str().expect("a verdict")), "{trial:#}");
+        assert!(trial["offered_rps"].is_number() != trial["concurrency"].is_number(), "{trial:#}");
+    }
+}
+
+/// Servers that need next to no CPU, so that the line is theirs on any machine, however busy.
+#[test]
+fn the_line_of_a_server_of_known_capacity_is_found() {
+    for (server, capacity) in
+        [(slots(4, 10.0).expect("starts"), 400.0), (token_bucket(500.0, 100.0).expect("starts"), 500.0)]
+    {
+        let file = folder("find").join("find.plimsoll");
+        let path = file.to_str().expect("text");
+        let document = json(&["find", &server.url("/"), "--budget", "20s", "-o", path]);
+        check(&document, 20.0);
+        let lower = number(&document, "load_line_rps.lower");
+        assert!((0.85..1.1).contains(&(lower / capacity)), "{lower} for {capacity}: {document:#}");
+        // The findings are computed again from what the file holds.
+        let shown = plimsoll(&["show", "--json", path]);
+        assert_eq!(shown.json()["load_line_rps"], document["load_line_rps"], "{}", shown.stderr);
+        assert!(plimsoll(&["show", path]).stdout.contains("load line"));
+    }
+}
+
+#[test]
+fn a_rate_that_is_never_exceeded_bounds_the_search() {
+    let server = baseline(1);
+    let document = json(&["find", &format!("{}/healthz", server.url), "--budget", "10s", "--max-rate", "50"]);
+    check(&document, 10.0);
+    assert!(document["load_line_rps"]["upper"].is_null(), "{document:#}");
+    for trial in document["trials"].as_array().expect("trials") {
+        assert!(trial["offered_rps"].as_f64().unwrap_or(0.0) <= 50.0, "{trial:#}");
+    }
+}
+
+#[test]
+fn an_slo_that_nothing_meets_is_named() {
+    let server = baseline(1);
+    let document = json(&["find", &format!("{}/delay/50", server.url), "--budget", "8s", "--slo", "p99<=10ms"]);
+    check(&document, 8.0);
+    assert_eq!(number(&document, "load_line_rps.lower"), 0.0);
+    assert!(!document["warnings"].as_array().expect("a list").is_empty(), "{document:#}");
+}
+
+#[test]
+fn an_interrupted_search_reports_what_it_has() {
+    let server = baseline(1);
+    let child = command(&["find", &format!("{}/burn/1000", server.url), "--json", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(Duration::from_secs(3));
+    let asked = Instant::now();
+    signal(child.id(), "INT");
+    let done = finish(child);
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    assert_eq!(done.code, 130, "{}", done.stderr);
+    let document = done.json();
+    check(&document, 10.0);
+    assert_eq!(document["stopped_by"], "interrupted");
+    assert!(number(&document, "peak.rps") > 0.0);
+}
+
+#[test]
+fn the_demo_runs_by_itself_and_a_bare_url_is_searched() {
+    let done = plimsoll(&["demo", "--budget", "8s", "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("load line") && done.stdout.contains("Now your own server"), "{}", done.stdout);
+    let server = slots(2, 10.0).expect("starts");
+    let done = plimsoll(&[&server.url("/"), "--budget", "6s", "--quiet", "--fail-if", "line<1000000"]);
+    assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("load line") && done.stderr.contains("--fail-if line<1000000"), "{}", done.stderr);
+}

@@ -1,0 +1,42 @@
+// The Go server of the end-to-end tests: net/http as it comes, on a free port that it prints.
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+func main() {
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "hello\n")
+	})
+	// Long enough to be sent in chunks.
+	http.HandleFunc("/chunked", func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < 10; i++ {
+			fmt.Fprintf(w, "part %d\n", i)
+			w.(http.Flusher).Flush()
+		}
+	})
+	http.HandleFunc("/echo-length", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		if want := r.URL.Query().Get("want"); want != strconv.FormatInt(n, 10) || r.Method != "PUT" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	http.HandleFunc("/close", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+	})
+	http.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/", http.StatusFound)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(listener.Addr())
+	log.Fatal(http.Serve(listener, nil))
+}

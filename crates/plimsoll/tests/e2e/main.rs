@@ -1,0 +1,14 @@
+//! End to end: the real binary against real servers on free loopback ports. Loads are short and bounded.
+//!
+//! Nothing here judges speed: machines differ. What is asserted is what must hold on any machine: ledgers close, clocks
+//! agree, errors are one sentence, files survive.
+
+#![forbid(unsafe_code)]
+
+mod faults;
+mod files;
+mod find;
+mod rig;
+mod run;
+mod sweep;
+mod usage;

@@ -1,0 +1,205 @@
+//! What the tests share: running the binary, starting servers, reading documents.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// No command of these tests takes longer than this on any machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The outcome of one call of the binary.
+pub struct Done {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    /// Standard output as one JSON document.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not one JSON document: {error}\n{}\n{}", self.stdout, self.stderr))
+    }
+}
+
+/// The binary with arguments, in a folder of its own.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(arguments).current_dir(folder("work")).stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary to its end.
+pub fn plimsoll(arguments: &[&str]) -> Done {
+    finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+}
+
+/// Waits for a started binary, within reason.
+pub fn finish(mut child: Child) -> Done {
+    let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).map(|_| text)
+    });
+    let watchdog = Watchdog::on(child.id());
+    let mut out = String::new();
+    stdout.read_to_string(&mut out).expect("text");
+    let status = child.wait().expect("ends");
+    drop(watchdog);
+    let stderr = errors.join().expect("no panic").expect("text");
+    Done { code: status.code().unwrap_or(-1), stdout: out, stderr }
+}
+
+/// Ends a process that hangs, so that a test fails instead of standing still.
+struct Watchdog(std::sync::mpsc::Sender<()>);
+
+impl Watchdog {
+    fn on(pid: u32) -> Watchdog {
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            if wait.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                signal(pid, "KILL");
+            }
+        });
+        Watchdog(done)
+    }
+}
+
+/// Sends a signal to a process that a test started.
+pub fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(status.is_ok_and(|s| s.success()), "kill -{name} {pid}");
+}
+
+/// Runs with `--json --quiet` and returns the document; the command must succeed.
+pub fn json(arguments: &[&str]) -> Value {
+    let done = plimsoll(&[arguments, &["--json", "--quiet"]].concat());
+    assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
+    done.json()
+}
+
+/// A number of a document by its path, such as `ledger.failed.timeout`.
+pub fn number(document: &Value, path: &str) -> f64 {
+    path.split('.')
+        .fold(document, |value, key| &value[key])
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number at {path} in {document:#}"))
+}
+
+/// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals beside it agree.
+pub fn assert_ledger_closes(document: &Value, what: &str) {
+    let failed: f64 = document["ledger"]["failed"]
+        .as_object()
+        .expect("failures by kind")
+        .values()
+        .map(|count| count.as_f64().expect("a count"))
+        .sum();
+    let succeeded = number(document, "ledger.succeeded");
+    let sum = succeeded + failed + number(document, "ledger.unsent") + number(document, "ledger.in_flight");
+    assert_eq!(number(document, "ledger.scheduled"), sum, "{what}: {:#}", document["ledger"]);
+    assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
+}
+
+/// A fresh folder for one use, under the build's own temporary folder.
+pub fn folder(name: &str) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}-{name}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a folder");
+    path
+}
+
+/// A server in a process of its own, ended when dropped.
+pub struct Server {
+    child: Child,
+    pub url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `plimsoll baseline` on a free port.
+pub fn baseline(threads: u32) -> Server {
+    let mut child = command(&["baseline", "--listen", "127.0.0.1:0", "--threads", &threads.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let url = first_line(&mut child);
+    Server { child, url }
+}
+
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("piped");
+    BufReader::new(stdout).read_line(&mut line).expect("an address");
+    assert!(!line.is_empty(), "the server printed no address");
+    line.trim().to_owned()
+}
+
+/// Go's net/http, built once.
+pub fn go_server() -> Server {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let binary = BUILT.get_or_init(|| {
+        let binary = folder("go-server").join("go-server");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/go-server/main.go");
+        let Output { status, stderr, .. } = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&binary)
+            .arg(source)
+            .output()
+            .expect("go is needed for the end-to-end tests (install Go 1.22 or newer)");
+        assert!(status.success(), "go build: {}", String::from_utf8_lossy(&stderr));
+        binary
+    });
+    let mut child = Command::new(binary).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let url = format!("http://{}", first_line(&mut child));
+    Server { child, url }
+}
+
+/// nginx with a configuration of its own, on a free port.
+pub fn nginx() -> Server {
+    let folder = folder("nginx");
+    let shown = folder.display();
+    // nginx cannot say which free port it took, so one is found first; should somebody else take it in between, nginx
+    // ends and another is tried.
+    for _ in 0..5 {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+        let text = format!(
+            "daemon off; master_process off; worker_processes 1; pid {shown}/pid; error_log {shown}/error.log;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ access_log off; client_body_temp_path {shown}/body; proxy_temp_path {shown}/proxy;\n\
+               fastcgi_temp_path {shown}/fastcgi; uwsgi_temp_path {shown}/uwsgi; scgi_temp_path {shown}/scgi;\n\
+               keepalive_requests 1000; default_type text/plain;\n\
+               server {{ listen {free}; location / {{ return 200 'hello'; }} location /gone {{ return 410; }} }} }}\n"
+        );
+        let configuration = folder.join("nginx.conf");
+        std::fs::write(&configuration, text).expect("written");
+        let binary = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
+        let mut child = Command::new(binary)
+            .arg("-p")
+            .arg(&folder)
+            .arg("-c")
+            .arg(&configuration)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nginx is needed for the end-to-end tests (apt-get install nginx-light)");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline && child.try_wait().expect("a child").is_none() {
+            if std::net::TcpStream::connect(free).is_ok() {
+                return Server { child, url: format!("http://{free}") };
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    panic!("nginx does not start; see {shown}/error.log");
+}

@@ -1,0 +1,148 @@
+//! `plimsoll run` on servers in use: nginx, Go's net/http, and the reference server.
+
+use crate::rig::{assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal};
+use std::process::Stdio;
+use std::time::Duration;
+
+#[test]
+fn loads_of_every_shape_on_servers_in_use() {
+    let servers = [nginx(), go_server(), baseline(1)];
+    for server in &servers {
+        let path = if server.url == servers[2].url { "/healthz" } else { "/" };
+        let url = format!("{}{path}", server.url);
+        for (load, scheduled) in [
+            (&["-c", "4", "-d", "500ms"][..], None),
+            (&["-c", "3", "-n", "1000"], Some(1000.0)),
+            (&["-c", "1@200ms,5@300ms"], None),
+            (&["-c", "5", "-n", "3"], Some(3.0)),
+            (&["-c", "4", "-d", "300ms", "--warmup", "200ms"], None),
+            (&["--rate", "1k", "-d", "500ms"], Some(500.0)),
+            (&["--rate", "1k", "-n", "200"], Some(200.0)),
+            (&["--rate", "0..1000@500ms,1000@200ms"], Some(450.0)),
+            (&["--rate", "1k", "-d", "500ms", "--arrivals", "poisson", "--seed", "7"], None),
+            (&["-c", "4", "-n", "200", "--no-keepalive"], Some(200.0)),
+            (&["-c", "4", "-n", "50", "-X", "HEAD"], Some(50.0)),
+            (&["-c", "4", "-d", "300ms", "--spin", "off", "-t", "2"], None),
+        ] {
+            let what = format!("{load:?} on {url}");
+            let document = json(&[&["run", &url], load].concat());
+            assert_ledger_closes(&document, &what);
+            assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
+            assert!(number(&document, "throughput_rps") > 0.0, "{what}");
+            if let Some(scheduled) = scheduled {
+                assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{what}");
+            }
+            for quantile in ["min", "p50", "p99", "max"] {
+                let [response, service, ttfb] = ["response_time_ns", "service_time_ns", "ttfb_ns"]
+                    .map(|clock| number(&document, &format!("{clock}.{quantile}")));
+                assert!(response >= service && service >= ttfb && ttfb > 0.0, "{what}: {quantile}");
+            }
+            assert_eq!(number(&document, "response_time_ns.count"), number(&document, "requests"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn answers_are_counted_as_they_are_meant() {
+    let server = go_server();
+    for (path, flags, succeeded, status) in [
+        ("/moved", &[][..], 20.0, "302"),
+        ("/missing/", &["--ok-status", "2xx"], 20.0, "200"),
+        ("/close", &[], 20.0, "200"),
+        ("/chunked", &[], 20.0, "200"),
+        ("/echo-length?want=5", &["-X", "PUT", "-b", "hello"], 20.0, "200"),
+        ("/echo-length?want=6", &["-X", "PUT", "-b", "hello"], 0.0, "400"),
+        ("/echo-length?want=6", &["-X", "PUT", "-b", "hello", "--ok-status", "400"], 20.0, "400"),
+        ("/moved", &["--ok-status", "200"], 0.0, "302"),
+    ] {
+        let url = format!("{}{path}", server.url);
+        let document = json(&[&["run", &url, "-n", "20", "-c", "2"], flags].concat());
+        assert_ledger_closes(&document, path);
+        assert_eq!(number(&document, "ledger.succeeded"), succeeded, "{path} {flags:?}: {:#}", document["ledger"]);
+        assert_eq!(number(&document, &format!("statuses.{status}")), 20.0, "{path} {flags:?}");
+        assert_eq!(number(&document, "ledger.failed.status"), 20.0 - succeeded, "{path} {flags:?}");
+    }
+}
+
+#[test]
+fn big_bodies_stream_both_ways() {
+    let server = baseline(1);
+    let document = json(&["run", &format!("{}/bytes/30000000", server.url), "-n", "4", "-c", "2"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 4.0);
+    assert!(number(&document, "bytes_in") >= 120e6);
+    let go = go_server();
+    let folder = crate::rig::folder("body");
+    let body = folder.join("body.bin");
+    std::fs::write(&body, vec![b'x'; 3_000_000]).expect("written");
+    let flag = format!("@{}", body.display());
+    let document =
+        json(&["run", &format!("{}/echo-length?want=3000000", go.url), "-X", "PUT", "-b", &flag, "-n", "6", "-c", "3"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 6.0);
+    assert!(number(&document, "bytes_out") >= 18e6);
+}
+
+#[test]
+fn a_limit_of_connections_is_counted_as_unsent() {
+    let server = baseline(1);
+    let url = format!("{}/delay/300", server.url);
+    let document = json(&["run", &url, "--rate", "200", "-d", "1s", "--max-connections", "10"]);
+    assert_ledger_closes(&document, "unsent");
+    assert!(number(&document, "ledger.unsent") > 100.0, "{:#}", document["ledger"]);
+    assert!(number(&document, "connections_open_max") <= 10.0);
+    // With room, every arrival gets a connection of its own.
+    let document = json(&["run", &url, "--rate", "200", "-d", "1s"]);
+    assert_eq!(number(&document, "ledger.unsent"), 0.0);
+    assert_eq!(number(&document, "ledger.succeeded"), 200.0);
+    assert!(number(&document, "response_time_ns.min") >= 300e6);
+}
+
+#[test]
+fn conditions_decide_the_exit_code() {
+    let server = baseline(1);
+    let (good, bad) = (format!("{}/healthz", server.url), format!("{}/status/500", server.url));
+    for (url, flags, code, said) in [
+        (&good, &["--fail-if", "p99<0ms"][..], 0, ""),
+        (&good, &["--fail-if", "p50>=0ms"], 1, "--fail-if p50"),
+        (&bad, &["--fail-if", "errors>5%"], 1, "--fail-if errors"),
+        (&bad, &["--stop-if", "errors>5%", "-d", "60s"], 0, "--stop-if errors"),
+    ] {
+        let flags = if flags.contains(&"-d") { flags.to_vec() } else { [flags, &["-n", "100"]].concat() };
+        let done = plimsoll(&[&["run", url.as_str(), "--quiet"], flags.as_slice()].concat());
+        assert_eq!(done.code, code, "{flags:?}: {}{}", done.stdout, done.stderr);
+        assert!(format!("{}{}", done.stdout, done.stderr).contains(said), "{flags:?}: {}{}", done.stdout, done.stderr);
+    }
+}
+
+#[test]
+fn an_interruption_ends_in_a_report() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    for signal_name in ["INT", "TERM"] {
+        let child = command(&["run", &url, "-d", "60s", "--json", "--quiet"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        std::thread::sleep(Duration::from_millis(700));
+        signal(child.id(), signal_name);
+        let done = finish(child);
+        assert_eq!(done.code, 130, "{}", done.stderr);
+        let document = done.json();
+        assert_ledger_closes(&document, "interrupted");
+        assert!(number(&document, "duration_s") < 30.0);
+        assert!(number(&document, "ledger.succeeded") > 0.0);
+        assert_eq!(document["ended"], "stopped: interrupted");
+    }
+}
+
+#[test]
+fn a_stalling_server_shows_in_response_times() {
+    let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
+    let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
+    assert_ledger_closes(&document, "stall");
+    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms.
+    for (quantile, expect) in [("p95", 150e6), ("p99", 190e6)] {
+        let got = number(&document, &format!("response_time_ns.{quantile}"));
+        assert!((got / expect - 1.0).abs() < 0.2, "{quantile}: {got} ns");
+    }
+}

@@ -1,0 +1,43 @@
+//! `plimsoll sweep`: the table, its file, and levels that cannot be held.
+
+use crate::rig::{baseline, folder, json, plimsoll};
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_sweep_writes_its_table() {
+    let server = baseline(1);
+    let folder = folder("sweep");
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
+    let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.stdout.lines().count(), 4, "{}", done.stdout);
+    let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
+    let rows: Vec<Vec<f64>> =
+        table.lines().map(|line| line.split(' ').map(|field| field.parse().expect("a number")).collect()).collect();
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [1.0, 2.0, 4.0]);
+    for row in &rows {
+        assert!(row.len() == 4 && row[1] > 0.0 && row[2] >= 0.0 && row[3] == 100.0, "{row:?}");
+    }
+    let shown = plimsoll(&["show", folder.join("api.plimsoll").to_str().expect("text")]);
+    assert_eq!(shown.stdout, done.stdout);
+    let document = json(&["sweep", &url, "-c", "2", "--for", "100ms", "--dir", dir]);
+    assert_eq!(document["schema"], "plimsoll.sweep/1");
+    assert_eq!(document["levels"][0]["concurrency"], 2);
+}
+
+#[test]
+fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
+    let server = baseline(1);
+    let folder = folder("limit");
+    let script = format!(
+        "ulimit -n 64; exec {} sweep {}/healthz -c 2,500 --for 100ms --quiet --dir {}",
+        env!("CARGO_BIN_EXE_plimsoll"),
+        server.url,
+        folder.display()
+    );
+    let output = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().expect("bash");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.contains("open files") && stdout.contains("ulimit -n"), "{stdout}");
+    assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 1);
+}

@@ -1,0 +1,135 @@
+//! Bad use: one sentence that names the flag or file and the way out, exit code 2, never a panic.
+
+use crate::rig::{baseline, command, folder, plimsoll};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+fn check(arguments: &[&str], said: &str) {
+    let done = plimsoll(arguments);
+    assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
+    assert_eq!(done.stdout, "", "{arguments:?}");
+    assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
+    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
+}
+
+#[test]
+fn bad_use_is_one_sentence() {
+    let url = "http://127.0.0.1:9/";
+    for (arguments, said) in [
+        (&["run", "--rte", "5", url][..], "--rte"),
+        (&["rum", url], "rum"),
+        (&["run"], "<URL>"),
+        (&["run", "http://"], "not a URL"),
+        (&["run", "ftp://127.0.0.1/"], "http://"),
+        (&["run", "http://127.0.0.1:99999/"], "port"),
+        (&["run", "-c", "0", url], "--concurrency"),
+        (&["run", "-c", "-5", url], "-5"),
+        (&["run", "-c", "1.5", url], "1.5"),
+        (&["run", "-c", "ten", url], "--concurrency"),
+        (&["run", "-n", "0", url], "--requests"),
+        (&["run", "-d", "0s", url], "--duration"),
+        (&["run", "-d", "5 apples", url], "--duration"),
+        (&["run", "-t", "0", url], "--threads"),
+        (&["run", "--rate", "0", url], "--rate"),
+        (&["run", "--rate", "-1", url], "-1"),
+        (&["run", "--rate", "10,20@5s", url], "LEVEL@TIME"),
+        (&["run", "--rate", "5", "-c", "5", url], "--max-connections"),
+        (&["run", "-c", "5@5s", "-d", "5s", url], "--duration"),
+        (&["run", "--arrivals", "poisson", url], "--rate"),
+        (&["run", "--rate", "5", "--arrivals", "bursty", url], "bursty"),
+        (&["run", "--timeout", "0", url], "--timeout"),
+        (&["run", "--spin", "maybe", url], "auto, on or off"),
+        (&["run", "--ok-status", "7xx", url], "--ok-status"),
+        (&["run", "-H", "no colon", url], "--header"),
+        (&["run", "-H", "bad name: x", url], "bad name"),
+        (&["run", "-X", "GE T", url], "GE T"),
+        (&["run", "-b", "@/no/such/file", url], "/no/such/file"),
+        (&["run", "--fail-if", "p99!200ms", url], "--fail-if"),
+        (&["run", "--fail-if", "speed>5", url], "speed"),
+        (&["run", "--stop-if", "errors>5x", url], "--stop-if"),
+        (&["run", "-c", "2M", url], "--concurrency"),
+        (&["run", "http://192.0.2.1/"], "--allow-public"),
+        (&["run", "http://no-such-host.invalid/"], "no-such-host.invalid"),
+        (&["find", "--slo", "p99<=fast", url], "--slo"),
+        (&["find", "--slo", "", url], "--slo"),
+        (&["find", "--budget", "0s", url], "--budget"),
+        (&["find", "--max-rate", "0", url], "--max-rate"),
+        (&["find", "--fail-if", "p99>5ms", url], "line<5000"),
+        (&["sweep", "-c", "1,0", url], "--concurrency"),
+        (&["sweep", "--name", "a/b", url], "--name"),
+        (&["baseline", "--listen", "nowhere"], "--listen"),
+        (&["baseline", "--threads", "0"], "--threads"),
+        (&["demo", "--budget", "x"], "--budget"),
+        (&["show", "/no/such/file"], "/no/such/file"),
+    ] {
+        check(arguments, said);
+    }
+}
+
+#[test]
+fn files_that_are_no_run_files_are_said() {
+    let folder = folder("bad");
+    for (name, bytes, said) in [
+        ("empty", &b""[..], "not a plimsoll run file"),
+        ("text", b"hello, world", "not a plimsoll run file"),
+        ("newer", b"PLIMSOL\x09........", "version 9"),
+        ("cut", b"PLIMSOL\x01\x05", "cut or damaged"),
+    ] {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).expect("written");
+        check(&["show", path.to_str().expect("text")], said);
+    }
+    check(&["show", folder.to_str().expect("text")], "cannot be read");
+}
+
+#[test]
+fn a_target_that_does_not_answer_in_http_is_not_loaded() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", silent.local_addr().expect("an address"));
+    check(&["run", "--timeout", "300ms", &url], "no whole answer");
+    for (fault, said) in [
+        (plimsoll_bench::Fault::Refuses, "refused"),
+        (plimsoll_bench::Fault::Garbage, "does not answer in HTTP"),
+        (plimsoll_bench::Fault::CloseOnRequest, "closed the connection"),
+        (plimsoll_bench::Fault::ResetOnRequest, "reset"),
+    ] {
+        let server = plimsoll_bench::servers::misbehave(fault, 1).expect("starts");
+        check(&["run", &server.url("/")], said);
+        check(&["find", &server.url("/")], said);
+        check(&["sweep", &server.url("/")], said);
+    }
+}
+
+#[test]
+fn places_that_cannot_be_written_are_said_before_the_load() {
+    let server = baseline(1);
+    check(&["run", "-n", "1", "--quiet", "-o", "/proc/no/such", &format!("{}/healthz", server.url)], "/proc/no/such");
+    check(&["sweep", "--quiet", "--dir", "/proc/no", &format!("{}/healthz", server.url)], "/proc/no");
+}
+
+#[test]
+fn a_taken_port_is_said() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    check(&["baseline", "--listen", &taken.local_addr().expect("an address").to_string()], "in use");
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    for name in ["find", "run", "sweep", "baseline", "demo", "show"] {
+        let done = plimsoll(&[name, "--help"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(
+            done.stdout.contains("Example") && done.stdout.contains(&format!("plimsoll {name}")),
+            "{}",
+            done.stdout
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let mut child = command(&["run", "--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}

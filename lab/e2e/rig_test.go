@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"database/sql"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -20,24 +21,41 @@ import (
 	"plimsoll.dev/lab/internal/gamerecord"
 )
 
-// TestSeedingThatWasCutOff comes first: it needs a data folder without rows.
-func TestSeedingThatWasCutOff(t *testing.T) {
+// cutOff sends a signal to an `up ladder` that is seeding.
+func cutOff(t *testing.T, signal os.Signal) (stderr string) {
+	t.Helper()
 	command := exec.Command(filepath.Join(bin, "lab"), "--cache", cache, "--home", home, "up", "ladder")
-	stderr, err := command.StderrPipe()
+	pipe, err := command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(stderr)
+	lines := bufio.NewScanner(pipe)
 	for lines.Scan() && !strings.Contains(lines.Text(), "seeding") {
 	}
 	time.Sleep(300 * time.Millisecond) // some rows are in
-	if err := command.Process.Kill(); err != nil {
+	if err := command.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-	command.Wait()
+	rest, err := io.ReadAll(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err == nil {
+		t.Fatalf("up went on after %s", signal)
+	}
+	return string(rest)
+}
+
+// TestSeedingThatWasCutOff comes first: it needs a data folder without rows.
+func TestSeedingThatWasCutOff(t *testing.T) {
+	oneSentence(t, cutOff(t, syscall.SIGINT), "interrupted")
+	if stdout, _, _ := lab(t, "status"); stdout != "nothing runs\n" {
+		t.Errorf("an interrupted up left %s", stdout)
+	}
+	cutOff(t, os.Kill)
 
 	began := time.Now()
 	addresses := up(t, "ladder")

@@ -465,7 +465,7 @@ func TestFiguresRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := figures.Rows(group, samples)
-	if len(rows) != 2 || rows[0].Share != 1 || rows[1].QPS <= 0 || rows[1].PerCore <= 0 || rows[1].Refused != 0 {
+	if len(rows) != 2 || rows[0].Share.Median != 1 || rows[1].QPS <= 0 || rows[1].PerCore <= 0 || rows[1].Refused != 0 {
 		t.Errorf("%+v", rows)
 	}
 	if running := opened.Status().Cases; len(running) != 0 {

@@ -109,6 +109,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case "status":
 		err = status(lab.Status(), s.json, stdout)
 	}
+	if ctx.Err() != nil && err != nil {
+		return complain(1, errors.New("interrupted; what had been started for it is ended"))
+	}
 	if err != nil {
 		return complain(1, err)
 	}

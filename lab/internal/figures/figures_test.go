@@ -57,11 +57,11 @@ func TestRowsAreSharesOfTheirOwnRound(t *testing.T) {
 		{sample(500, 2), sample(250, 2)},
 		{sample(1000, 2), sample(600, 2)},
 	})
-	if rows[0].Share != 1 || rows[1].Share != 0.5 || rows[1].ShareHigh != 0.6 || rows[1].QPS != 250 || rows[1].PerCore != 250 {
+	if rows[0].Share.Median != 1 || rows[1].Share != (Spread{0.5, 0.5, 0.6}) || rows[1].CoreShare != rows[1].Share || rows[1].QPS != 250 || rows[1].PerCore != 250 {
 		t.Errorf("%+v", rows)
 	}
 	text := Markdown(group, rows)
-	if !strings.Contains(text, "| other | 50.00 % (50.00 to 60.00) | 250 | 250 | 1.00 ms |") {
+	if !strings.Contains(text, "| other | 50.0 % (50.0 to 60.0) | 50.0 % (50.0 to 60.0) | 250 | 250 | 1.00 ms |") {
 		t.Error(text)
 	}
 	if (Sample{}).perCore() != 0 {

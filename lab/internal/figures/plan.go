@@ -90,6 +90,11 @@ func Plan(seconds int) []Group {
 			variant("/sql, index off", "ladder", "/sql", "--index=off"),
 			variant("/sql, index on, max open 1", "ladder", "/sql", "--sql-max-open=1"),
 		}},
+		{"ladder, one query at a time", load(1), []Variant{
+			baseline(),
+			variant("/sql, index on", "ladder", "/sql"),
+			variant("/sql, index off", "ladder", "/sql", "--index=off"),
+		}},
 		{"gateway", load(10, cookies), []Variant{
 			baseline(),
 			ladderBehind("no gateway: the ladder on the same core", "/empty"),

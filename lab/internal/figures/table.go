@@ -23,12 +23,18 @@ func (s Sample) perCore() float64 {
 	return (s.Requests - s.Non2xx) / s.CPU.Seconds()
 }
 
+// Spread is the middle of several rounds and their ends.
+type Spread struct{ Median, Low, High float64 }
+
+func (s Spread) percent() string {
+	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*s.Median, 100*s.Low, 100*s.High)
+}
+
 // Row is a variant's figures over all rounds.
 type Row struct {
 	Variant      string
-	Share        float64 // of the same round's baseline
-	ShareLow     float64
-	ShareHigh    float64
+	CoreShare    Spread // of QPS per server core of the same round's baseline
+	Share        Spread // of QPS of the same round's baseline
 	QPS          float64
 	PerCore      float64
 	P50, P99     time.Duration
@@ -40,24 +46,29 @@ type Row struct {
 func Rows(group Group, samples [][]Sample) []Row {
 	rows := make([]Row, len(group.Variants))
 	for i, v := range group.Variants {
-		column := func(of func(round []Sample) float64) []float64 {
+		over := func(of func(round []Sample) float64) Spread {
 			values := make([]float64, len(samples))
 			for r, round := range samples {
 				values[r] = of(round)
 			}
 			slices.Sort(values)
-			return values
+			return Spread{median(values), values[0], values[len(values)-1]}
 		}
-		shares := column(func(round []Sample) float64 { return round[i].QPS() / round[0].QPS() })
 		rows[i] = Row{
 			Variant: v.Name,
-			Share:   median(shares), ShareLow: shares[0], ShareHigh: shares[len(shares)-1],
-			QPS:          median(column(func(round []Sample) float64 { return round[i].QPS() })),
-			PerCore:      median(column(func(round []Sample) float64 { return round[i].perCore() })),
-			P50:          time.Duration(median(column(func(round []Sample) float64 { return float64(round[i].P50) }))),
-			P99:          time.Duration(median(column(func(round []Sample) float64 { return float64(round[i].P99) }))),
-			Refused:      median(column(func(round []Sample) float64 { return round[i].Non2xx / round[i].Requests })),
-			SocketErrors: median(column(func(round []Sample) float64 { return round[i].SocketErrors })),
+			CoreShare: over(func(round []Sample) float64 {
+				if round[0].perCore() == 0 {
+					return 0
+				}
+				return round[i].perCore() / round[0].perCore()
+			}),
+			Share:        over(func(round []Sample) float64 { return round[i].QPS() / round[0].QPS() }),
+			QPS:          over(func(round []Sample) float64 { return round[i].QPS() }).Median,
+			PerCore:      over(func(round []Sample) float64 { return round[i].perCore() }).Median,
+			P50:          time.Duration(over(func(round []Sample) float64 { return float64(round[i].P50) }).Median),
+			P99:          time.Duration(over(func(round []Sample) float64 { return float64(round[i].P99) }).Median),
+			Refused:      over(func(round []Sample) float64 { return round[i].Non2xx / max(1, round[i].Requests) }).Median,
+			SocketErrors: over(func(round []Sample) float64 { return round[i].SocketErrors }).Median,
 		}
 	}
 	return rows
@@ -73,8 +84,8 @@ func median(sorted []float64) float64 {
 func Markdown(group Group, rows []Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: `wrk %s`\n\n", group.Name, strings.Join(quoteSpaces(group.Load.Args("URL")), " "))
-	fmt.Fprintf(&b, "| variant | share of baseline (lowest to highest round) | QPS per server core | QPS | p50 | p99 | refused |\n")
-	fmt.Fprintf(&b, "|---|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "| variant | share of baseline, per core | share of baseline, QPS | QPS per core | QPS | p50 | p99 | refused |\n")
+	fmt.Fprintf(&b, "|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, r := range rows {
 		refused := "0"
 		if r.Refused > 0 {
@@ -83,8 +94,8 @@ func Markdown(group Group, rows []Row) string {
 		if r.SocketErrors > 0 {
 			refused += fmt.Sprintf(" (%.0f socket errors)", r.SocketErrors)
 		}
-		fmt.Fprintf(&b, "| %s | %.2f %% (%.2f to %.2f) | %.0f | %.0f | %s | %s | %s |\n",
-			r.Variant, 100*r.Share, 100*r.ShareLow, 100*r.ShareHigh, r.PerCore, r.QPS,
+		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %.0f | %s | %s | %s |\n",
+			r.Variant, r.CoreShare.percent(), r.Share.percent(), r.PerCore, r.QPS,
 			millis(r.P50), millis(r.P99), refused)
 	}
 	return b.String()

@@ -50,12 +50,14 @@ var errEnded = errors.New("ended")
 // start starts it and waits until it is ready.
 func (l *launch) start(ctx context.Context, s spec) error {
 	base := filepath.Join(l.rig.Cache, "logs", l.name+"-"+s.name)
-	stdout, err := os.Create(base + ".out")
+	// For appending, so that a log can be emptied while it is written.
+	const fresh = os.O_CREATE | os.O_TRUNC | os.O_WRONLY | os.O_APPEND
+	stdout, err := os.OpenFile(base+".out", fresh, 0o600)
 	if err != nil {
 		return err
 	}
 	defer stdout.Close()
-	stderr, err := os.Create(base + ".log")
+	stderr, err := os.OpenFile(base+".log", fresh, 0o600)
 	if err != nil {
 		return err
 	}

@@ -146,8 +146,11 @@ func startMariaDB(ctx context.Context, l *launch) error {
 			name: "mariadb", path: path, args: args, dir: dir, patience: 60 * time.Second,
 			ready: func(ctx context.Context, _ string) (bool, error) { return db.PingContext(ctx) == nil, nil },
 		})
-		if err == nil {
+		switch {
+		case err == nil:
 			l.into.Addresses["mariadb"] = address
+		case errors.Is(err, errEnded) && !portWasTaken(err):
+			err = fmt.Errorf("%w; `lab/down all --purge` lets its data be made anew", err)
 		}
 		return err
 	})

@@ -264,7 +264,7 @@ fn open_verdict(
     let rejections = ledger.failed_total() - ledger.failed[Failure::Timeout as usize];
     let falling_behind = evidence.growth > GROWTH_MAX;
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
-    if (grows || certain.is_some() || !bounds_hold) && (falling_behind || evidence.rejecting || ledger.in_flight > 0) {
+    if (grows || certain.is_some() || !bounds_hold) && (falling_behind || evidence.rejecting) {
         evidence.saturated_rps = saturated(series.to_vec(), window, evidence.rejecting);
     }
 

@@ -12,6 +12,8 @@ use plimsoll_model::Purpose;
 const AGREE: f64 = 0.015;
 /// A load this far above a capacity would have shown it.
 const SHOWS: f64 = 1.02;
+/// A capacity shows as such only below this share of the load; above, it may be the load itself.
+const BELOW: f64 = 0.985;
 /// Odds for a second regime before anything is seen, and what each kind of trial does to them. A second regime is taken
 /// to show in two of five trials, a disturbance in one of ten, and two disturbances to agree in one of ten.
 const REGIME_PRIOR: f64 = 0.1;
@@ -284,9 +286,10 @@ impl<'a> Evidences<'a> {
     fn find_regimes(&self) -> Option<Regimes> {
         let line = |t: &&&TrialOutcome| t.purpose != Purpose::Climb;
         let saturated = |t: &&TrialOutcome| {
-            (t.verdict == Verdict::Fail && !t.evidence.rejecting).then_some(t.evidence.saturated_rps).flatten()
+            let (rate, rps) = (t.offered_rps()?, t.evidence.saturated_rps?);
+            (t.verdict == Verdict::Fail && !t.evidence.rejecting && rps < rate * BELOW).then_some(rps)
         };
-        let capacities: Vec<f64> = self.open.iter().filter_map(saturated).collect();
+        let capacities: Vec<f64> = self.open.iter().filter(line).copied().filter_map(|t| saturated(&t)).collect();
         let agreeing = |c: f64| capacities.iter().filter(move |d| (**d / c).ln().abs() <= AGREE);
         let mut found: Option<Regimes> = None;
         for capacity in &capacities {

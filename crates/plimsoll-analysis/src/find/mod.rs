@@ -88,7 +88,7 @@ struct Pace {
     climb_ns: u64,
     /// Length of an open trial near the line.
     line_ns: u64,
-    /// Trials of that length that decide about a load when they agree.
+    /// A load is decided by the majority of so many trials of that length; by fewer once they cannot be outvoted.
     repeats: f64,
 }
 
@@ -107,8 +107,8 @@ impl Pace {
             },
             repeats: match budget_ns {
                 b if b >= 300 * SECOND => 7.0,
-                b if b >= 120 * SECOND => 3.0,
-                b if b >= 25 * SECOND => 2.0,
+                b if b >= 150 * SECOND => 5.0,
+                b if b >= 25 * SECOND => 3.0,
                 _ => 1.0,
             },
         }

@@ -9,8 +9,7 @@ use plimsoll_model::{Curve, LoadShape, Plan, Purpose, Stage};
 
 /// What a trial takes beyond its schedule: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Load before the judged window on fresh connections.
-const WARMUP_CLIMB_NS: u64 = 100 * MS;
+/// Load before the judged window on fresh connections; only near the line, as an overload would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// A limiter's bucket is emptied by this many times its rate...
 const PRIME_FACTOR: f64 = 3.0;
@@ -59,7 +58,7 @@ impl<'a> Planner<'a> {
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let Some(limit) = rejecting_rps(self.history) else {
-            let warmup_ns = if purpose == Purpose::Climb { WARMUP_CLIMB_NS } else { WARMUP_LINE_NS };
+            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS };
             let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };

@@ -1,0 +1,410 @@
+//! Servers of known capacity as queue models, in virtual time, that answer a [`Plan`] with a [`Run`] as the engine would:
+//! judge, watch and search are exercised as they are. Not here: sockets, engines, threads.
+
+use plimsoll_analysis::find::{Measure, Settings, Step};
+use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
+use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{
+    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, RequestSpec, Run, Schedule, Stripe, WorkerTime,
+};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What the server is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// One server, exponential service, Poisson arrivals; bound 20 service times.
+    Mm1,
+    /// c servers, constant service, Poisson arrivals; bound 20 service times.
+    Mdc(usize),
+    /// N slots of constant time, constant arrivals.
+    Slots(usize),
+    /// A token bucket that holds so many seconds of its rate.
+    Limiter(f64),
+    /// One server with a queue that never rejects; constant arrivals.
+    DeepQueue,
+    /// Capacity is drawn anew for every trial: the nominal one, or this many times that.
+    Regimes(f64),
+}
+
+/// How a simulated world is disturbed.
+#[derive(Debug, Clone, Copy)]
+pub struct Noise {
+    /// Share of trials disturbed: capacity x U(0.6, 0.95), or a few stalls.
+    pub disturbed: f64,
+    /// Standard deviation of each trial's capacity.
+    pub jitter: f64,
+    /// Stalls of 10 to 100 ms, so many a second.
+    pub stalls_per_s: f64,
+}
+
+/// One kind of server with its search settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Model {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Nominal capacity, requests a second.
+    pub capacity: f64,
+    pub noise: Noise,
+}
+
+impl Model {
+    pub fn all(noise: Noise) -> Vec<Model> {
+        let model = |name, kind, capacity| Model { name, kind, capacity, noise };
+        vec![
+            model("M/M/1", Kind::Mm1, 12_000.0),
+            model("M/D/1", Kind::Mdc(1), 12_000.0),
+            model("M/D/4", Kind::Mdc(4), 14_000.0),
+            model("N slots", Kind::Slots(32), 640.0),
+            model("limiter", Kind::Limiter(1.5), 3_000.0),
+            model("deep queue", Kind::DeepQueue, 5_000.0),
+            model("two regimes", Kind::Regimes(1.25), 6_000.0),
+        ]
+    }
+
+    /// The same model with the capacity that belongs to a seed, so that no grid fits by chance.
+    pub fn seeded(self, seed: u64) -> Model {
+        let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
+        let capacity = match self.kind {
+            // Slots of a whole number of us.
+            Kind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
+            _ => self.capacity * spread.exp(),
+        };
+        Model { capacity, ..self }
+    }
+
+    fn servers(&self) -> usize {
+        match self.kind {
+            Kind::Mdc(c) | Kind::Slots(c) => c,
+            _ => 1,
+        }
+    }
+
+    fn service_s(&self) -> f64 {
+        self.servers() as f64 / self.capacity
+    }
+
+    pub fn slo(&self) -> Slo {
+        match self.kind {
+            Kind::Mm1 | Kind::Mdc(_) => {
+                let mut slo = Slo::default();
+                slo.latency[0].bound_ns = (20.0 * self.service_s() * 1e9) as u64;
+                slo
+            }
+            _ => Slo::default(),
+        }
+    }
+
+    pub fn arrivals(&self) -> Arrivals {
+        match self.kind {
+            Kind::Mm1 | Kind::Mdc(_) => Arrivals::Poisson,
+            _ => Arrivals::Constant,
+        }
+    }
+
+    /// The true line as a share of the capacity; M/D/c by long simulation.
+    pub fn line_share(&self) -> f64 {
+        match self.kind {
+            // P(T > B) = exp(-(mu - lambda) B) = 1 %.
+            Kind::Mm1 => 1.0 - 100f64.ln() / 20.0,
+            Kind::Mdc(c) => mdc_line_share(c),
+            _ => 1.0,
+        }
+    }
+}
+
+/// The highest utilisation of M/D/c at which 99 % of the stays are within 20 service times.
+fn mdc_line_share(c: usize) -> f64 {
+    let (mut low, mut high) = (0.7, 1.0);
+    for _ in 0..10 {
+        let middle: f64 = (low + high) / 2.0;
+        let mut rng = Rng::new(99);
+        let mut free: BinaryHeap<Reverse<u64>> = (0..c).map(|_| Reverse(0)).collect();
+        // Service of 1 000 000 units on each of c servers.
+        let gap = 1e6 / c as f64 / middle;
+        let (mut now, mut slow) = (0.0, 0u64);
+        let n = 1_500_000u64;
+        for _ in 0..n {
+            now += rng.exponential() * gap;
+            let Reverse(at) = free.pop().expect("c servers");
+            let done = at.max(now as u64) + 1_000_000;
+            free.push(Reverse(done));
+            slow += u64::from(done - now as u64 > 20_000_000);
+        }
+        if slow * 100 <= n { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
+}
+
+/// The server's state; it carries over from one trial to the next.
+struct Server {
+    model: Model,
+    rng: Rng,
+    free_ns: BinaryHeap<Reverse<u64>>,
+    tokens: f64,
+    tokens_at_ns: u64,
+    /// Speed in this trial, 1 is nominal.
+    speed: f64,
+    /// Stalls still to come: (start, end).
+    stalls: VecDeque<(u64, u64)>,
+}
+
+impl Server {
+    fn new(model: Model, seed: u64) -> Server {
+        let burst = if let Kind::Limiter(seconds) = model.kind { model.capacity * seconds } else { 0.0 };
+        Server {
+            model,
+            rng: Rng::stream(seed, 1),
+            free_ns: (0..model.servers()).map(|_| Reverse(0)).collect(),
+            tokens: burst,
+            tokens_at_ns: 0,
+            speed: 1.0,
+            stalls: VecDeque::new(),
+        }
+    }
+
+    /// A trial of this length begins: what is drawn for it.
+    fn begin(&mut self, now_ns: u64, length_ns: u64) {
+        let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
+        self.speed = 1.0 + normal * self.model.noise.jitter;
+        if let Kind::Regimes(faster) = self.model.kind
+            && self.rng.next_f64() < 0.5
+        {
+            self.speed *= faster;
+        }
+        let mut stalls = Vec::new();
+        let mut stall = |rng: &mut Rng, min_ms: u64, max_ms: u64| {
+            let start = now_ns + rng.below(length_ns.max(1));
+            stalls.push((start, start + (min_ms + rng.below(max_ms - min_ms)) * MS));
+        };
+        if self.rng.next_f64() < self.model.noise.disturbed {
+            if self.rng.next_f64() < 0.7 {
+                self.speed *= 0.6 + 0.35 * self.rng.next_f64();
+            } else {
+                (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
+            }
+        }
+        let count = self.rng.poisson(self.model.noise.stalls_per_s * length_ns as f64 / 1e9);
+        (0..count).for_each(|_| stall(&mut self.rng, 10, 100));
+        stalls.sort_unstable();
+        self.stalls = stalls.into();
+    }
+
+    /// A request arrives: when it is answered, and whether well. Calls are in order of time.
+    fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
+        if let Kind::Limiter(seconds) = self.model.kind {
+            let rate = self.model.capacity;
+            // The limiter counts by the clock, whatever the speed of what is behind it.
+            let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
+            self.tokens = (self.tokens + earned).min(rate * seconds);
+            self.tokens_at_ns = now_ns;
+            let granted = self.tokens >= 1.0;
+            self.tokens -= f64::from(u8::from(granted));
+            return (now_ns + if granted { 1_000_000 } else { 300_000 }, granted);
+        }
+        let Reverse(free_ns) = self.free_ns.pop().expect("there is a server");
+        let mut start_ns = free_ns.max(now_ns);
+        while let Some(&(from, to)) = self.stalls.front() {
+            if start_ns >= to {
+                self.stalls.pop_front();
+            } else {
+                if start_ns >= from {
+                    start_ns = to;
+                }
+                break;
+            }
+        }
+        let draw = match self.model.kind {
+            Kind::Mm1 => self.rng.exponential(),
+            _ => 1.0,
+        };
+        let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.speed) as u64;
+        self.free_ns.push(Reverse(done_ns));
+        (done_ns, true)
+    }
+}
+
+/// What ends in one tick.
+#[derive(Default, Clone)]
+struct Ends {
+    succeeded: Vec<u64>,
+    failed: Vec<u64>,
+    /// Sum of (tick end - end), for the integral of the number in flight.
+    left_ns: u64,
+}
+
+/// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
+fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
+    let plan = &measure.plan;
+    let mut watch = measure.watch.clone();
+    let schedule = Arc::new(Schedule::compile(plan));
+    let end_ns = schedule.end_ns().expect("trials end");
+    let from_ns = schedule.measured_from_ns();
+    server.begin(origin_ns, end_ns);
+    let mut run = Run::new(plan.clone());
+    run.window_ns = (from_ns, end_ns);
+    run.ending = Some(Ending::Finished);
+    let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
+    let mut users: BinaryHeap<Reverse<u64>> = match plan.load {
+        LoadShape::Closed { .. } => (0..schedule.users_max()).map(|_| Reverse(0)).collect(),
+        LoadShape::Open { .. } => BinaryHeap::new(),
+    };
+    let tick = Plan::TICK_NS;
+    let mut ends: VecDeque<Ends> = VecDeque::new();
+    let mut in_flight = 0u64;
+    let mut histogram = Histogram::new();
+    let mut at_ns = 0;
+    loop {
+        let tick_end = at_ns + tick;
+        let mut interval = Interval::default();
+        let mut integral = in_flight * tick;
+        loop {
+            let next_ns = match plan.load {
+                LoadShape::Open { .. } => arrivals.peek().map(|a| a.1),
+                LoadShape::Closed { .. } => users.peek().map(|u| u.0).filter(|t| *t < end_ns),
+            };
+            let Some(next_ns) = next_ns.filter(|t| *t < tick_end) else { break };
+            let (done, good) = server.arrive(origin_ns + next_ns);
+            let done_ns = done - origin_ns;
+            match plan.load {
+                LoadShape::Open { .. } => drop(arrivals.next()),
+                LoadShape::Closed { .. } => {
+                    users.pop();
+                    users.push(Reverse(done_ns));
+                }
+            }
+            if next_ns < from_ns {
+                continue;
+            }
+            interval.ledger.scheduled += 1;
+            in_flight += 1;
+            integral += tick_end - next_ns;
+            let slot = ((done_ns - at_ns) / tick) as usize;
+            if ends.len() <= slot {
+                ends.resize(slot + 1, Ends::default());
+            }
+            let end = &mut ends[slot];
+            end.left_ns += (at_ns + (slot as u64 + 1) * tick) - done_ns;
+            let list = if good { &mut end.succeeded } else { &mut end.failed };
+            list.push(done_ns - next_ns);
+            // What ends exactly at the window's end counts as after it; with whole ticks the slot tells.
+        }
+        let ended = ends.pop_front().unwrap_or_default();
+        let count = (ended.succeeded.len() + ended.failed.len()) as u64;
+        in_flight -= count;
+        interval.in_flight_ns = integral - ended.left_ns;
+        interval.in_flight_end = in_flight;
+        interval.ledger.succeeded = ended.succeeded.len() as u64;
+        interval.ledger.failed[0] = ended.failed.len() as u64;
+        if at_ns < end_ns {
+            interval.succeeded_in_window = interval.ledger.succeeded;
+        }
+        ended.succeeded.iter().for_each(|ns| histogram.record(*ns));
+        interval.response = histogram.drain();
+        interval.service = interval.response.clone();
+        ended.failed.iter().for_each(|ns| histogram.record(*ns));
+        interval.failed = histogram.drain();
+        histogram.record_n(20_000, interval.ledger.scheduled);
+        interval.lag = histogram.drain();
+        interval.workers = vec![WorkerTime { worker: 0, work_ns: tick / 5, cpu_ns: tick / 5, wall_ns: tick }];
+        let verdict = watch.push(at_ns, &interval);
+        let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.grace_ns);
+        let stopped = matches!(verdict, ControlFlow::Break(_));
+        if over || stopped {
+            interval.ledger.in_flight = in_flight;
+        }
+        run.push(at_ns, &interval);
+        at_ns = tick_end;
+        if let ControlFlow::Break(reason) = verdict {
+            run.ending = Some(Ending::Stopped(reason));
+            run.window_ns.1 = end_ns.min(tick_end);
+            break;
+        }
+        if over {
+            break;
+        }
+    }
+    (run, at_ns)
+}
+
+/// What connecting and handing over cost.
+const OVERHEAD_NS: u64 = 70 * MS;
+
+/// A whole search in virtual time.
+pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
+    let settings = settings(model, seed, budget_ns, max_rate);
+    let mut server = Server::new(model, mix(seed));
+    let mut history: Vec<TrialOutcome> = Vec::new();
+    let mut now_ns = 0;
+    loop {
+        match plimsoll_analysis::find::next(&settings, &history, now_ns) {
+            Step::Stop(findings) => return *findings,
+            Step::Measure(measure) => {
+                let start_ns = now_ns + OVERHEAD_NS / 2;
+                let (run, took_ns) = carry(&measure, &mut server, start_ns);
+                history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
+                now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
+            }
+        }
+    }
+}
+
+pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
+    let request = RequestSpec {
+        scheme: "http".into(),
+        host: "server".into(),
+        port: 80,
+        addresses: vec![],
+        method: "GET".into(),
+        target: "/".into(),
+        headers: vec![],
+        body: vec![],
+        keep_alive: true,
+    };
+    let mut base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+    base.seed = seed;
+    Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals() }
+}
+
+/// The trials of a search, for eyes.
+pub fn tell(findings: &Findings, truth: f64) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for trial in &findings.trials {
+        let load = match trial.offered_rps() {
+            Some(rate) => format!("{:.4}", rate / truth),
+            None => format!("c={}", trial.concurrency().unwrap_or(0)),
+        };
+        let e = &trial.evidence;
+        let _ = writeln!(
+            text,
+            "{:6.2}s {:8} {:>8} {:4.1}s {} z={:?} excess={:.2} growth={:.4} unanswered={} primed={} {}",
+            trial.start_ns as f64 / SECOND as f64,
+            format!("{:?}", trial.purpose),
+            load,
+            trial.duration_ns as f64 / SECOND as f64,
+            trial.verdict,
+            e.saturated_rps.map(|z| (z / truth * 1e4).round() / 1e4),
+            e.excess,
+            e.growth,
+            e.unanswered,
+            e.primed,
+            trial.reason
+        );
+    }
+    let line = findings.load_line_rps;
+    let _ = writeln!(
+        text,
+        "line {:.4}..{:?} by {:?} at {:.1}s held {}s; {}",
+        line.lower / truth,
+        line.upper.map(|u| (u / truth * 1e4).round() / 1e4),
+        findings.stopped_by,
+        findings.elapsed_s,
+        findings.held_s,
+        findings.warnings.join(" ")
+    );
+    text
+}

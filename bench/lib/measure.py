@@ -42,10 +42,12 @@ def tool(name):
     return shutil.which(name)
 
 
-def cores():
+def cores(smoke=False):
     """The server's cores and the client's: one for the server, the others for the client."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
+        if smoke:
+            return set(usable), set(usable)
         raise Failure("a benchmark of client and server needs two cores")
     return {usable[0]}, set(usable[1:])
 
@@ -163,6 +165,31 @@ class Server:
         """What one of our bench servers says that it did."""
         with urllib.request.urlopen(self.url("/stats"), timeout=10) as reply:
             return json.load(reply)
+
+
+def machine_busy_s():
+    """CPU time that all processes of the machine (and a hypervisor's other guests, as far as it says) have used."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+class Meter:
+    """How busy the server was during the `with` block, and how much others than server and client took of the machine,
+    both in cores. The caller says what the client used."""
+
+    def __init__(self, server):
+        self.server, self.client_cpu_s = server, 0.0
+
+    def __enter__(self):
+        self.before = machine_busy_s(), self.server.cpu_s(), time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        machine, server, wall = machine_busy_s(), self.server.cpu_s(), time.monotonic()
+        wall -= self.before[2]
+        self.server_busy = (server - self.before[1]) / wall
+        self.others = (machine - self.before[0]) / wall - self.server_busy - self.client_cpu_s / wall
 
 
 def baseline(cpus):

@@ -26,9 +26,13 @@ def spread(values, digits=2):
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
-def ratios(rounds, over, under):
+def values(rounds, side, name):
+    return [r[side][name] for r in rounds if side in r]
+
+
+def ratios(rounds, name, over, under):
     """The ratio of two sides within each round: what both sides share of the machine's mood cancels."""
-    return [r[over] / r[under] for r in rounds if r.get(over) and r.get(under)]
+    return [r[over][name] / r[under][name] for r in rounds if over in r and under in r]
 
 
 def _first_line(command):

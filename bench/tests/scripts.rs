@@ -1,0 +1,21 @@
+//! The benchmark scripts run, small, so that they cannot rot. Whether their figures hold is not asked here.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_benchmarks_run_small() {
+    let built = Path::new(env!("CARGO_BIN_EXE_bare-loop")).parent().expect("a folder");
+    let plimsoll = built.join("plimsoll");
+    assert!(plimsoll.exists(), "{} is not built: cargo test --workspace builds it", plimsoll.display());
+    let run = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/run"))
+        .arg("--smoke")
+        .env("PLIMSOLL", &plimsoll)
+        .env("PLIMSOLL_BENCH_BIN", built)
+        .output()
+        .expect("bench/run needs python3");
+    let (text, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{text}{errors}");
+    // A header, a line under it, and a row for each measure.
+    assert_eq!(text.lines().filter(|line| line.starts_with('|')).count(), 2 + 6, "{text}{errors}");
+}

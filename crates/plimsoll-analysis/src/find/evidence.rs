@@ -1,9 +1,10 @@
 //! What the trials so far say about where the line is ([`Evidences`]).
 //!
-//! Verdicts classify loads ([`Evidences::class`]); what failing trials show of the server's capacity gives an
-//! [`Estimate`], which only chooses loads; failing trials whose capacities agree give away a second, slower
+//! Verdicts classify loads ([`Evidences::class`]); what failing trials show of the server's capacity gives a
+//! [`Place`], which only chooses loads; failing trials whose capacities agree give away a second, slower
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
+use super::posterior::{self, Place};
 use super::{Settings, index_below, load_of};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -23,10 +24,6 @@ const REGIME_ABSENT: f64 = 0.61;
 /// Odds from which a second regime is a fact, and below which it is none.
 const REGIME_FACT: f64 = 4.0;
 const REGIME_NONE: f64 = 0.2;
-/// How steeply the logarithm of the bad share grows with that of the load, where nothing better is known: that of
-/// M/M/1 with a bound of 12 service times.
-const SLOPE: f64 = 12.0;
-
 /// A trial near the line.
 #[derive(Debug, Clone, Copy)]
 pub struct Near {
@@ -40,20 +37,23 @@ pub struct Near {
     pub index: i32,
 }
 
-/// Where the line might be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// Requests a second.
-    pub rps: f64,
-    /// Sum of the weights behind it.
-    weight: f64,
-}
-
-impl Estimate {
-    /// Whether it rests on more than one trial that was near it.
-    pub fn trusted(&self) -> bool {
-        self.weight >= 4.0
-    }
+/// What one trial shows of the line's place; rates as logarithms.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight {
+    /// Rate offered.
+    pub x: f64,
+    /// Whether it passed.
+    pub pass: bool,
+    /// Length judged.
+    pub seconds: f64,
+    /// The capacity shown.
+    pub capacity: Option<f64>,
+    /// Too few bad requests to measure their share: it is at most exp(y).
+    pub few: bool,
+    /// Logarithm of bad requests over allowed ones.
+    pub y: f64,
+    /// The same if all requests were bad.
+    pub most: f64,
 }
 
 /// Two alternating capacities.
@@ -98,11 +98,13 @@ pub struct Evidences<'a> {
     open: Vec<&'a TrialOutcome>,
     /// Trials near the line that count.
     pub near: Vec<Near>,
-    /// Passing trials that are set aside because they met the faster of two regimes.
+    /// Trials that are set aside: passes that met the faster of two regimes, fails that were disturbed.
     pub set_aside: usize,
     /// Two regimes, if there is any sign of them.
     pub regimes: Option<Regimes>,
+    limiter: bool,
     success_min: f64,
+    share_max: f64,
 }
 
 /// The rate of a limiter: successes a second of trials that were rejected without falling behind; `None` if there is no
@@ -123,10 +125,12 @@ impl<'a> Evidences<'a> {
             .collect();
         let limiter = rejecting_rps(history).is_some();
         let success_min = settings.slo.success_min;
-        let mut evidence = Evidences { open, near: Vec::new(), set_aside: 0, regimes: None, success_min };
+        let share_max = settings.slo.allowances().iter().map(|a| a.share).fold(1e-9, f64::max);
+        let mut evidence =
+            Evidences { open, near: Vec::new(), set_aside: 0, regimes: None, limiter, success_min, share_max };
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(Regimes::certain).map(|r| r.slower_rps);
-        for trial in &evidence.open {
+        for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;
             // A limiter's tokens may have carried a trial that began with a full bucket; a pass of the faster regime
@@ -139,10 +143,26 @@ impl<'a> Evidences<'a> {
                 evidence.set_aside += 1;
                 continue;
             }
+            if !pass && evidence.disturbed(trial) {
+                evidence.set_aside += 1;
+                continue;
+            }
             let index = if pass { index_below(rate) } else { evidence.fails_from(trial, rate) };
             evidence.near.push(Near { rate, pass, seconds: trial.planned_ns as f64 / 1e9, index });
         }
         evidence
+    }
+
+    /// Whether a failing trial showed less than the server has held for a whole trial: something disturbed it. Where such
+    /// trials agree there are two regimes, and none of them is a disturbance.
+    fn disturbed(&self, trial: &TrialOutcome) -> bool {
+        let Some(shown) = self.capacity(trial) else { return false };
+        if self.regimes.is_some_and(|r| r.likely() && (shown / r.slower_rps).ln().abs() <= 2.0 * AGREE) {
+            return false;
+        }
+        let held = self.open.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Climb);
+        let held = held.filter(|t| !self.limiter || t.evidence.primed).filter_map(|t| t.offered_rps());
+        held.fold(0.0, f64::max) > shown * 1.025
     }
 
     /// The lowest load that a failing trial speaks for: a server that could do no more than c while it was asked for a
@@ -228,58 +248,48 @@ impl<'a> Evidences<'a> {
         })
     }
 
-    /// The line as single trials suggest it: the weighted median of what each implies, weighted by length and nearness.
-    pub fn estimate(&self) -> Option<Estimate> {
+    /// The line as single trials suggest it.
+    pub fn estimate(&self) -> Option<Place> {
         if let Some(regimes) = self.regimes.filter(Regimes::certain) {
-            return Some(Estimate { rps: regimes.slower_rps, weight: f64::INFINITY });
+            return Some(Place { rps: regimes.slower_rps, spread: 0.0 });
         }
-        let limited_by_latency = self.implied_by_latency();
-        let implied = if limited_by_latency.is_empty() { self.implied_by_capacity() } else { limited_by_latency };
-        let total: f64 = implied.iter().map(|i| i.1).sum();
-        let mut sorted = implied;
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut seen = 0.0;
-        sorted.iter().find_map(|(rps, weight)| {
-            seen += weight;
-            (seen >= total / 2.0).then_some(Estimate { rps: *rps, weight: total })
+        let sights: Vec<Sight> = self.open.iter().filter_map(|t| self.sight(t)).collect();
+        posterior::place(&sights)
+    }
+
+    fn sight(&self, trial: &TrialOutcome) -> Option<Sight> {
+        let rate = trial.offered_rps()?;
+        let pass = trial.verdict == Verdict::Pass;
+        if pass && self.limiter && !trial.evidence.primed {
+            return None;
+        }
+        let evidence = &trial.evidence;
+        let few = evidence.bad < 3 || evidence.excess <= 0.0;
+        // Fewer than three bad requests are an upper end for the bad share, not a measure of it.
+        let per_bad = if evidence.bad > 0 { evidence.excess / evidence.bad as f64 } else { 1.0 / self.allowed(trial) };
+        let y = if few { (3.0 * per_bad).ln() } else { evidence.excess.ln() };
+        let most = (per_bad * evidence.scheduled.max(1) as f64).ln();
+        Some(Sight {
+            x: rate.ln(),
+            pass,
+            seconds: trial.duration_ns as f64 / 1e9,
+            capacity: self.capacity(trial).map(f64::ln),
+            few,
+            y,
+            most,
         })
     }
 
-    fn weight(trial: &TrialOutcome, rate: f64, implied: f64) -> f64 {
-        let seconds = trial.duration_ns as f64 / 1e9;
-        // A trial of 1 s at twice the line weighs about 1.4; one of 5 s within 2 % about 70.
-        seconds / (0.05 + (rate / implied).ln().abs())
+    /// Requests that may be bad by the widest bound.
+    fn allowed(&self, trial: &TrialOutcome) -> f64 {
+        (self.share_max * trial.evidence.scheduled as f64).max(1.0)
     }
 
-    fn implied_by_capacity(&self) -> Vec<(f64, f64)> {
-        let implied = |t: &&TrialOutcome| {
-            let (rate, rps) = (t.offered_rps()?, t.evidence.saturated_rps?);
-            let rps = if t.evidence.rejecting { rps / self.success_min.max(0.5) } else { rps };
-            (t.verdict == Verdict::Fail && rps > 0.0).then(|| (rps.min(rate), Self::weight(t, rate, rps.min(rate))))
-        };
-        self.open.iter().filter_map(implied).collect()
-    }
-
-    /// Trials whose bad share tells how far the line is: some bad requests, but a server that keeps up.
-    fn implied_by_latency(&self) -> Vec<(f64, f64)> {
-        let informative = |t: &&&TrialOutcome| {
-            let e = &t.evidence;
-            e.bad >= 10 && e.excess > 0.05 && e.excess < 80.0 && e.growth.abs() < 0.01 && !e.rejecting
-        };
-        let points: Vec<(f64, f64, &TrialOutcome)> = self
-            .open
-            .iter()
-            .filter(informative)
-            .filter_map(|t| Some((t.offered_rps()?.ln(), t.evidence.excess.ln(), *t)))
-            .collect();
-        let slope = slope(&points);
-        points
-            .iter()
-            .map(|(x, y, trial)| {
-                let implied = (x - y / slope).exp();
-                (implied, Self::weight(trial, x.exp(), implied))
-            })
-            .collect()
+    /// The capacity that a failing trial showed.
+    fn capacity(&self, trial: &TrialOutcome) -> Option<f64> {
+        let (rate, rps) = (trial.offered_rps()?, trial.evidence.saturated_rps?);
+        let rps = if trial.evidence.rejecting { rps / self.success_min.max(0.5) } else { rps };
+        (trial.verdict == Verdict::Fail && rps > 0.0).then_some(rps.min(rate))
     }
 
     /// The lowest capacity that failing trials agree on while others did not meet it.
@@ -328,23 +338,6 @@ impl<'a> Evidences<'a> {
     /// All open trials that count for anything, in order.
     pub fn open(&self) -> &[&'a TrialOutcome] {
         &self.open
-    }
-}
-
-/// The median slope between pairs of points (Theil 1950, Sen 1968).
-fn slope(points: &[(f64, f64, &TrialOutcome)]) -> f64 {
-    let mut slopes = Vec::new();
-    for (at, a) in points.iter().enumerate() {
-        for b in &points[at + 1..] {
-            if (a.0 - b.0).abs() > 0.01 {
-                slopes.push((a.1 - b.1) / (a.0 - b.0));
-            }
-        }
-    }
-    slopes.sort_by(f64::total_cmp);
-    match slopes.get(slopes.len() / 2) {
-        Some(slope) if slopes.len() >= 3 => slope.clamp(5.0, 60.0),
-        _ => SLOPE,
     }
 }
 

@@ -87,7 +87,7 @@ fn confirmed(history: &[TrialOutcome], rate: f64) -> bool {
 fn choose(evidence: &Evidences, decide_s: f64, plans: &Planner, rate_max: f64) -> i32 {
     let leans = (evidence.leans_lower(), evidence.leans_upper());
     let estimate = match evidence.estimate() {
-        Some(estimate) => index_near(estimate.rps),
+        Some(place) => index_near(place.rps),
         None => {
             let middle = match (evidence.climb_lower(), evidence.climb_upper()) {
                 (Some(lower), Some(upper)) => (lower * upper).sqrt(),

@@ -18,6 +18,7 @@ mod findings;
 mod line;
 mod peak;
 mod plans;
+mod posterior;
 
 pub use findings::{Bracket, Findings, Forecast, Knee, Peak, StoppedBy, conclude, forecast};
 
@@ -248,7 +249,7 @@ impl<'a> Search<'a> {
                 let narrow = trials.len() > 12 || upper / lower <= 1.12;
                 match evidence.estimate() {
                     _ if narrow => Climb::Between,
-                    Some(estimate) if estimate.trusted() => Climb::Between,
+                    Some(estimate) if estimate.spread < 0.03 => Climb::Between,
                     Some(estimate) if estimate.rps > lower * 1.02 && estimate.rps < upper * 0.98 => {
                         Climb::Try(plans::round_rate(estimate.rps))
                     }

@@ -1,0 +1,23 @@
+//! What profiles say: reading them from bytes, sums by function, merged stacks, and what a change costs a request.
+//!
+//! [`read()`] turns pprof (gzip'd or plain), folded stacks and the text of `perf script` into one
+//! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are meant; [`top()`] sums
+//! them by function as `go tool pprof -top` does; [`Tree`] merges stacks for a flame graph; [`diff()`] compares two
+//! profiles per request, with a test that keeps noise out.
+//!
+//! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
+
+mod diff;
+mod folded;
+mod perf;
+mod pprof;
+mod read;
+mod top;
+mod tree;
+mod view;
+
+pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, diff};
+pub use read::{READ_BYTES_MAX, ReadError, read};
+pub use top::{Row, Sort, Top, percent, top};
+pub use tree::{Node, Tree, diff_tree, tree};
+pub use view::View;

@@ -1,0 +1,395 @@
+//! The protobuf of pprof, `google/pprof: proto/profile.proto`, read without a schema compiler: the format has five small
+//! messages, and a reader that knows them walks the bytes once for the tables and once for the samples, without a copy.
+//!
+//! Strict where a figure depends on it (ids that lead nowhere, columns that do not match), else lenient: unknown fields
+//! are passed over, numbers may be packed or not, tables may come in any order. Not read: addresses, line numbers,
+//! build ids, comments, `drop_frames` and `keep_frames` (no common runtime sets them).
+
+use super::ReadError;
+use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
+use std::collections::HashMap;
+
+/// One field's content. Fixed-width numbers occur nowhere in a profile and are passed over.
+enum Wire<'a> {
+    Varint(u64),
+    Bytes(&'a [u8]),
+    Fixed,
+}
+
+/// Walks the fields of one message.
+struct Fields<'a> {
+    /// The whole input, so that errors can say where.
+    input: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+fn fault(at: usize, what: &'static str) -> ReadError {
+    ReadError::Pprof { at, what }
+}
+
+impl<'a> Fields<'a> {
+    fn new(input: &'a [u8]) -> Fields<'a> {
+        Fields { input, at: 0, end: input.len() }
+    }
+
+    /// The fields of a message that lies within `input`.
+    fn within(input: &'a [u8], part: &[u8]) -> Fields<'a> {
+        let at = part.as_ptr() as usize - input.as_ptr() as usize;
+        Fields { input, at, end: at + part.len() }
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, ReadError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            if self.at == self.end {
+                return Err(fault(self.at, "a number is cut off"));
+            }
+            let byte = self.input[self.at];
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(fault(self.at, "a number is too long"))
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
+        let start = self.at;
+        if bytes > (self.end - start) as u64 {
+            return Err(fault(start, "a field is longer than what is left"));
+        }
+        self.at += bytes as usize;
+        Ok(&self.input[start..self.at])
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, ReadError> {
+        if self.at == self.end {
+            return Ok(None);
+        }
+        let key = self.varint()?;
+        if key >> 3 == 0 {
+            return Err(fault(self.at, "a field has the number 0"));
+        }
+        let content = match key & 7 {
+            0 => Wire::Varint(self.varint()?),
+            1 => self.skip(8).map(|_| Wire::Fixed)?,
+            2 => {
+                let length = self.varint()?;
+                Wire::Bytes(self.skip(length)?)
+            }
+            5 => self.skip(4).map(|_| Wire::Fixed)?,
+            _ => return Err(fault(self.at, "a field has an unknown type")),
+        };
+        Ok(Some((key >> 3, content)))
+    }
+
+    /// Calls `each` with the numbers of a repeated field, packed or single.
+    #[inline]
+    fn numbers(
+        &self,
+        content: Wire<'a>,
+        mut each: impl FnMut(u64) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        match content {
+            Wire::Varint(number) => each(number),
+            Wire::Bytes(bytes) => {
+                let mut packed = Fields::within(self.input, bytes);
+                while packed.at < packed.end {
+                    each(packed.varint()?)?;
+                }
+                Ok(())
+            }
+            Wire::Fixed => Ok(()),
+        }
+    }
+}
+
+/// The string table: slices of the input, made into text where they are used.
+struct Strings<'a>(Vec<&'a [u8]>);
+
+impl Strings<'_> {
+    fn get(&self, index: u64) -> Result<String, ReadError> {
+        let bytes = usize::try_from(index).ok().and_then(|index| self.0.get(index));
+        bytes
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .ok_or_else(|| fault(0, "a string is named that is not there"))
+    }
+}
+
+/// Ids as the file has them to our own: a table while they are dense, as they are everywhere, else a map.
+enum Ids {
+    Dense(Vec<u32>),
+    Sparse(HashMap<u64, u32>),
+}
+
+const NO_ID: u32 = u32::MAX;
+
+impl Ids {
+    /// For `count` ids, of which `largest` is the largest.
+    fn new(count: usize, largest: u64) -> Ids {
+        if largest <= 4 * count as u64 + 64 {
+            Ids::Dense(vec![NO_ID; largest as usize + 1])
+        } else {
+            Ids::Sparse(HashMap::with_capacity(count))
+        }
+    }
+
+    fn insert(&mut self, id: u64, own: u32) {
+        match self {
+            Ids::Dense(table) => table[id as usize] = own,
+            Ids::Sparse(map) => drop(map.insert(id, own)),
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u64) -> Option<u32> {
+        match self {
+            Ids::Dense(table) => table.get(usize::try_from(id).ok()?).copied().filter(|own| *own != NO_ID),
+            Ids::Sparse(map) => map.get(&id).copied(),
+        }
+    }
+}
+
+/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there.
+fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
+    let mut fields = Fields::within(input, message);
+    while let Some((field, content)) = fields.next()? {
+        if let (1, Wire::Varint(id)) = (field, content) {
+            return Ok(id);
+        }
+    }
+    Ok(0)
+}
+
+/// Ids for a table of messages, none given yet.
+fn ids_for(input: &[u8], messages: &[&[u8]]) -> Result<Ids, ReadError> {
+    let mut largest = 0;
+    for message in messages {
+        largest = largest.max(id_of(input, message)?);
+    }
+    Ok(Ids::new(messages.len(), largest))
+}
+
+/// The parts of a profile before anything in them is looked at.
+#[derive(Default)]
+struct Parts<'a> {
+    sample_types: Vec<&'a [u8]>,
+    mappings: Vec<&'a [u8]>,
+    locations: Vec<&'a [u8]>,
+    functions: Vec<&'a [u8]>,
+    strings: Vec<&'a [u8]>,
+    period_type: Option<&'a [u8]>,
+    time_unix_ns: u64,
+    duration_ns: u64,
+    period: u64,
+    default_type: u64,
+}
+
+fn parts(input: &[u8]) -> Result<Parts<'_>, ReadError> {
+    let mut parts = Parts::default();
+    let mut fields = Fields::new(input);
+    while let Some((field, content)) = fields.next()? {
+        match (field, content) {
+            (1, Wire::Bytes(bytes)) => parts.sample_types.push(bytes),
+            (3, Wire::Bytes(bytes)) => parts.mappings.push(bytes),
+            (4, Wire::Bytes(bytes)) => parts.locations.push(bytes),
+            (5, Wire::Bytes(bytes)) => parts.functions.push(bytes),
+            (6, Wire::Bytes(bytes)) => parts.strings.push(bytes),
+            (9, Wire::Varint(number)) => parts.time_unix_ns = number,
+            (10, Wire::Varint(number)) => parts.duration_ns = number,
+            (11, Wire::Bytes(bytes)) => parts.period_type = Some(bytes),
+            (12, Wire::Varint(number)) => parts.period = number,
+            (14, Wire::Varint(number)) => parts.default_type = number,
+            _ => {}
+        }
+    }
+    if parts.strings.first().is_none_or(|first| !first.is_empty()) {
+        return Err(fault(input.len(), "there is no table of strings"));
+    }
+    if parts.sample_types.is_empty() {
+        return Err(fault(input.len(), "it does not say what it counts"));
+    }
+    Ok(parts)
+}
+
+fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueType, ReadError> {
+    let (mut kind, mut unit) = (0, 0);
+    let mut fields = Fields::within(input, message);
+    while let Some((field, content)) = fields.next()? {
+        match (field, content) {
+            (1, Wire::Varint(index)) => kind = index,
+            (2, Wire::Varint(index)) => unit = index,
+            _ => {}
+        }
+    }
+    Ok(ValueType { kind: strings.get(kind)?, unit: strings.get(unit)? })
+}
+
+/// Reads an unpacked pprof profile.
+pub(super) fn decode(input: &[u8]) -> Result<Profile, ReadError> {
+    let parts = parts(input)?;
+    let strings = Strings(parts.strings);
+    let types = parts.sample_types.iter().map(|m| value_type(input, m, &strings)).collect::<Result<Vec<_>, _>>()?;
+    let width = types.len();
+    let mut builder = ProfileBuilder::new(types.clone());
+    if parts.default_type != 0 {
+        let wanted = strings.get(parts.default_type)?;
+        if let Some(index) = types.iter().position(|t| t.kind == wanted) {
+            builder.default_type(index);
+        }
+    }
+    let period_type = parts.period_type.map(|m| value_type(input, m, &strings)).transpose()?;
+    builder.period(period_type, parts.period as i64);
+    builder.taken(parts.time_unix_ns as i64, parts.duration_ns as i64);
+
+    let functions = read_functions(input, &parts.functions, &strings, &mut builder)?;
+    let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder)?;
+    let unknown = builder.function("<unknown>", "");
+    let mut places = ids_for(input, &parts.locations)?;
+    let mut inlined = Vec::new();
+    for message in &parts.locations {
+        let (mut id, mut mapping) = (0, 0);
+        inlined.clear();
+        let mut fields = Fields::within(input, message);
+        while let Some((field, content)) = fields.next()? {
+            match (field, content) {
+                (1, Wire::Varint(number)) => id = number,
+                (2, Wire::Varint(number)) => mapping = number,
+                (4, Wire::Bytes(line)) => {
+                    let function = id_of(input, line)?;
+                    if function != 0 {
+                        let known = functions.get(function);
+                        inlined.push(known.ok_or_else(|| fault(fields.at, "a line names no function"))?);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if inlined.is_empty() {
+            inlined.push(nameless.get(mapping).unwrap_or(unknown));
+        }
+        let place = builder.place(&inlined);
+        places.insert(id, place);
+    }
+    read_samples(input, width, &places, &strings, &mut builder)?;
+    Ok(builder.finish())
+}
+
+fn read_functions(
+    input: &[u8],
+    messages: &[&[u8]],
+    strings: &Strings,
+    builder: &mut ProfileBuilder,
+) -> Result<Ids, ReadError> {
+    let mut functions = ids_for(input, messages)?;
+    for message in messages {
+        let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
+        let mut fields = Fields::within(input, message);
+        while let Some((field, content)) = fields.next()? {
+            match (field, content) {
+                (1, Wire::Varint(number)) => id = number,
+                (2, Wire::Varint(index)) => name = index,
+                (3, Wire::Varint(index)) => system_name = index,
+                (4, Wire::Varint(index)) => file = index,
+                _ => {}
+            }
+        }
+        let name = strings.get(if name == 0 { system_name } else { name })?;
+        let name = if name.is_empty() { "<unknown>" } else { &name };
+        let own = builder.function(name, &strings.get(file)?);
+        functions.insert(id, own);
+    }
+    Ok(functions)
+}
+
+/// A stand-in for functions without a symbol, by the binary that they are in: `[libc.so.6]`.
+fn read_mappings(
+    input: &[u8],
+    messages: &[&[u8]],
+    strings: &Strings,
+    builder: &mut ProfileBuilder,
+) -> Result<Ids, ReadError> {
+    let mut mappings = ids_for(input, messages)?;
+    for message in messages {
+        let (mut id, mut file) = (0, 0);
+        let mut fields = Fields::within(input, message);
+        while let Some((field, content)) = fields.next()? {
+            match (field, content) {
+                (1, Wire::Varint(number)) => id = number,
+                (5, Wire::Varint(index)) => file = index,
+                _ => {}
+            }
+        }
+        let file = strings.get(file)?;
+        let base = file.rsplit('/').next().unwrap_or_default();
+        if !base.is_empty() {
+            let own: FunctionId = builder.function(&format!("[{base}]"), "");
+            mappings.insert(id, own);
+        }
+    }
+    Ok(mappings)
+}
+
+
+fn read_samples(
+    input: &[u8],
+    width: usize,
+    places: &Ids,
+    strings: &Strings,
+    builder: &mut ProfileBuilder,
+) -> Result<(), ReadError> {
+    let mut values = Vec::with_capacity(width);
+    let mut profile = Fields::new(input);
+    while let Some((field, content)) = profile.next()? {
+        let (2, Wire::Bytes(sample)) = (field, content) else { continue };
+        values.clear();
+        let mut fields = Fields::within(input, sample);
+        while let Some((field, content)) = fields.next()? {
+            match (field, content) {
+                (1, content) => fields.numbers(content, |id| {
+                    let place = places.get(id).ok_or_else(|| fault(fields.at, "a stack names no location"))?;
+                    builder.push_place(place);
+                    Ok(())
+                })?,
+                (2, content) => fields.numbers(content, |value| {
+                    values.push(value as i64);
+                    Ok(())
+                })?,
+                (3, Wire::Bytes(label)) => {
+                    let label = read_label(input, label, strings)?;
+                    let id = builder.label(label);
+                    builder.push_label(id);
+                }
+                _ => {}
+            }
+        }
+        if values.len() != width {
+            return Err(fault(fields.end, "a sample has another number of values than there are types"));
+        }
+        builder.sample(&values);
+    }
+    Ok(())
+}
+
+fn read_label(input: &[u8], message: &[u8], strings: &Strings) -> Result<Label, ReadError> {
+    let (mut key, mut text, mut number, mut unit) = (0, 0, 0, 0);
+    let mut fields = Fields::within(input, message);
+    while let Some((field, content)) = fields.next()? {
+        match (field, content) {
+            (1, Wire::Varint(index)) => key = index,
+            (2, Wire::Varint(index)) => text = index,
+            (3, Wire::Varint(value)) => number = value,
+            (4, Wire::Varint(index)) => unit = index,
+            _ => {}
+        }
+    }
+    let value = match text {
+        0 => LabelValue::Number(number as i64, strings.get(unit)?),
+        text => LabelValue::Text(strings.get(text)?),
+    };
+    Ok(Label { key: strings.get(key)?, value })
+}

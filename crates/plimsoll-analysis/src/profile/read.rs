@@ -1,0 +1,114 @@
+//! Which format bytes are in, and what to say of those that are no profile.
+//!
+//! The format is told from the bytes alone, never from a file's name: gzip by its magic, text by the absence of control
+//! characters (every pprof has them), the rest as pprof.
+
+use super::{folded, perf, pprof};
+use flate2::read::MultiGzDecoder;
+use plimsoll_model::profile::Profile;
+use std::io::{ErrorKind, Read};
+use thiserror::Error;
+
+/// No profile is larger, unpacked; more is refused before it fills the memory.
+pub const READ_BYTES_MAX: usize = 1 << 30;
+
+/// So many bytes tell text from pprof.
+const SNIFF_BYTES: usize = 4096;
+
+/// Why bytes are no profile. The text completes "'FILE' ...".
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// Nothing in it.
+    #[error("is empty: fetch it again")]
+    Empty,
+    /// Something else, that is known; the text says what, and the way out.
+    #[error("{0}")]
+    Other(&'static str),
+    /// The gzip stream ends early.
+    #[error("is cut off in the middle of its gzip data: fetch or copy it again")]
+    GzipCut,
+    /// The gzip stream is damaged.
+    #[error("has damaged gzip data: fetch or copy it again")]
+    GzipDamaged,
+    /// Beyond [`READ_BYTES_MAX`].
+    #[error("unpacks to more than 1 GiB, which no profile needs: take it for a shorter time")]
+    TooLarge,
+    /// Not the protobuf of a pprof profile, or one cut off.
+    #[error(
+        "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
+    )]
+    Pprof {
+        /// Offset into the unpacked bytes, near the fault.
+        at: usize,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A line of text that does not fit its format.
+    #[error("is no profile: line {line} {what}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+/// Reads a profile in any of the formats that plimsoll knows.
+///
+/// # Errors
+/// [`ReadError`], whose text names the way out.
+pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = gunzip(bytes)?;
+        return read_unpacked(&unpacked);
+    }
+    read_unpacked(bytes)
+}
+
+fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
+    // The last four bytes hold the length of the last member: right for all real profiles, a hint for the rest.
+    let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
+    // Deflate never packs tighter than 1032 to 1.
+    let mut unpacked = Vec::with_capacity(hint.min(READ_BYTES_MAX).min(bytes.len().saturating_mul(1032)) + 1);
+    let read = MultiGzDecoder::new(bytes).take(READ_BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
+    match read {
+        Ok(length) if length > READ_BYTES_MAX => Err(ReadError::TooLarge),
+        Ok(_) => Ok(unpacked),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(ReadError::GzipCut),
+        Err(_) => Err(ReadError::GzipDamaged),
+    }
+}
+
+fn read_unpacked(bytes: &[u8]) -> Result<Profile, ReadError> {
+    if bytes.len() > READ_BYTES_MAX {
+        return Err(ReadError::TooLarge);
+    }
+    if let Some(other) = known_other(bytes) {
+        return Err(other);
+    }
+    let sniffed = &bytes[..bytes.len().min(SNIFF_BYTES)];
+    if sniffed.iter().any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)) {
+        return pprof::decode(bytes);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    if perf::looks_like(&text) { perf::parse(&text) } else { folded::parse(&text) }
+}
+
+/// What people hand over by mistake.
+fn known_other(bytes: &[u8]) -> Option<ReadError> {
+    if bytes.trim_ascii().is_empty() {
+        return Some(ReadError::Empty);
+    }
+    let kinds: [(&[u8], &'static str); 9] = [
+        (b"PERFILE2", "is raw perf data: run `perf script -i FILE > FILE.txt` and give that"),
+        (b"go 1.", "is an execution trace of Go, not a profile: fetch /debug/pprof/profile instead of trace"),
+        (b"FLR\0", "is a Java flight recording: convert it to pprof or collapsed stacks with jfrconv"),
+        (b"heap profile:", "is a profile in debug text: fetch it without debug="),
+        (b"goroutine profile:", "is a profile in debug text: fetch it without debug="),
+        (b"goroutine ", "is a dump of goroutines in debug text: fetch it without debug="),
+        (b"--- ", "is a profile in debug text: fetch it without debug="),
+        (b"{", "is JSON: export it as pprof or as folded (collapsed) stacks"),
+        (b"<", "is a page of HTML or XML: give the address of the profile itself, such as /debug/pprof/profile"),
+    ];
+    kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::Other(what))
+}

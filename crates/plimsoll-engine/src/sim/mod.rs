@@ -27,6 +27,8 @@ pub struct Sim {
     pub schedule: Arc<Schedule>,
     /// What the worlds of all workers saw.
     pub account: Account,
+    /// How long the preparation took, of the worker that took longest.
+    pub prepared_ns: u64,
     /// Schedule time at which the last worker was done.
     pub over_ns: u64,
 }
@@ -57,14 +59,16 @@ impl Simulation<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         collector.idle_tick(on_tick, &stop);
         let mut account = Account::default();
-        let mut over_ns = 0;
+        let (mut prepared_ns, mut over_ns) = (0, 0);
         let mut kept = Vec::new();
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
             let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
             let job = Job::new(self.plan, &schedule, &request, self.stripe, index, true);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
+            let began_ns = world.borrow().now_ns();
             worker.prepare();
+            prepared_ns = prepared_ns.max(world.borrow().now_ns() - began_ns);
             let origin_ns = world.borrow().now_ns() + 1_000_000;
             world.borrow_mut().set_origin(origin_ns);
             worker.run(origin_ns, &mut |message| match workers {
@@ -80,7 +84,7 @@ impl Simulation<'_> {
             Message::Tick { index, .. } | Message::Done { index, .. } => *index,
         });
         kept.into_iter().for_each(|message| collector.take(message, on_tick, &stop));
-        Sim { run: collector.finish(), schedule, account, over_ns }
+        Sim { run: collector.finish(), schedule, account, prepared_ns, over_ns }
     }
 }
 

@@ -60,6 +60,19 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
         let ledger = run(&plan, &server, first_seed()).run.totals().ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
+    // The preparation knows when there is nothing left to wait for, and does not wait for ever.
+    for (fault, prepared_ns_max) in [
+        (Fault::Refuses, 20 * MS),
+        (Fault::NoPort, 20 * MS),
+        (Fault::ResetsOnAccept, 20 * MS),
+        (Fault::NeverAccepts, 5 * SECOND),
+    ] {
+        for plan in [closed("300@50ms"), constant("100@50ms")] {
+            let plan = Plan { connections_ready: 300, ..plan };
+            let sim = run(&plan, &Server::new(MS).with(fault, 1.0), first_seed());
+            assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
+        }
+    }
 }
 
 #[test]

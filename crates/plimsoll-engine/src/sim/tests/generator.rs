@@ -42,6 +42,17 @@ fn a_generator_with_time_to_spare_says_so() {
 }
 
 #[test]
+fn users_who_start_late_are_measured_from_when_they_were_to_start() {
+    // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.
+    let machine = Machine { pause: Some(Stall { every_ns: 100 * MS, length_ns: 20 * MS }), ..Machine::default() };
+    let totals = run_on(machine, &closed("1@90ms,5@60ms"), &Server::new(100_000), first_seed()).run.totals();
+    assert_eq!(totals.lag.count(), 5);
+    assert_eq!(totals.lag.max_ns(), 10 * MS);
+    assert_eq!(totals.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
+    assert_eq!(totals.service.count_above(9 * MS), 1);
+}
+
+#[test]
 fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
     let machine = Machine { wake_ns: 50_000, ..Machine::default() };
     for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {

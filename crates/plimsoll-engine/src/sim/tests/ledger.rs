@@ -224,6 +224,11 @@ fn warm_up_is_not_measured() {
     let sim = run(&plan, &Server::new(MS), first_seed());
     assert_eq!(sim.run.totals().ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
+    // So do workers that have none of the number.
+    let plan = Plan { requests_max: Some(1), ..plan };
+    let sim = run(&Plan { load: closed("3").load, ..plan }, &Server::new(MS), first_seed());
+    assert_eq!(sim.run.totals().ledger.succeeded, 1);
+    assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
 
 #[test]

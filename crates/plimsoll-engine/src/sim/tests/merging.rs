@@ -40,6 +40,10 @@ fn stripes_make_up_the_plan() {
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
             let numbers: Vec<u32> = whole.totals().workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
+            if let LoadShape::Closed { .. } = plan.load {
+                // Gauges add up over what ran side by side.
+                assert_eq!(whole.totals().connections_open_max, 7, "{what}");
+            }
             let in_flight = |run: &Run| run.intervals.values().map(|i| i.in_flight_ns).sum::<u64>();
             assert_eq!(in_flight(&whole), runs.iter().map(in_flight).sum::<u64>(), "{what}");
         }

@@ -84,13 +84,14 @@ func Plan(seconds int) []Group {
 			variant("/redis, pool 1", "ladder", "/redis", "--redis-pool-size=1"),
 			variant("/redis, pool 100, max idle 1", "ladder", "/redis", "--redis-max-idle=1"),
 		}},
-		{"ladder, SQL", load(8), []Variant{
+		// Longer: a query takes a good part of a second.
+		{"ladder, SQL", Load{Connections: 8, Seconds: 3 * seconds}, []Variant{
 			baseline(),
 			variant("/sql, index on", "ladder", "/sql"),
 			variant("/sql, index off", "ladder", "/sql", "--index=off"),
 			variant("/sql, index on, max open 1", "ladder", "/sql", "--sql-max-open=1"),
 		}},
-		{"ladder, one query at a time", load(1), []Variant{
+		{"ladder, one query at a time", Load{Connections: 1, Seconds: 2 * seconds}, []Variant{
 			baseline(),
 			variant("/sql, index on", "ladder", "/sql"),
 			variant("/sql, index off", "ladder", "/sql", "--index=off"),

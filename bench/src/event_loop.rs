@@ -59,6 +59,10 @@ pub(crate) struct Request<'a> {
 pub(crate) trait Service: Send + 'static {
     /// At the start of a turn in which something happened, before it is looked at. It may stop the thread.
     fn turn(&mut self) {}
+    /// Whether the thread looks for events without ever sleeping.
+    fn spins(&self) -> bool {
+        false
+    }
     /// A connection was accepted; nothing of it was read.
     fn connected(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
     /// A request was read.
@@ -236,9 +240,12 @@ impl<S: Service> Loop<S> {
         let mut ready = Vec::new();
         let start_cpu_ns = clock::thread_cpu_ns();
         loop {
-            let timeout_ns = self.timeout_ns();
+            let timeout_ns = if self.service.spins() { Some(0) } else { self.timeout_ns() };
             ready.clear();
             ready.extend_from_slice(self.epoll.wait(timeout_ns)?);
+            if ready.is_empty() && timeout_ns == Some(0) && self.timers.is_empty() && self.accept_due_ns.is_none() {
+                continue;
+            }
             let start_ns = clock::monotonic_ns();
             self.service.turn();
             for event in &ready {

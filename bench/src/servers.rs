@@ -54,6 +54,12 @@ impl Running {
     }
 }
 
+/// Answers at once and never sleeps: whoever loads it never waits for its thread to be woken, and pays nothing for
+/// waking it. With a core to itself it is faster than any client that it serves on one other core.
+pub fn instant() -> io::Result<Running> {
+    Running::start("answers at once and never sleeps".to_owned(), Instant)
+}
+
 /// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for the request
 /// included: the capacity is 1 000 000 / `us` a second for as long as the thread has a core to itself (compare `cpu_s`
 /// and `busy_s` of its [`Stats`]). Requests wait in the sockets, in the order in which they came.
@@ -118,6 +124,22 @@ pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
 }
 
 const OK: &str = "ok";
+
+struct Instant;
+
+impl Service for Instant {
+    fn spins(&self) -> bool {
+        true
+    }
+
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
+        if request.is_head || request.close {
+            steps.extend(reply(request, "200 OK", OK));
+        } else {
+            steps.push_back(Step::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"[..].into()));
+        }
+    }
+}
 
 struct ExactCpu {
     cost_ns: u64,

@@ -183,6 +183,16 @@ fn honest_replies_follow_the_request() {
 }
 
 #[test]
+fn an_instant_server_never_sleeps() {
+    let _guard = measuring();
+    let server = servers::instant().expect("starts");
+    let mut stream = connect(&server).expect("connects");
+    assert_eq!(statuses(&mut stream, 100), [200; 100]);
+    assert_eq!(server.stats().requests, 100);
+    assert_eq!(observe(&server, "GET / HTTP/1.0\r\n\r\n").1, End::Closed);
+}
+
+#[test]
 fn a_dropped_server_is_gone() {
     let server = servers::deep_queue(10).expect("starts");
     let mut stream = connect(&server).expect("connects");

@@ -12,6 +12,7 @@ use std::time::Duration;
 const USAGE: &str = "\
 bench-server KIND [ARGS]: a server of known behaviour on a free loopback port, until stdin ends
 
+  instant                    answers at once and never sleeps
   exact-cpu US               US microseconds of CPU time a request, on one thread
   token-bucket RATE BURST    200 within RATE a second and bursts of BURST, 429 beyond
   slots N MS                 N slots of MS milliseconds, one queue
@@ -44,6 +45,7 @@ fn start(words: &[&str]) -> Option<io::Result<Running>> {
         word.parse().ok()
     }
     Some(match words {
+        ["instant"] => servers::instant(),
         ["exact-cpu", us] => servers::exact_cpu(number(us)?),
         ["token-bucket", rate, burst] => servers::token_bucket(number(rate)?, number(burst)?),
         ["slots", count, ms] => servers::slots(number(count)?, number(ms)?),

@@ -120,6 +120,10 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if origin_ns == 0 {
                     collector.idle_tick(on_tick, &stop);
+                    // A worker that ends before the start has panicked: the others are let go, and its panic is passed on.
+                    if threads.iter().any(|thread| thread.is_finished()) {
+                        starts.clear();
+                    }
                 }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,

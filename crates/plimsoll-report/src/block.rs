@@ -18,7 +18,7 @@ pub enum Block {
     Text(Tone, String),
     /// Labels and their values, one pair a line.
     Facts(Vec<(String, String)>),
-    /// A table: headings, then rows of as many cells. The first column is text, the others are numbers.
+    /// A table: headings, then rows of as many cells.
     Table(Vec<String>, Vec<Vec<String>>),
 }
 

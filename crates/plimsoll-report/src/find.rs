@@ -45,10 +45,11 @@ fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         Load::Rate(offered) => format!("{}/s", rate(offered)),
         Load::Users(users) => format!("{} users", count(users)),
     };
-    let verdict = match (trial.purpose, trial.reason.is_empty()) {
-        (Purpose::Settle | Purpose::Peak, _) if trial.verdict != Verdict::Void => String::new(),
-        (_, true) => trial.verdict.to_string(),
-        (_, false) => format!("{}: {}", trial.verdict, trial.reason),
+    let verdict = match (trial.purpose, trial.verdict) {
+        // Closed trials and load in between are not judged by the SLO.
+        (Purpose::Settle | Purpose::Peak, Verdict::Pass | Verdict::Fail) => String::new(),
+        (_, verdict @ Verdict::Pass) => verdict.to_string(),
+        _ => format!("{}: {}", trial.verdict, trial.reason),
     };
     vec![
         crate::csv::purpose_name(trial.purpose).to_owned(),
@@ -74,8 +75,8 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome) -> String {
     format!("{line}  {}", cells[8]).trim_end().to_owned()
 }
 
-/// The report of a search.
-pub fn find_report(context: &RunContext, findings: &Findings) -> Report {
+/// The report of a search. `with_trials`: with the table of all trials, unless they were shown as they happened.
+pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool) -> Report {
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     if findings.stopped_by == StoppedBy::Client {
@@ -133,9 +134,11 @@ pub fn find_report(context: &RunContext, findings: &Findings) -> Report {
         ),
     ));
     report.facts(facts);
-    report.table(
-        &["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"],
-        trials().map(trial_row).collect(),
-    );
+    if with_trials {
+        report.table(
+            &["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"],
+            trials().map(trial_row).collect(),
+        );
+    }
     report
 }

@@ -50,14 +50,18 @@ fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
         let cells = rows.iter().filter_map(|row| row.get(column)).chain(headings.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
+    // Columns of numbers are flush right, so that digits stand below each other; text is flush left.
+    let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let right: Vec<bool> =
+        (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
     let widths: Vec<usize> = (0..headings.len()).map(width_of).collect();
     for row in std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)) {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            if column == 0 {
-                line.push_str(&format!("  {cell:<width$}"));
-            } else {
+            if right[column] {
                 line.push_str(&format!("  {cell:>width$}"));
+            } else {
+                line.push_str(&format!("  {cell:<width$}"));
             }
         }
         out.push_str(line.trim_end());

@@ -27,6 +27,11 @@ impl Live {
         }
     }
 
+    /// Whether lines that stay are seen where the result is going to be seen too: on one terminal.
+    pub fn lines_seen(&self) -> bool {
+        self.terminal && !self.quiet && std::io::stdout().is_terminal()
+    }
+
     /// Writes a line that stays.
     pub fn line(&mut self, line: &str) {
         self.clear();

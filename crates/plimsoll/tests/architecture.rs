@@ -14,14 +14,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis"]),
     (
         "plimsoll",
-        &[
-            "plimsoll-model",
-            "plimsoll-sys",
-            "plimsoll-wire",
-            "plimsoll-engine",
-            "plimsoll-analysis",
-            "plimsoll-report",
-        ],
+        &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-report"],
     ),
 ];
 

@@ -93,7 +93,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let path = args.output.clone().unwrap_or_else(default_path);
     let recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
     let (experiment, note) = search(&settings, recording, &mut live)?;
-    let findings = show_found(&experiment, args.out.json)?;
+    let findings = show_found(&experiment, args.out.json, !live.lines_seen())?;
     if let Some(note) = note {
         live.note(&note);
     }
@@ -166,7 +166,7 @@ fn concluded(experiment: &Experiment) -> Result<(Options, Findings), Failure> {
     Ok((options, find::conclude(&settings, &history, elapsed_ns)))
 }
 
-fn show_found(experiment: &Experiment, as_json: bool) -> Result<Findings, Failure> {
+fn show_found(experiment: &Experiment, as_json: bool, with_trials: bool) -> Result<Findings, Failure> {
     let (options, findings) = concluded(experiment)?;
     if as_json {
         print_json(&json::find(experiment, &options.base, &findings, &options.warnings));
@@ -177,14 +177,14 @@ fn show_found(experiment: &Experiment, as_json: bool) -> Result<Findings, Failur
             local: experiment.environment.target_local,
             warnings: &options.warnings,
         };
-        print_report(&find_report(&context, &findings));
+        print_report(&find_report(&context, &findings, with_trials));
     }
     Ok(findings)
 }
 
 /// Prints the result of a recorded search.
 pub fn show(experiment: &Experiment) -> Result<(), Failure> {
-    show_found(experiment, false).map(|_| ())
+    show_found(experiment, false, true).map(|_| ())
 }
 
 /// The JSON document of a recorded search.

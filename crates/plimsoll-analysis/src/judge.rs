@@ -109,6 +109,8 @@ pub struct Evidence {
     pub backlog_end: u64,
     /// Successes a second while the server was saturated (falling behind, or rejecting): what it can do.
     pub saturated_rps: Option<f64>,
+    /// Relative standard error of that.
+    pub saturated_error: f64,
     /// The server rejects what is too much, and does so without falling behind.
     pub rejecting: bool,
     /// Requests were rejected before the judged window began: saved-up tokens of a limiter were gone.
@@ -218,7 +220,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             }
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
-            outcome.evidence.saturated_rps = saturated(window_series(run, &window), &window, failures > 0);
+            outcome.evidence.saturated_rps = saturated(window_series(run, &window), &window, failures > 0).map(|s| s.0);
         }
     }
     outcome
@@ -265,7 +267,9 @@ fn open_verdict(
     let falling_behind = evidence.growth > GROWTH_MAX;
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold) && (falling_behind || evidence.rejecting) {
-        evidence.saturated_rps = saturated(series.to_vec(), window, evidence.rejecting);
+        if let Some((rps, error)) = saturated(series.to_vec(), window, evidence.rejecting) {
+            (evidence.saturated_rps, evidence.saturated_error) = (Some(rps), error);
+        }
     }
 
     let generator = &summary.generator;
@@ -304,8 +308,9 @@ fn window_series(run: &Run, window: &Window) -> Vec<Seen> {
 }
 
 /// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
-/// The highest and lowest tenth of the ticks are left out, so that a single stall does not count as capacity.
-fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<f64> {
+/// With its relative standard error. The highest and lowest tenth of the ticks are left out, so that a single stall does
+/// not count as capacity.
+fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
         false => series.len() / 4,
@@ -319,7 +324,9 @@ fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<f64>
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];
     let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
-    Some(per_tick * SECOND as f64 / window.tick_ns as f64)
+    let variance = kept.iter().map(|c| (*c as f64 - per_tick).powi(2)).sum::<f64>() / kept.len() as f64;
+    let error = (variance / kept.len() as f64).sqrt() / per_tick.max(1e-9);
+    Some((per_tick * SECOND as f64 / window.tick_ns as f64, error))
 }
 
 /// Little's law over a whole run: the integral of the number in flight against the sum of all stays. `None` where stays

@@ -4,7 +4,7 @@
 //! [`Place`], which only chooses loads; failing trials whose capacities agree give away a second, slower
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
-use super::posterior::{self, Place};
+use super::posterior::{Place, Posterior};
 use super::{Settings, index_below, load_of};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -13,6 +13,10 @@ use plimsoll_model::Purpose;
 const AGREE: f64 = 0.015;
 /// A load this far above a capacity would have shown it.
 const SHOWS: f64 = 1.02;
+/// A trial is set aside as disturbed from this probability on.
+const DISTURBED_FROM: f64 = 0.9;
+/// Capacities known to this relative standard error can be compared.
+const PRECISE: f64 = 0.006;
 /// A capacity shows as such only below this share of the load; above, it may be the load itself.
 const BELOW: f64 = 0.985;
 /// Odds for a second regime before anything is seen, and what each kind of trial does to them. A second regime is taken
@@ -102,6 +106,7 @@ pub struct Evidences<'a> {
     pub set_aside: usize,
     /// Two regimes, if there is any sign of them.
     pub regimes: Option<Regimes>,
+    posterior: Option<Posterior>,
     limiter: bool,
     success_min: f64,
     share_max: f64,
@@ -126,8 +131,18 @@ impl<'a> Evidences<'a> {
         let limiter = rejecting_rps(history).is_some();
         let success_min = settings.slo.success_min;
         let share_max = settings.slo.allowances().iter().map(|a| a.share).fold(1e-9, f64::max);
-        let mut evidence =
-            Evidences { open, near: Vec::new(), set_aside: 0, regimes: None, limiter, success_min, share_max };
+        let mut evidence = Evidences {
+            open,
+            near: Vec::new(),
+            set_aside: 0,
+            regimes: None,
+            posterior: None,
+            limiter,
+            success_min,
+            share_max,
+        };
+        let sights: Vec<Sight> = evidence.open.iter().filter_map(|t| evidence.sight(t)).collect();
+        evidence.posterior = Posterior::new(&sights, super::peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(Regimes::certain).map(|r| r.slower_rps);
         for trial in evidence.open.clone() {
@@ -153,16 +168,25 @@ impl<'a> Evidences<'a> {
         evidence
     }
 
-    /// Whether a failing trial showed less than the server has held for a whole trial: something disturbed it. Where such
+    /// Whether a failing trial is surely a disturbed one, as the server held such a load for a whole trial. Where such
     /// trials agree there are two regimes, and none of them is a disturbance.
     fn disturbed(&self, trial: &TrialOutcome) -> bool {
-        let Some(shown) = self.capacity(trial) else { return false };
-        if self.regimes.is_some_and(|r| r.likely() && (shown / r.slower_rps).ln().abs() <= 2.0 * AGREE) {
+        let (Some(rate), Some(sight), Some(posterior)) =
+            (trial.offered_rps(), self.sight(trial), self.posterior.as_ref())
+        else {
+            return false;
+        };
+        let shown = self.capacity(trial);
+        if let (Some(regimes), Some(shown)) = (self.regimes, shown)
+            && regimes.likely()
+            && (shown / regimes.slower_rps).ln().abs() <= 2.0 * AGREE
+        {
             return false;
         }
         let held = self.open.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Climb);
         let held = held.filter(|t| !self.limiter || t.evidence.primed).filter_map(|t| t.offered_rps());
-        held.fold(0.0, f64::max) > shown * 1.025
+        let held = held.fold(0.0, f64::max);
+        held > shown.map_or(rate * 0.9, |shown| shown * 1.02) && posterior.disturbed(&sight) > DISTURBED_FROM
     }
 
     /// The lowest load that a failing trial speaks for: a server that could do no more than c while it was asked for a
@@ -253,8 +277,7 @@ impl<'a> Evidences<'a> {
         if let Some(regimes) = self.regimes.filter(Regimes::certain) {
             return Some(Place { rps: regimes.slower_rps, spread: 0.0 });
         }
-        let sights: Vec<Sight> = self.open.iter().filter_map(|t| self.sight(t)).collect();
-        posterior::place(&sights)
+        self.posterior.as_ref().map(Posterior::place)
     }
 
     fn sight(&self, trial: &TrialOutcome) -> Option<Sight> {
@@ -294,22 +317,25 @@ impl<'a> Evidences<'a> {
 
     /// The lowest capacity that failing trials agree on while others did not meet it.
     fn find_regimes(&self) -> Option<Regimes> {
-        let line = |t: &&&TrialOutcome| t.purpose != Purpose::Climb;
-        let saturated = |t: &&TrialOutcome| {
+        let saturated = |t: &&'a TrialOutcome| {
             let (rate, rps) = (t.offered_rps()?, t.evidence.saturated_rps?);
-            (t.verdict == Verdict::Fail && !t.evidence.rejecting && rps < rate * BELOW).then_some(rps)
+            (t.verdict == Verdict::Fail
+                && !t.evidence.rejecting
+                && rps < rate * BELOW
+                && t.evidence.saturated_error < PRECISE)
+                .then_some(rps)
         };
-        let capacities: Vec<f64> = self.open.iter().filter(line).copied().filter_map(|t| saturated(&t)).collect();
+        let capacities: Vec<f64> = self.open.iter().filter_map(saturated).collect();
         let agreeing = |c: f64| capacities.iter().filter(move |d| (**d / c).ln().abs() <= AGREE);
         let mut found: Option<Regimes> = None;
         for capacity in &capacities {
             let mut cluster: Vec<f64> = agreeing(*capacity).copied().collect();
             cluster.sort_by(f64::total_cmp);
             let middle = cluster[cluster.len() / 2];
-            let absent = self.open.iter().filter(line).filter(|t| {
+            let absent = self.open.iter().filter(|t| {
                 let rate = t.offered_rps().unwrap_or(0.0);
                 let higher = match t.verdict {
-                    Verdict::Pass => true,
+                    Verdict::Pass => t.purpose != Purpose::Climb,
                     _ => t.evidence.saturated_rps.is_some_and(|c| c > middle * SHOWS),
                 };
                 rate > middle * SHOWS && higher

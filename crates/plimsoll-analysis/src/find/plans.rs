@@ -21,6 +21,8 @@ const PRIMES_MAX: usize = 3;
 const PRIMED_STAGE_NS: u64 = 500 * MS;
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
+/// A trial from this share of the limit on leaves its bucket nearly empty.
+const NEAR_LIMIT: f64 = 0.95;
 /// A backlog that is gone after this long needs no drain.
 const DRAIN_FROM_S: f64 = 0.03;
 /// A server is given so many drains in a row to come to rest.
@@ -62,7 +64,7 @@ impl<'a> Planner<'a> {
             let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };
-        if !self.bucket_empty() {
+        if !self.bucket_empty(limit) {
             return self.prime(limit.max(rate * 0.7));
         }
         let stage = |level, ns| Stage { from: level, to: level, duration_ns: Some(ns) };
@@ -116,13 +118,15 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether the last load left a limiter without tokens (or there is no sense in trying again).
-    fn bucket_empty(&self) -> bool {
+    fn bucket_empty(&self, limit: f64) -> bool {
         let Some(last) = self.history.last() else { return false };
         let primes = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle).count();
         if last.purpose == Purpose::Settle {
             return last.verdict == Verdict::Pass && last.success_rate < 1.0 || primes >= PRIMES_MAX;
         }
-        last.evidence.primed || last.evidence.rejecting
+        // A trial well below the limit fills the bucket again.
+        let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMIT);
+        last.evidence.rejecting || last.evidence.primed && near
     }
 
     fn measure(&self, purpose: Purpose, plan: Plan) -> Measure {

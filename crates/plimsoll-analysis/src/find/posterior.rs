@@ -22,6 +22,14 @@ const TURN: f64 = 0.004;
 /// A server passes a little above its capacity: the backlog may grow by 1 %.
 const SLACK: f64 = 0.006;
 
+/// Where a server that is limited by capacity is taken to be before any open trial: near the closed-loop peak...
+const PEAK_SHARE: f64 = 0.6;
+const PEAK_SD: f64 = 0.03;
+/// ... or, with this density, anywhere.
+const ANYWHERE: f64 = 0.2;
+/// One that is limited by latency lies within this (as a logarithm) below the peak.
+const BELOW_PEAK: f64 = 1.2;
+
 /// Median and spread of the line's place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
@@ -31,40 +39,88 @@ pub struct Place {
     pub spread: f64,
 }
 
-/// Where the line is after these trials; `None` without a trial.
-pub fn place(sights: &[Sight]) -> Option<Place> {
-    let low = sights.iter().map(|s| s.x).min_by(f64::total_cmp)? - 1.5;
-    let high = sights.iter().map(|s| s.x).max_by(f64::total_cmp)? + 0.7;
-    let points = ((high - low) / STEP) as usize + 1;
-    let mut logs: Vec<Vec<f64>> = Vec::with_capacity(points);
-    let mut best = f64::NEG_INFINITY;
-    for k in 0..points {
-        let x0 = low + k as f64 * STEP;
-        // Half of the belief is in either kind.
-        let capacity: f64 = sights.iter().map(|s| mix(by_capacity(s, x0), disturbed(s, x0))).sum();
-        let mut at = vec![capacity];
-        for slope in SLOPES {
-            let latency: f64 = sights.iter().map(|s| mix(by_latency(s, x0, slope), disturbed(s, x0))).sum();
-            at.push(latency - (SLOPES.len() as f64).ln());
+/// Where the line is after some trials.
+pub struct Posterior {
+    low: f64,
+    /// Weight of each kind of server (capacity first, then by slope) at each point.
+    weights: Vec<[f64; KINDS]>,
+    total: f64,
+}
+
+const KINDS: usize = 1 + SLOPES.len();
+
+impl Posterior {
+    /// After these trials, and a closed-loop peak in requests a second; `None` without a trial.
+    pub fn new(sights: &[Sight], peak_rps: Option<f64>) -> Option<Posterior> {
+        let low = sights.iter().map(|s| s.x).min_by(f64::total_cmp)? - 1.5;
+        let high = sights.iter().map(|s| s.x).max_by(f64::total_cmp)? + 0.7;
+        let points = ((high - low) / STEP) as usize + 1;
+        let mut weights: Vec<[f64; KINDS]> = Vec::with_capacity(points);
+        let mut best = f64::NEG_INFINITY;
+        for point in 0..points {
+            let x0 = low + point as f64 * STEP;
+            let log = std::array::from_fn(|kind| {
+                let seen: f64 = sights.iter().map(|s| mix(good(s, x0, kind), disturbed(s, x0)).ln()).sum();
+                seen + prior(x0, peak_rps, kind).ln()
+            });
+            best = log.iter().copied().fold(best, f64::max);
+            weights.push(log);
         }
-        best = at.iter().copied().fold(best, f64::max);
-        logs.push(at);
+        weights.iter_mut().flatten().for_each(|w| *w = (*w - best).exp());
+        let total = weights.iter().flatten().sum();
+        Some(Posterior { low, weights, total })
     }
-    let weights: Vec<f64> = logs.iter().map(|at| at.iter().map(|l| (l - best).exp()).sum()).collect();
-    let total: f64 = weights.iter().sum();
-    let quantile = |q: f64| {
-        let mut seen = 0.0;
-        let at = weights.iter().position(|w| {
-            seen += w;
-            seen >= q * total
-        });
-        low + at.unwrap_or(points - 1) as f64 * STEP
+
+    fn x_of(&self, point: usize) -> f64 {
+        self.low + point as f64 * STEP
+    }
+
+    /// Median and spread.
+    pub fn place(&self) -> Place {
+        let quantile = |q: f64| {
+            let mut seen = 0.0;
+            let at = self.weights.iter().position(|kinds| {
+                seen += kinds.iter().sum::<f64>();
+                seen >= q * self.total
+            });
+            self.x_of(at.unwrap_or(self.weights.len() - 1))
+        };
+        Place { rps: quantile(0.5).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 }
+    }
+
+    /// The probability that one of the trials was disturbed.
+    pub fn disturbed(&self, sight: &Sight) -> f64 {
+        let mut sum = 0.0;
+        for (point, kinds) in self.weights.iter().enumerate() {
+            let x0 = self.x_of(point);
+            for (kind, weight) in kinds.iter().enumerate().filter(|(_, w)| **w > 1e-9) {
+                let share = DISTURBED * disturbed(sight, x0) / mix(good(sight, x0, kind), disturbed(sight, x0));
+                sum += weight * share;
+            }
+        }
+        sum / self.total
+    }
+}
+
+/// Density of the line's place before any open trial; half of the belief is in either kind of server.
+fn prior(x0: f64, peak_rps: Option<f64>, kind: usize) -> f64 {
+    let Some(peak) = peak_rps.map(f64::ln) else {
+        return if kind == 0 { 1.0 } else { 1.0 / SLOPES.len() as f64 };
     };
-    Some(Place { rps: quantile(0.5).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 })
+    if kind == 0 {
+        return PEAK_SHARE * normal(x0 - peak, PEAK_SD) + (1.0 - PEAK_SHARE) * ANYWHERE;
+    }
+    let below = if x0 <= peak && x0 > peak - BELOW_PEAK { 0.8 / BELOW_PEAK } else { 0.0 };
+    (below + 0.2 * ANYWHERE) / SLOPES.len() as f64
+}
+
+/// Density of what a trial shows if nothing disturbs it.
+fn good(sight: &Sight, x0: f64, kind: usize) -> f64 {
+    if kind == 0 { by_capacity(sight, x0) } else { by_latency(sight, x0, SLOPES[kind - 1]) }
 }
 
 fn mix(good: f64, disturbed: f64) -> f64 {
-    ((1.0 - DISTURBED) * good + DISTURBED * disturbed).max(1e-12).ln()
+    ((1.0 - DISTURBED) * good + DISTURBED * disturbed).max(1e-12)
 }
 
 /// A shorter trial shows less.

@@ -1,0 +1,416 @@
+//! What a change costs a request, function by function, and which of the differences are more than chance.
+//!
+//! The measure is `c = value / requests` on each side: unlike shares of a total it shows that everything got dearer. A
+//! profile is a sample, so `c` has an error: if `n` events of weight `w` stand behind a value, its variance is `n w^2`
+//! with `n` Poisson distributed, and
+//!
+//! ```text
+//! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
+//! ```
+//!
+//! which for CPU profiles (`w` = the period) is the usual two-sample test of Poisson rates. The p-values of all functions
+//! are corrected after Benjamini and Hochberg ("Controlling the false discovery rate", 1995), flat and cum apart: of
+//! what is called a finding, at most [`FINDING_Q`] is noise in the long run. Events that come in bursts make it less
+//! strict than it says; steady load at a fixed rate, on both sides, is the cure.
+//!
+//! Not here: which runs to compare, layout.
+
+use super::{Sort, View};
+use plimsoll_model::profile::{Profile, Sample, ValueType};
+use std::collections::HashMap;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use thiserror::Error;
+
+/// The false discovery rate up to which a difference is a finding.
+pub const FINDING_Q: f64 = 0.05;
+
+/// A finding is at least so many standard deviations, however few functions were tested.
+const FINDING_Z: f64 = 2.0;
+
+/// With fewer events on both sides together the normal distribution says nothing, and no test is made.
+const EVENTS_MIN: f64 = 10.0;
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) view: &'a View,
+    /// Values are divided by this: requests, or the total in percent.
+    pub(super) units: f64,
+}
+
+/// What values are stated per.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Basis {
+    /// Per request: how many were completed while each profile was taken.
+    Requests {
+        /// While the first was taken, above 0.
+        before: f64,
+        /// While the second was taken, above 0.
+        after: f64,
+    },
+    /// As percent of each profile's total, for want of requests: shows only whether the mix changed.
+    Shares,
+}
+
+/// Why two profiles cannot be compared.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum DiffError {
+    /// They do not count the same.
+    #[error("count different things ({} in {} and {} in {}): give two profiles of one kind", .0.kind, .0.unit, .1.kind, .1.unit)]
+    Types(ValueType, ValueType),
+    /// A side sums up to nothing, so that no share of it can be stated.
+    #[error("cannot be compared by shares, since one holds nothing of {}: take it under load", .0.kind)]
+    Nothing(ValueType),
+}
+
+/// A cost on both sides, in the unit of the column per request, or in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Change {
+    /// On the first side.
+    pub before: f64,
+    /// On the second side.
+    pub after: f64,
+    /// Events on both sides together; 0 where the profiles do not tell.
+    pub events: f64,
+    /// The difference in standard deviations; none without enough events.
+    pub z: Option<f64>,
+    /// The false discovery rate at which this is a finding; none where there is no `z`, or for the total.
+    pub q: Option<f64>,
+    variance: f64,
+}
+
+impl Change {
+    /// What it costs more than before.
+    pub fn delta(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// Whether the difference is more than chance.
+    pub fn is_finding(&self) -> bool {
+        self.q.is_some_and(|q| q <= FINDING_Q) && self.z.is_some_and(|z| z.abs() >= FINDING_Z)
+    }
+
+    fn add(&mut self, cost: f64, events: Option<(f64, f64)>, is_after: bool) {
+        *(if is_after { &mut self.after } else { &mut self.before }) += cost;
+        if let Some((events, variance)) = events {
+            self.events += events;
+            self.variance += variance;
+        }
+    }
+
+    fn test(&mut self) {
+        let testable = self.events >= EVENTS_MIN && self.variance > 0.0;
+        self.z = testable.then(|| self.delta() / self.variance.sqrt());
+    }
+}
+
+/// One function on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiffRow {
+    /// The function.
+    pub function: String,
+    /// What it cost itself.
+    pub flat: Change,
+    /// What it and its callees cost.
+    pub cum: Change,
+}
+
+/// Two profiles compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// What is counted.
+    pub sample_type: ValueType,
+    /// What costs are stated per.
+    pub basis: Basis,
+    /// All samples.
+    pub total: Change,
+    /// Every function of either side: findings first, then by the size of the difference.
+    pub rows: Vec<DiffRow>,
+    /// For how many functions the cost of their own was tested.
+    pub tested_flat: usize,
+    /// For how many functions the cost with callees was tested.
+    pub tested_cum: usize,
+}
+
+/// Compares two profiles; `sort` chooses the column by which rows are ordered.
+///
+/// # Errors
+/// [`DiffError`] if the columns are not of one kind, or a share of nothing is asked for.
+pub fn diff(
+    before: (&Profile, &View),
+    after: (&Profile, &View),
+    basis: Basis,
+    sort: Sort,
+) -> Result<Comparison, DiffError> {
+    let [first, second] = sides(before, after, basis)?;
+    let mut total = Change::default();
+    let mut rows: Vec<DiffRow> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (side, is_after) in [(first, false), (second, true)] {
+        let functions = side.profile.functions();
+        let row_of: Vec<usize> = functions
+            .iter()
+            .map(|f| {
+                *known.entry(&f.name).or_insert_with(|| {
+                    let none = Change::default();
+                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none });
+                    rows.len() - 1
+                })
+            })
+            .collect();
+        let mut seen = vec![usize::MAX; functions.len()];
+        for (number, sample) in side.profile.samples().enumerate() {
+            let value = sample.values()[side.view.sample_type];
+            if value == 0 || !side.view.keeps(&sample) {
+                continue;
+            }
+            let cost = value as f64 / side.units;
+            let events = events_variance(&side, &sample).map(|(n, v)| (n, v / side.units / side.units));
+            total.add(cost, events, is_after);
+            let mut leaf = None;
+            for function in sample.root_first() {
+                let at = function as usize;
+                if seen[at] != number {
+                    seen[at] = number;
+                    rows[row_of[at]].cum.add(cost, events, is_after);
+                }
+                leaf = Some(row_of[at]);
+            }
+            if let Some(row) = leaf {
+                rows[row].flat.add(cost, events, is_after);
+            }
+        }
+    }
+    total.test();
+    rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
+    let tested_flat = correct(&mut rows, |row| &mut row.flat);
+    let tested_cum = correct(&mut rows, |row| &mut row.cum);
+    let key = |row: &DiffRow| match sort {
+        Sort::Flat => row.flat,
+        Sort::Cum => row.cum,
+    };
+    rows.sort_by(|a, b| {
+        let (x, y) = (key(a), key(b));
+        (y.is_finding().cmp(&x.is_finding()))
+            .then(y.delta().abs().total_cmp(&x.delta().abs()))
+            .then_with(|| a.function.cmp(&b.function))
+    });
+    let sample_type = before.0.sample_types[before.1.sample_type].clone();
+    Ok(Comparison { sample_type, basis, total, rows, tested_flat, tested_cum })
+}
+
+/// Both sides with what their values are divided by.
+pub(super) fn sides<'a>(
+    before: (&'a Profile, &'a View),
+    after: (&'a Profile, &'a View),
+    basis: Basis,
+) -> Result<[Side<'a>; 2], DiffError> {
+    let type_of = |(profile, view): (&Profile, &View)| profile.sample_types[view.sample_type].clone();
+    if type_of(before) != type_of(after) {
+        return Err(DiffError::Types(type_of(before), type_of(after)));
+    }
+    let units = match basis {
+        Basis::Requests { before, after } => [before, after],
+        Basis::Shares => [before, after].map(|(profile, view)| view.total(profile) as f64 / 100.0),
+    };
+    if units.contains(&0.0) {
+        return Err(DiffError::Nothing(type_of(before)));
+    }
+    let side = |(profile, view), units| Side { profile, view, units };
+    Ok([side(before, units[0]), side(after, units[1])])
+}
+
+/// How many events stand behind a sample's value, and the variance of that value if events are Poisson distributed;
+/// `None` where the profile does not tell.
+///
+/// Go's heap profiles hold estimates: of objects with mean size `s`, each was caught with probability
+/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so that the number caught follows from the estimate. In
+/// other profiles the first column counts events, or the column is a multiple of the period.
+pub(super) fn events_variance(side: &Side, sample: &Sample) -> Option<(f64, f64)> {
+    let Side { profile, view, .. } = side;
+    let values = sample.values();
+    let value = values[view.sample_type] as f64;
+    let events = heap_events(profile, view.sample_type, values).or_else(|| {
+        let column = &profile.sample_types[view.sample_type];
+        if profile.sample_types[0].unit == "count" {
+            Some(values[0].unsigned_abs() as f64)
+        } else if profile.period > 0 && profile.period_type.as_ref() == Some(column) {
+            Some(value.abs() / profile.period as f64)
+        } else {
+            None
+        }
+    })?;
+    (events > 0.0).then(|| (events, value * value / events))
+}
+
+fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> {
+    let period_type = profile.period_type.as_ref()?;
+    if period_type.kind != "space" || profile.period <= 0 {
+        return None;
+    }
+    let kind = profile.sample_types[column].kind.as_str();
+    let stem = kind.strip_suffix("_objects").or(kind.strip_suffix("_space"))?;
+    let of = |suffix: &str| {
+        let at = profile.sample_types.iter().position(|t| t.kind.strip_prefix(stem) == Some(suffix))?;
+        Some(values[at].unsigned_abs() as f64)
+    };
+    let (objects, bytes) = (of("_objects")?, of("_space")?);
+    (objects > 0.0).then(|| objects * -(-bytes / objects / profile.period as f64).exp_m1())
+}
+
+/// Tests one column of all rows and corrects for their number. Gives how many were tested.
+fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut Change) -> usize {
+    let mut by_p: Vec<(f64, usize)> = Vec::new();
+    for (at, row) in rows.iter_mut().enumerate() {
+        let change = column(row);
+        change.test();
+        by_p.extend(change.z.map(|z| (two_sided_p(z), at)));
+    }
+    by_p.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut q: f64 = 1.0;
+    for (rank, (p, at)) in by_p.iter().enumerate().rev() {
+        q = q.min(p * by_p.len() as f64 / (rank + 1) as f64);
+        column(&mut rows[*at]).q = Some(q);
+    }
+    by_p.len()
+}
+
+/// The chance of a standard normal value at least so far from 0, to twelve digits.
+fn two_sided_p(z: f64) -> f64 {
+    let x = z.abs() * FRAC_1_SQRT_2;
+    if x < 3.0 {
+        // The series of erf with positive terms only (Abramowitz and Stegun, 7.1.6).
+        let (mut term, mut sum, mut n) = (x, x, 1.0);
+        while term > sum * 1e-16 {
+            term *= 2.0 * x * x / (2.0 * n + 1.0);
+            sum += term;
+            n += 1.0;
+        }
+        1.0 - sum * (-x * x).exp() * 2.0 / PI.sqrt()
+    } else {
+        // The continued fraction of erfc (7.1.14), from its far end.
+        let fraction = (1..60).rev().fold(x, |inner, k| x + f64::from(k) / 2.0 / inner);
+        (-x * x).exp() / (fraction * PI.sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::read;
+    use plimsoll_model::profile::ProfileBuilder;
+    use plimsoll_model::rng::Rng;
+
+    fn compare(a: &str, b: &str, basis: Basis) -> Comparison {
+        let (a, b) = (read(a.as_bytes()).expect("folded"), read(b.as_bytes()).expect("folded"));
+        let view = View::all(0);
+        diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable")
+    }
+
+    #[test]
+    fn p_values_are_those_of_tables() {
+        for (z, p) in [
+            (0.0, 1.0),
+            (1.0, 0.317_310_507_862_914),
+            (-1.959_963_984_540_054, 0.05),
+            (4.0, 6.334_248_366_623_996e-5),
+            (4.5, 6.795_346_249_460_121e-6),
+            (8.0, 1.244_192_114_854_357e-15),
+        ] {
+            let got = two_sided_p(z);
+            assert!((got - p).abs() <= p * 1e-9 + 1e-13, "{z}: {got}");
+        }
+    }
+
+    #[test]
+    fn costs_are_per_request() {
+        let basis = Basis::Requests { before: 100.0, after: 200.0 };
+        let result = compare("main;json 400\nmain;sql 100\n", "main;json 1600\nmain;sql 200\nmain;log 3\n", basis);
+        let row = |name: &str| result.rows.iter().find(|r| r.function == name).expect("a row");
+        let json = row("json").flat;
+        assert_eq!((json.before, json.after, json.delta()), (4.0, 8.0, 4.0));
+        // The formula for Poisson counts, by hand.
+        let z = 4.0 / (400.0 / 100.0_f64.powi(2) + 1600.0 / 200.0_f64.powi(2)).sqrt();
+        assert!((json.z.expect("tested") - z).abs() < 1e-12 && json.is_finding());
+        // Twice the requests, twice the samples: nothing changed.
+        assert_eq!((row("sql").flat.delta(), row("sql").flat.z), (0.0, Some(0.0)));
+        // Three events are no evidence of anything.
+        assert_eq!((row("log").flat.z, row("log").flat.q), (None, None));
+        assert_eq!(result.rows[0].function, "json", "findings come first");
+        assert_eq!((result.total.before, result.total.after), (5.0, 9.015));
+        assert_eq!((result.tested_flat, result.tested_cum), (2, 3));
+    }
+
+    #[test]
+    fn shares_show_the_mix_only() {
+        let result = compare("a 100\nb 300\n", "a 200\nb 600\n", Basis::Shares);
+        assert!(result.rows.iter().all(|r| r.flat.delta() == 0.0 && !r.flat.is_finding()), "{result:?}");
+        assert_eq!((result.total.before, result.total.after), (100.0, 100.0));
+        let nothing = read(b"a 0\n").expect("folded");
+        let some = read(b"a 1\n").expect("folded");
+        let view = View::all(0);
+        let error = diff((&nothing, &view), (&some, &view), Basis::Shares, Sort::Flat).expect_err("no share of nothing");
+        assert!(matches!(error, DiffError::Nothing(_)));
+    }
+
+    #[test]
+    fn kinds_must_agree() {
+        let other = ProfileBuilder::new(vec![ValueType::new("delay", "nanoseconds")]).finish();
+        let samples = read(b"a 1\n").expect("folded");
+        let view = View::all(0);
+        let error = diff((&samples, &view), (&other, &view), Basis::Shares, Sort::Flat).expect_err("two kinds");
+        assert!(error.to_string().contains("samples in count and delay in nanoseconds"), "{error}");
+    }
+
+    #[test]
+    fn heap_estimates_are_turned_back_into_what_was_caught() {
+        let types = ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"];
+        let types = types.iter().map(|t| t.split_once('/').expect("two words"));
+        let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());
+        builder.period(Some(ValueType::new("space", "bytes")), 524_288);
+        // 10 objects of 1 KiB caught, scaled as the runtime does; and 3 of 64 MiB, which are always caught.
+        let scale = 1.0 / (1.0 - (-1024.0 / 524_288.0_f64).exp());
+        let estimated = (10.0 * scale) as i64;
+        builder.sample(&[estimated, estimated * 1024, 0, 0]);
+        builder.sample(&[3, 3 << 26, 3, 3 << 26]);
+        let profile = builder.finish();
+        for (column, expect) in [(0, [10.0, 3.0]), (1, [10.0, 3.0])] {
+            let view = View::all(column);
+            let side = Side { profile: &profile, view: &view, units: 1.0 };
+            for (sample, expect) in profile.samples().zip(expect) {
+                let (events, variance) = events_variance(&side, &sample).expect("known");
+                let value = sample.values()[column] as f64;
+                assert!((events - expect).abs() < 0.01, "{events}");
+                assert!((variance - value * value / events).abs() < 1e-6 * variance);
+            }
+        }
+    }
+
+    /// Two profiles of one program: in at most about 5 % of such pairs may anything be called a finding.
+    #[test]
+    fn noise_is_no_finding() {
+        let mut rng = Rng::new(6);
+        let mut folded = |dearer: usize| {
+            let line = |f: usize| {
+                let mean = 10.0 * (1 + f % 20) as f64 * if f < dearer { 1.5 } else { 1.0 };
+                format!("main;f{f} {}\n", rng.poisson(mean))
+            };
+            (0..200).map(line).collect::<String>()
+        };
+        let basis = Basis::Requests { before: 1000.0, after: 1000.0 };
+        let (trials, mut alarms, mut found, mut wrong) = (200, 0, 0, 0);
+        for _ in 0..trials {
+            let same = compare(&folded(0), &folded(0), basis);
+            alarms += u32::from(same.rows.iter().any(|r| r.flat.is_finding()));
+            let changed = compare(&folded(0), &folded(20), basis);
+            for row in changed.rows.iter().filter(|r| r.flat.is_finding()) {
+                let number: usize = row.function[1..].parse().unwrap_or(usize::MAX);
+                *(if number < 20 { &mut found } else { &mut wrong }) += 1;
+            }
+        }
+        assert!(alarms <= trials / 10, "{alarms} of {trials} pairs without a difference raised an alarm");
+        assert!(found > trials * 8, "only {found} of {} differences found", trials * 20);
+        assert!(f64::from(wrong) <= 0.08 * f64::from(found + wrong), "{wrong} of {} findings are noise", found + wrong);
+    }
+}

@@ -1,0 +1,56 @@
+//! Folded stacks, the text that most profilers of other runtimes write: a line a stack, `root;caller;leaf 42`.
+//!
+//! The count is the number after the last space; names may hold spaces. Empty lines and lines that start with `#` are
+//! passed over. Not here: two-column files (`42 45`) made for difference pictures, of which the first count would be
+//! part of a name: `--diff` takes two files instead.
+
+use super::ReadError;
+use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
+use std::collections::HashMap;
+
+/// Reads folded stacks as one column, `samples` in `count`.
+pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
+    let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
+    let mut places: HashMap<&str, u32> = HashMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (stack, count) = line.rsplit_once([' ', '\t']).unwrap_or(("", line));
+        let count: i64 = count.parse().map_err(|_| ReadError::Line {
+            line: number + 1,
+            what: "does not end with a whole count, as folded stacks do ('main;serve;encode 42')",
+        })?;
+        for name in stack.trim_end().rsplit(';').filter(|name| !name.is_empty()) {
+            let place = *places.entry(name).or_insert_with(|| {
+                let function = builder.function(name, "");
+                builder.place(&[function])
+            });
+            builder.push_place(place);
+        }
+        builder.sample(&[count]);
+    }
+    Ok(builder.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_stacks() {
+        let profile = parse("# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
+        let read: Vec<_> = profile
+            .samples()
+            .map(|s| {
+                let names: Vec<_> = s.root_first().map(|f| profile.functions()[f as usize].name.as_str()).collect();
+                (names.join(">"), s.values()[0])
+            })
+            .collect();
+        assert_eq!(read, [("main>a b>c".to_owned(), 3), ("main>d".to_owned(), -2), (String::new(), 7)]);
+        for (text, line) in [("main;a", 1), ("main 1\nmain x", 2), ("main 1.5", 1)] {
+            assert!(matches!(parse(text), Err(ReadError::Line { line: at, .. }) if at == line), "{text}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The text of `perf script`: a line that says who was caught and by which event, then a line a frame, leaf first, then
+//! an empty line.
+//!
+//! Columns: `samples`, then one for each event with its periods, of which the clocks are nanoseconds. The first clock is
+//! the default, else `samples`. The thread's name becomes the label `thread`. Without symbol a frame is named after its
+//! binary, `[libc.so.6]`. Not here: fields beyond what `perf script` prints by itself, `perf.data`.
+
+use super::ReadError;
+use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
+use std::collections::HashMap;
+
+/// What the first line of a sample says.
+struct Head<'a> {
+    thread: &'a str,
+    period: i64,
+    event: &'a str,
+    /// A frame on the same line, as without `-g`.
+    frame: &'a str,
+}
+
+/// `123.456789:`, a time as perf prints it.
+fn is_time(word: &str) -> bool {
+    let Some((seconds, rest)) = word.split_once('.') else { return false };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits(seconds) && rest.strip_suffix(':').is_some_and(digits)
+}
+
+fn word_at(line: &str, start: usize) -> (&str, usize) {
+    let skipped = line.len() - line[start..].trim_start().len();
+    let word = line[skipped..].split_whitespace().next().unwrap_or_default();
+    (word, skipped + word.len())
+}
+
+/// `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`; everything before the time but the numbers is the thread.
+fn head(line: &str) -> Option<Head<'_>> {
+    let (mut at, mut thread_end) = (0, None);
+    loop {
+        let (word, end) = word_at(line, at);
+        if word.is_empty() {
+            return None;
+        }
+        if is_time(word) {
+            at = end;
+            break;
+        }
+        let number = word.split('/').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+        if number && at > 0 {
+            thread_end = Some(at);
+        }
+        at = end;
+    }
+    let thread = line[..thread_end?].trim();
+    let (mut word, mut end) = word_at(line, at);
+    let period = word.parse().ok();
+    if period.is_some() {
+        (word, end) = word_at(line, end);
+    }
+    let event = word.strip_suffix(':')?;
+    Some(Head { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
+}
+
+/// `7f12 name+0x1a (/lib/x.so)` as a name; `None` if it is no frame.
+fn frame(line: &str) -> Option<String> {
+    let line = line.trim();
+    let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
+    if address.is_empty() || !address.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let rest = rest.trim();
+    let (symbol, binary) = match rest.rfind('(') {
+        Some(open) if rest.ends_with(')') => (rest[..open].trim_end(), &rest[open + 1..rest.len() - 1]),
+        _ => (rest, ""),
+    };
+    let name = match symbol.rsplit_once("+0x") {
+        Some((name, offset)) if offset.bytes().all(|b| b.is_ascii_hexdigit()) => name,
+        _ => symbol,
+    };
+    if !name.is_empty() && name != "[unknown]" {
+        return Some(name.to_owned());
+    }
+    let base = binary.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']']);
+    Some(if base.is_empty() || base == "unknown" { "<unknown>".into() } else { format!("[{base}]") })
+}
+
+/// Whether a text is of this format: its first sample starts as one does.
+pub(super) fn looks_like(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| head(line).is_some())
+}
+
+/// A sample before the columns are known.
+struct Caught {
+    event: usize,
+    period: i64,
+    label: String,
+    stack: Vec<u32>,
+}
+
+/// Reads the text of `perf script`.
+pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
+    let mut events: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut intern = |name: String| {
+        *known.entry(name).or_insert_with_key(|name| {
+            names.push(name.clone());
+            names.len() as u32 - 1
+        })
+    };
+    let mut caught: Vec<Caught> = Vec::new();
+    let mut within = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            within = false;
+        } else if line.starts_with('#') {
+            // A comment.
+        } else if let Some(head) = head(line) {
+            let event = events.iter().position(|event| *event == head.event).unwrap_or_else(|| {
+                events.push(head.event);
+                events.len() - 1
+            });
+            let stack = frame(head.frame).map(&mut intern).into_iter().collect();
+            caught.push(Caught { event, period: head.period, label: head.thread.to_owned(), stack });
+            within = true;
+        } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(frame(line)) {
+            sample.stack.push(intern(name));
+        } else {
+            let what = "is neither the head of a sample nor a frame, as 'perf script' prints them";
+            return Err(ReadError::Line { line: number + 1, what });
+        }
+    }
+    let mut types = vec![ValueType::new("samples", "count")];
+    // `cpu-clock:u` counts what `cpu-clock` does: what stands behind the colon says only where.
+    let clock = |event: &&str| ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
+    types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
+    let width = types.len();
+    let mut builder = ProfileBuilder::new(types);
+    builder.default_type(events.iter().position(|e| clock(&e)).map_or(0, |index| index + 1));
+    let places: Vec<u32> = names
+        .iter()
+        .map(|name| {
+            let function: FunctionId = builder.function(name, "");
+            builder.place(&[function])
+        })
+        .collect();
+    for Caught { event, period, label, stack } in caught {
+        stack.iter().for_each(|name| builder.push_place(places[*name as usize]));
+        let label = builder.label(Label { key: "thread".into(), value: LabelValue::Text(label) });
+        builder.push_label(label);
+        let mut values = vec![0; width];
+        values[0] = 1;
+        values[event + 1] = period;
+        builder.sample(&values);
+    }
+    Ok(builder.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# captured on some day\n\
+        node worker 12/34 [001]  5.678901:     250000 cpu-clock:u: \n\
+        \t    7f12 LazyCompile:*handle /app/a.js:3+0x1a (/tmp/perf-12.map)\n\
+        \t    7f13 [unknown] (/usr/lib/libc.so.6)\n\
+        \t    401000 operator new(unsigned long)+0x2 (inlined)\n\
+        \t    401000 main (/usr/bin/node)\n\
+        \n\
+        swapper     0 7.000001: 99 cycles:\n\
+        \tffffffff81 [unknown] ([unknown])\n\
+        \n\
+        python3  77  8.100000:  250000 cpu-clock:u:   401000 run+0x3 (/usr/bin/python3)\n";
+
+    #[test]
+    fn samples_have_frames_threads_and_events() {
+        assert!(looks_like(TEXT));
+        let profile = parse(TEXT).expect("reads");
+        let types: Vec<_> = profile.sample_types.iter().map(|t| (t.kind.as_str(), t.unit.as_str())).collect();
+        assert_eq!(types, [("samples", "count"), ("cpu-clock:u", "nanoseconds"), ("cycles", "count")]);
+        assert_eq!(profile.sample_type_default, 1);
+        let read: Vec<_> = profile
+            .samples()
+            .map(|s| {
+                let names: Vec<_> = s.root_first().map(|f| profile.functions()[f as usize].name.as_str()).collect();
+                let threads: Vec<_> = s.labels().map(|l| l.value.clone()).collect();
+                (names.join(">"), s.values().to_vec(), threads)
+            })
+            .collect();
+        let thread = |name: &str| vec![LabelValue::Text(name.into())];
+        assert_eq!(
+            read,
+            [
+                (
+                    "main>operator new(unsigned long)>[libc.so.6]>LazyCompile:*handle /app/a.js:3".to_owned(),
+                    vec![1, 250_000, 0],
+                    thread("node worker")
+                ),
+                ("<unknown>".to_owned(), vec![1, 0, 99], thread("swapper")),
+                ("run".to_owned(), vec![1, 250_000, 0], thread("python3")),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_text_is_not_perf() {
+        for text in ["main;a 3\n", "hello\n", "12 13 14\n", "", "a 1.5: \n"] {
+            assert!(!looks_like(text), "{text}");
+        }
+        assert!(matches!(parse(&format!("{TEXT}\nwhat is this")), Err(ReadError::Line { line: 13, .. })));
+    }
+}

@@ -1,0 +1,129 @@
+//! Sums by function: flat and cumulative, as `go tool pprof -top` states them.
+//!
+//! A sample's value counts once in `cum` for every distinct function on its stack, however often that recurs, and in
+//! `flat` for the function at the leaf, which may be an inlined one (pprof, `internal/graph/graph.go`).
+
+use super::View;
+use plimsoll_model::profile::{FunctionId, Profile};
+
+/// What a profile's functions sum up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Top {
+    /// Denominator of percentages; see [`View::total`].
+    pub total: i64,
+    /// What the samples of the view sum up to; differs from `total` with a focus, or with negative values.
+    pub kept: i64,
+    /// A row for each function with a sum other than 0, in order.
+    pub rows: Vec<Row>,
+}
+
+/// One function's sums, in the unit of the column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The function.
+    pub function: FunctionId,
+    /// Spent in the function itself.
+    pub flat: i64,
+    /// Spent in the function and what it called.
+    pub cum: i64,
+}
+
+/// By what rows are sorted, the largest amount first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// By what a function spent itself.
+    Flat,
+    /// By what it and its callees spent.
+    Cum,
+}
+
+/// A value as percent of a total; 0 where there is nothing.
+pub fn percent(value: i64, total: i64) -> f64 {
+    if total == 0 { 0.0 } else { value as f64 / total as f64 * 100.0 }
+}
+
+/// Sums up a view of a profile by function.
+pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
+    let functions = profile.functions();
+    let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
+    // The last sample in which a function was seen, so that recursion counts once.
+    let mut seen = vec![usize::MAX; rows.len()];
+    let mut kept = 0_i64;
+    for (number, sample) in profile.samples().enumerate() {
+        let value = sample.values()[view.sample_type];
+        if value == 0 || !view.keeps(&sample) {
+            continue;
+        }
+        kept = kept.saturating_add(value);
+        let mut leaf = None;
+        for function in sample.root_first() {
+            let at = function as usize;
+            if seen[at] != number {
+                seen[at] = number;
+                rows[at].cum = rows[at].cum.saturating_add(value);
+            }
+            leaf = Some(at);
+        }
+        if let Some(at) = leaf {
+            rows[at].flat = rows[at].flat.saturating_add(value);
+        }
+    }
+    rows.retain(|row| row.flat != 0 || row.cum != 0);
+    rows.sort_by(|a, b| {
+        let (flat, cum) = (
+            b.flat.unsigned_abs().cmp(&a.flat.unsigned_abs()), //
+            b.cum.unsigned_abs().cmp(&a.cum.unsigned_abs()),
+        );
+        let by_value = match sort {
+            Sort::Flat => flat.then(cum),
+            Sort::Cum => cum.then(flat),
+        };
+        by_value.then_with(|| functions[a.function as usize].name.cmp(&functions[b.function as usize].name))
+    });
+    Top { total: view.total(profile), kept, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::read;
+
+    fn check(text: &str, view: impl Fn(&Profile) -> View, sort: Sort, expect: &[(&str, i64, i64)], total: i64) {
+        let profile = read(text.as_bytes()).expect("folded stacks");
+        let top = top(&profile, &view(&profile), sort);
+        let rows: Vec<_> = top
+            .rows
+            .iter()
+            .map(|row| (profile.functions()[row.function as usize].name.as_str(), row.flat, row.cum))
+            .collect();
+        assert_eq!((rows.as_slice(), top.total), (expect, total), "{text}");
+    }
+
+    #[test]
+    fn sums_count_recursion_once() {
+        let text = "main;f;f;g 3\nmain;f;g;f 2\nmain;h 4\n";
+        let all = |_: &Profile| View::all(0);
+        check(text, all, Sort::Cum, &[("main", 0, 9), ("g", 3, 5), ("f", 2, 5), ("h", 4, 4)], 9);
+        check(text, all, Sort::Flat, &[("h", 4, 4), ("g", 3, 5), ("f", 2, 5), ("main", 0, 9)], 9);
+        let focus = |p: &Profile| View::all(0).focus(p, |name| name == "g");
+        check(text, focus, Sort::Cum, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
+        let ignore = |p: &Profile| View::all(0).ignore(p, |name| name == "g");
+        check(text, ignore, Sort::Cum, &[("h", 4, 4), ("main", 0, 4)], 9);
+        let both = |p: &Profile| View::all(0).focus(p, |name| name == "main").ignore(p, |name| name == "h");
+        check(text, both, Sort::Flat, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
+    }
+
+    #[test]
+    fn negative_values_count_in_full() {
+        let all = |_: &Profile| View::all(0);
+        check("main;a -4\nmain;b 1\nlone;c 2\nlone;d -2\n", all, Sort::Flat, &[
+            ("a", -4, -4),
+            ("c", 2, 2),
+            ("d", -2, -2),
+            ("b", 1, 1),
+            ("main", 0, -3),
+        ], 9);
+        assert_eq!(percent(-4, 9), -400.0 / 9.0);
+        assert_eq!(percent(0, 0), 0.0);
+    }
+}

@@ -1,0 +1,59 @@
+//! Which column of a profile and which of its samples are meant.
+//!
+//! As in pprof, `focus` keeps samples with a frame whose function or file matches, `ignore` leaves out samples with such
+//! a frame, and percentages stay relative to all samples. Unlike pprof, a match with the name of the binary does not
+//! count: it would match every frame of it.
+
+use plimsoll_model::profile::{Profile, Sample};
+
+/// One column and a choice of samples. Made once for a profile, since names are matched once for each function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The column: an index into the sample types.
+    pub sample_type: usize,
+    focus: Option<Vec<bool>>,
+    ignore: Option<Vec<bool>>,
+}
+
+impl View {
+    /// All samples of one column.
+    pub fn all(sample_type: usize) -> View {
+        View { sample_type, focus: None, ignore: None }
+    }
+
+    /// Keeps samples with a frame for which `matches` says yes, of a function's name or file.
+    pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
+        self.focus = Some(matching(profile, matches));
+        self
+    }
+
+    /// Leaves out samples with a frame for which `matches` says yes, of a function's name or file.
+    pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
+        self.ignore = Some(matching(profile, matches));
+        self
+    }
+
+    /// Whether the sample is meant.
+    pub fn keeps(&self, sample: &Sample) -> bool {
+        let any = |wanted: &Vec<bool>| sample.root_first().any(|function| wanted[function as usize]);
+        self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
+    }
+
+    /// What all samples of the column sum up to, each by its absolute value; only those labelled `pprof::base` if there
+    /// are any, which are the base of a difference made by pprof. The denominator of percentages.
+    pub fn total(&self, profile: &Profile) -> i64 {
+        let (mut all, mut base) = (0_i64, 0_i64);
+        for sample in profile.samples() {
+            let value = sample.values()[self.sample_type].saturating_abs();
+            all = all.saturating_add(value);
+            if sample.labels().any(|label| label.key == "pprof::base") {
+                base = base.saturating_add(value);
+            }
+        }
+        if base > 0 { base } else { all }
+    }
+}
+
+fn matching(profile: &Profile, matches: impl Fn(&str) -> bool) -> Vec<bool> {
+    profile.functions().iter().map(|f| matches(&f.name) || (!f.file.is_empty() && matches(&f.file))).collect()
+}

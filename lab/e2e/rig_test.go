@@ -130,6 +130,29 @@ func TestADatabaseThatDied(t *testing.T) {
 	down(t, "flashsale")
 }
 
+// TestWhatNobodyWroteDown: with the record of what runs gone, all of it is
+// still found and ended, each kind of server.
+func TestWhatNobodyWroteDown(t *testing.T) {
+	addresses := up(t, "cards")
+	for _, name := range []string{"flashsale", "apiserver"} {
+		for key, address := range up(t, name) {
+			addresses[key] = address
+		}
+	}
+	if err := os.WriteFile(filepath.Join(cache, "run", "state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, _ := lab(t, "status"); stdout != "nothing runs\n" || !strings.Contains(stderr, "left over") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	for name, address := range addresses {
+		if conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://")); err == nil {
+			conn.Close()
+			t.Errorf("%s still runs", name)
+		}
+	}
+}
+
 func TestTwoUpsAtOnce(t *testing.T) {
 	var both sync.WaitGroup
 	addresses := make([]map[string]string, 2)

@@ -26,7 +26,9 @@ func startRedis(ctx context.Context, l *launch) error {
 		client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
 		defer client.Close()
 		config := filepath.Join(dir, "redis.conf")
-		text := fmt.Sprintf("bind 127.0.0.1\nport %d\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\nmaxclients 4000\n", port, dir)
+		// A title of its own would be written over its environment, by which
+		// a left-over process is known.
+		text := fmt.Sprintf("bind 127.0.0.1\nport %d\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\nmaxclients 4000\nset-proc-title no\n", port, dir)
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			return err
 		}

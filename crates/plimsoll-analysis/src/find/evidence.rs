@@ -52,6 +52,8 @@ pub struct Sight {
     pub seconds: f64,
     /// The capacity shown.
     pub capacity: Option<f64>,
+    /// Its relative standard error.
+    pub capacity_error: f64,
     /// Too few bad requests to measure their share: it is at most exp(y).
     pub few: bool,
     /// Logarithm of bad requests over allowed ones.
@@ -189,12 +191,14 @@ impl<'a> Evidences<'a> {
         held > shown.map_or(rate * 0.9, |shown| shown * 1.02) && posterior.disturbed(&sight) > DISTURBED_FROM
     }
 
-    /// The lowest load that a failing trial speaks for: a server that could do no more than c while it was asked for a
-    /// little more than that would have failed at any load above c too.
+    /// The lowest load that a failing trial speaks for: one that met the slower of two regimes at a higher load would have
+    /// failed at any load above that regime's capacity.
     fn fails_from(&self, trial: &TrialOutcome, rate: f64) -> i32 {
         let own = index_below(rate);
-        match trial.evidence.saturated_rps {
-            Some(rps) if rate <= rps * 1.15 && rate > rps * 1.02 => own.min(index_below(rps * 1.012) + 1),
+        match (trial.evidence.saturated_rps, self.regimes.filter(Regimes::certain)) {
+            (Some(shown), Some(regimes)) if (shown / regimes.slower_rps).ln().abs() <= 2.0 * AGREE => {
+                own.min(index_below(shown * 1.012) + 1)
+            }
             _ => own,
         }
     }
@@ -280,6 +284,16 @@ impl<'a> Evidences<'a> {
         self.posterior.as_ref().map(Posterior::place)
     }
 
+    /// The same if it lies between two of the grid's loads.
+    pub fn estimate_within(&self, lower: Option<i32>, upper: Option<i32>) -> Option<Place> {
+        if self.regimes.is_some_and(|r| r.certain()) {
+            return self.estimate();
+        }
+        let from = lower.map_or(f64::NEG_INFINITY, |k| load_of(k).ln());
+        let to = upper.map_or(f64::INFINITY, |k| load_of(k).ln());
+        self.posterior.as_ref()?.place_within(from, to)
+    }
+
     fn sight(&self, trial: &TrialOutcome) -> Option<Sight> {
         let rate = trial.offered_rps()?;
         let pass = trial.verdict == Verdict::Pass;
@@ -297,6 +311,7 @@ impl<'a> Evidences<'a> {
             pass,
             seconds: trial.duration_ns as f64 / 1e9,
             capacity: self.capacity(trial).map(f64::ln),
+            capacity_error: evidence.saturated_error,
             few,
             y,
             most,

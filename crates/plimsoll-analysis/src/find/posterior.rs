@@ -15,7 +15,7 @@ const STEP: f64 = 0.004;
 const SLOPES: [f64; 5] = [6.0, 10.0, 16.0, 28.0, 50.0];
 /// Share of trials taken to be disturbed.
 const DISTURBED: f64 = 0.12;
-/// Spread of the capacity that a failing trial of 2 s or more shows, as a logarithm.
+/// Spread of a server's capacity from trial to trial, as a logarithm.
 const CAPACITY_SD: f64 = 0.008;
 /// How sharply a server that is limited by capacity turns from holding to failing.
 const TURN: f64 = 0.004;
@@ -77,15 +77,26 @@ impl Posterior {
 
     /// Median and spread.
     pub fn place(&self) -> Place {
+        self.place_within(f64::NEG_INFINITY, f64::INFINITY).unwrap_or(Place { rps: self.low.exp(), spread: 1.0 })
+    }
+
+    /// The same if the line lies between two rates (as logarithms); `None` if nothing speaks for that.
+    pub fn place_within(&self, from: f64, to: f64) -> Option<Place> {
+        let inside = |point: usize| (from..=to).contains(&self.x_of(point));
+        let weight = |point: usize| if inside(point) { self.weights[point].iter().sum::<f64>() } else { 0.0 };
+        let total: f64 = (0..self.weights.len()).map(weight).sum();
+        if total < self.total * 1e-9 {
+            return None;
+        }
         let quantile = |q: f64| {
             let mut seen = 0.0;
-            let at = self.weights.iter().position(|kinds| {
-                seen += kinds.iter().sum::<f64>();
-                seen >= q * self.total
+            let at = (0..self.weights.len()).find(|point| {
+                seen += weight(*point);
+                seen >= q * total
             });
             self.x_of(at.unwrap_or(self.weights.len() - 1))
         };
-        Place { rps: quantile(0.5).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 }
+        Some(Place { rps: quantile(0.5).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 })
     }
 
     /// The probability that one of the trials was disturbed.
@@ -130,7 +141,7 @@ fn widen(sight: &Sight) -> f64 {
 
 fn by_capacity(sight: &Sight, x0: f64) -> f64 {
     match sight.capacity {
-        Some(z) => normal(z - x0, CAPACITY_SD * widen(sight)),
+        Some(z) => normal(z - x0, CAPACITY_SD.hypot(sight.capacity_error)),
         None => {
             let holds = logistic((x0 + SLACK - sight.x) / (TURN * widen(sight)));
             match (sight.pass, sight.few) {
@@ -145,7 +156,7 @@ fn by_capacity(sight: &Sight, x0: f64) -> f64 {
 fn by_latency(sight: &Sight, x0: f64, slope: f64) -> f64 {
     if let Some(z) = sight.capacity {
         // The capacity is somewhere above the line, and so is the load.
-        return if z > x0 - 0.01 && sight.x > x0 - 0.02 { 2.0 } else { 0.05 };
+        return if z > x0 - 0.01 && sight.x > x0 - 0.02 { 2.0 } else { 0.0 };
     }
     let mean = (slope * (sight.x - x0)).clamp(-9.0, sight.most);
     let sd = (0.35 + 0.1 * mean.abs()) * widen(sight).sqrt();

@@ -350,7 +350,8 @@ mod tests {
         let nothing = read(b"a 0\n").expect("folded");
         let some = read(b"a 1\n").expect("folded");
         let view = View::all(0);
-        let error = diff((&nothing, &view), (&some, &view), Basis::Shares, Sort::Flat).expect_err("no share of nothing");
+        let error =
+            diff((&nothing, &view), (&some, &view), Basis::Shares, Sort::Flat).expect_err("no share of nothing");
         assert!(matches!(error, DiffError::Nothing(_)));
     }
 

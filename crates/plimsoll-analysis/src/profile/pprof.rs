@@ -89,11 +89,7 @@ impl<'a> Fields<'a> {
 
     /// Calls `each` with the numbers of a repeated field, packed or single.
     #[inline]
-    fn numbers(
-        &self,
-        content: Wire<'a>,
-        mut each: impl FnMut(u64) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
+    fn numbers(&self, content: Wire<'a>, mut each: impl FnMut(u64) -> Result<(), ReadError>) -> Result<(), ReadError> {
         match content {
             Wire::Varint(number) => each(number),
             Wire::Bytes(bytes) => {
@@ -333,7 +329,6 @@ fn read_mappings(
     }
     Ok(mappings)
 }
-
 
 fn read_samples(
     input: &[u8],

@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn negative_values_count_in_full() {
         let all = |_: &Profile| View::all(0);
-        check("main;a -4\nmain;b 1\nlone;c 2\nlone;d -2\n", all, Sort::Flat, &[
-            ("a", -4, -4),
-            ("c", 2, 2),
-            ("d", -2, -2),
-            ("b", 1, 1),
-            ("main", 0, -3),
-        ], 9);
+        check(
+            "main;a -4\nmain;b 1\nlone;c 2\nlone;d -2\n",
+            all,
+            Sort::Flat,
+            &[("a", -4, -4), ("c", 2, 2), ("d", -2, -2), ("b", 1, 1), ("main", 0, -3)],
+            9,
+        );
         assert_eq!(percent(-4, 9), -400.0 / 9.0);
         assert_eq!(percent(0, 0), 0.0);
     }

@@ -284,7 +284,8 @@ mod tests {
         assert_eq!(lines(text, 100), all);
         assert_eq!(lines(text, 6), all);
         // What is left out stands under its caller, so that nothing is lost.
-        assert_eq!(lines(text, 3), ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8"]);
+        let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
+        assert_eq!(lines(text, 3), few);
         assert_eq!(lines(text, 0), ["(smaller frames) 12"]);
         assert_eq!(lines("", 5), Vec::<String>::new());
     }

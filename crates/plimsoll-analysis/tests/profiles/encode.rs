@@ -1,0 +1,143 @@
+//! Writes pprof profiles: what the reader must give back, in every spelling that the format allows.
+//!
+//! Not here: files, gzip (the reader takes plain protobuf too).
+
+/// A profile as it will stand in the bytes. Names are unique; a frame is a list of names, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plain {
+    pub types: Vec<(String, String)>,
+    pub places: Vec<Vec<String>>,
+    pub samples: Vec<PlainSample>,
+}
+
+/// Indices into [`Plain::places`], leaf first; values; labels that are text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlainSample {
+    pub stack: Vec<usize>,
+    pub values: Vec<i64>,
+    pub labels: Vec<(String, String)>,
+}
+
+/// How the bytes are spelt; the meaning is the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spelling {
+    /// Repeated numbers one by one instead of packed.
+    pub unpacked: bool,
+    /// The string table before the samples instead of last.
+    pub strings_first: bool,
+    /// Added to ids, so that they are not dense.
+    pub id_offset: u64,
+    /// A field that no reader knows in each message.
+    pub unknown_fields: bool,
+}
+
+pub fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+    varint(out, field << 3);
+    varint(out, value);
+}
+
+pub fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+    varint(out, field << 3 | 2);
+    varint(out, content.len() as u64);
+    out.extend_from_slice(content);
+}
+
+fn numbers(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>, unpacked: bool) {
+    if unpacked {
+        values.for_each(|value| number(out, field, value));
+    } else {
+        let mut packed = Vec::new();
+        values.for_each(|value| varint(&mut packed, value));
+        bytes(out, field, &packed);
+    }
+}
+
+/// The string table: each text once.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    known: std::collections::HashMap<String, u64>,
+}
+
+impl Strings {
+    fn id(&mut self, text: &str) -> u64 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        self.list.push(text.to_owned());
+        let id = self.list.len() as u64 - 1;
+        self.known.insert(text.to_owned(), id);
+        id
+    }
+}
+
+/// The profile as unpacked protobuf.
+pub fn encode(profile: &Plain, spelling: Spelling) -> Vec<u8> {
+    let mut strings = Strings::default();
+    strings.id("");
+    let end = |mut message: Vec<u8>| {
+        if spelling.unknown_fields {
+            bytes(&mut message, 1000, b"to come");
+            varint(&mut message, 1001 << 3 | 5);
+            message.extend_from_slice(&[0xff; 4]);
+            varint(&mut message, 1002 << 3 | 1);
+            message.extend_from_slice(&[0xff; 8]);
+        }
+        message
+    };
+    let mut out = Vec::new();
+    for (kind, unit) in &profile.types {
+        let mut message = Vec::new();
+        number(&mut message, 1, strings.id(kind));
+        number(&mut message, 2, strings.id(unit));
+        bytes(&mut out, 1, &end(message));
+    }
+    let mut samples = Vec::new();
+    for sample in &profile.samples {
+        let mut message = Vec::new();
+        let ids = sample.stack.iter().map(|place| *place as u64 + 1 + spelling.id_offset);
+        numbers(&mut message, 1, ids, spelling.unpacked);
+        numbers(&mut message, 2, sample.values.iter().map(|v| *v as u64), spelling.unpacked);
+        for (key, text) in &sample.labels {
+            let mut label = Vec::new();
+            number(&mut label, 1, strings.id(key));
+            number(&mut label, 2, strings.id(text));
+            bytes(&mut message, 3, &end(label));
+        }
+        bytes(&mut samples, 2, &end(message));
+    }
+    let mut tables = Vec::new();
+    let mut functions: std::collections::HashMap<&str, u64> = std::collections::HashMap::new();
+    for (number_of, place) in profile.places.iter().enumerate() {
+        let mut location = Vec::new();
+        number(&mut location, 1, number_of as u64 + 1 + spelling.id_offset);
+        for name in place {
+            let next = functions.len() as u64 + 1 + spelling.id_offset;
+            let id = *functions.entry(name).or_insert_with(|| {
+                let mut function = Vec::new();
+                number(&mut function, 1, next);
+                number(&mut function, 2, strings.id(name));
+                bytes(&mut tables, 5, &end(function));
+                next
+            });
+            let mut line = Vec::new();
+            number(&mut line, 1, id);
+            number(&mut line, 2, 7);
+            bytes(&mut location, 4, &end(line));
+        }
+        bytes(&mut tables, 4, &end(location));
+    }
+    let mut table = Vec::new();
+    strings.list.iter().for_each(|text| bytes(&mut table, 6, text.as_bytes()));
+    let parts = if spelling.strings_first { [table, tables, samples] } else { [samples, tables, table] };
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    end(out)
+}

@@ -1,0 +1,174 @@
+//! The seeded fuzz test of the profile readers, and the canary: a driver that cannot fail proves nothing.
+
+use crate::driver::sensible;
+use crate::encode::{Plain, PlainSample, Spelling, encode};
+use plimsoll_analysis::profile::{ReadError, read};
+use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder};
+use plimsoll_model::rng::Rng;
+
+const ROUNDS: usize = 4000;
+const MUTANTS: usize = 4;
+
+fn chance(rng: &mut Rng, one_in: u64) -> bool {
+    rng.below(one_in) == 0
+}
+
+/// A small profile with all that the format has: inlined frames, recursion, labels, negative values, empty stacks.
+fn plain(rng: &mut Rng) -> Plain {
+    let types = (0..1 + rng.below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
+    let names = 1 + rng.below(12);
+    let name = |rng: &mut Rng| format!("f{}", rng.below(names));
+    let places: Vec<Vec<String>> =
+        (0..1 + rng.below(12)).map(|_| (0..1 + rng.below(3)).map(|_| name(rng)).collect()).collect();
+    let samples = (0..rng.below(12))
+        .map(|_| PlainSample {
+            stack: (0..rng.below(8)).map(|_| rng.below(places.len() as u64) as usize).collect(),
+            values: types.iter().map(|_| rng.below(2000) as i64 - 500).collect(),
+            labels: (0..rng.below(3)).map(|n| (format!("k{n}"), name(rng))).collect(),
+        })
+        .collect();
+    Plain { types, places, samples }
+}
+
+fn spelling(rng: &mut Rng) -> Spelling {
+    Spelling {
+        unpacked: chance(rng, 2),
+        strings_first: chance(rng, 2),
+        id_offset: if chance(rng, 3) { rng.next_u64() >> 1 } else { 0 },
+        unknown_fields: chance(rng, 2),
+    }
+}
+
+/// What was read must be what was written: stacks from the root with inlined frames, values, labels.
+fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
+    let name = |function: u32| profile.functions()[function as usize].name.clone();
+    let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));
+    let read: Vec<(Vec<String>, Vec<i64>, Vec<(String, String)>)> = profile
+        .samples()
+        .map(|sample| {
+            let labels = sample.labels().map(|label| match &label.value {
+                LabelValue::Text(text) => (label.key.clone(), text.clone()),
+                LabelValue::Number(..) => (label.key.clone(), "a number".to_owned()),
+            });
+            (sample.root_first().map(name).collect(), sample.values().to_vec(), labels.collect())
+        })
+        .collect();
+    let written: Vec<_> = plain
+        .samples
+        .iter()
+        .map(|sample| {
+            let leaf_first = sample.stack.iter().flat_map(|place| plain.places[*place].clone());
+            let mut stack: Vec<String> = leaf_first.collect();
+            stack.reverse();
+            (stack, sample.values.clone(), sample.labels.clone())
+        })
+        .collect();
+    if !types.eq(plain.types.iter().cloned()) || read != written {
+        return Err(format!("read {read:?} instead of {written:?}"));
+    }
+    Ok(())
+}
+
+fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    for _ in 0..1 + rng.below(4) {
+        let at = rng.below(bytes.len().max(1) as u64) as usize;
+        match rng.below(5) {
+            _ if bytes.is_empty() => bytes.push(rng.next_u64() as u8),
+            0 => bytes.truncate(at),
+            1 => bytes[at] ^= 1 << rng.below(8),
+            2 => bytes[at] = rng.next_u64() as u8,
+            3 => bytes.insert(at, rng.next_u64() as u8),
+            _ => drop(bytes.remove(at)),
+        }
+    }
+}
+
+/// Text near the two text formats.
+fn text(rng: &mut Rng) -> Vec<u8> {
+    const WORDS: [&str; 14] = [
+        "main;serve 3\n",
+        "a;b",
+        " ",
+        "\n",
+        "\t",
+        "12",
+        "-7",
+        "#x\n",
+        "node 12/3 [001] 5.67: 250000 cpu-clock:u: \n",
+        "\t7f12 f+0x1a (/lib/x.so)\n",
+        "\t7f12 [unknown] ()\n",
+        "perf 1 2.3:",
+        ":",
+        "(",
+    ];
+    (0..rng.below(12)).flat_map(|_| WORDS[rng.below(WORDS.len() as u64) as usize].bytes()).collect()
+}
+
+/// Drives a reader from a seed; an error says which round it failed in, and how.
+fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: usize) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    for round in 0..rounds {
+        let failed = |what: String| format!("round {round}: {what}");
+        let plain = plain(&mut rng);
+        let bytes = encode(&plain, spelling(&mut rng));
+        let profile = sensible(&read, &bytes).map_err(failed)?;
+        let profile = profile.ok_or_else(|| failed("a good profile was refused".to_owned()))?;
+        same(&profile, &plain).map_err(failed)?;
+        for _ in 0..MUTANTS {
+            let mut mutant = bytes.clone();
+            mutate(&mut rng, &mut mutant);
+            sensible(&read, &mutant).map_err(failed)?;
+        }
+        let mut words = text(&mut rng);
+        sensible(&read, &words).map_err(failed)?;
+        mutate(&mut rng, &mut words);
+        sensible(&read, &words).map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn any_bytes_are_read_or_refused() {
+    drive(read, crate::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// The profile again, with its samples changed by `change` (stack from the leaf, values).
+fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
+    let mut builder = ProfileBuilder::new(profile.sample_types.clone());
+    let ids: Vec<u32> = profile.functions().iter().map(|f| builder.function(&f.name, &f.file)).collect();
+    let places: Vec<u32> = ids.iter().map(|id| builder.place(&[*id])).collect();
+    for sample in profile.samples() {
+        let mut stack: Vec<u32> = sample.root_first().collect();
+        stack.reverse();
+        let mut values = sample.values().to_vec();
+        change(&mut stack, &mut values);
+        stack.iter().for_each(|function| builder.push_place(places[*function as usize]));
+        for label in sample.labels() {
+            let id = builder.label(label.clone());
+            builder.push_label(id);
+        }
+        builder.sample(&values);
+    }
+    builder.finish()
+}
+
+#[test]
+fn canary_the_driver_notices_broken_readers() {
+    type Reader = fn(&[u8]) -> Result<Profile, ReadError>;
+    let whole: Reader = |bytes| read(bytes).map(|p| rebuilt(&p, |_, _| ()));
+    drive(whole, 1, 300).expect("building again changes nothing");
+    let broken: [(&str, Reader); 5] = [
+        ("stacks upside down", |bytes| read(bytes).map(|p| rebuilt(&p, |stack, _| stack.reverse()))),
+        ("a value lost", |bytes| read(bytes).map(|p| rebuilt(&p, |_, values| values[0] = 0))),
+        ("leaves lost", |bytes| read(bytes).map(|p| rebuilt(&p, |stack, _| drop(stack.drain(..stack.len().min(1)))))),
+        ("panics at a short input", |bytes| if bytes.len() < 9 { panic!("short") } else { read(bytes) }),
+        ("refuses what it should read", |bytes| if bytes.len() % 7 == 3 { Err(ReadError::Empty) } else { read(bytes) }),
+    ];
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let outcomes = broken.map(|(what, reader)| (what, drive(reader, 2, 2000)));
+    std::panic::set_hook(hook);
+    for (what, outcome) in outcomes {
+        assert!(outcome.is_err(), "not noticed: {what}");
+    }
+}

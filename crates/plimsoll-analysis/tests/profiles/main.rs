@@ -1,0 +1,24 @@
+//! What is promised of profiles, from the outside: figures that agree with pprof on real profiles, refusals with a
+//! reason, and a seeded fuzz driver with the proof that it can fail. One binary, so that it links once.
+//!
+//! Random tests start from a seed that they print (cargo shows it when a test fails); the environment variable
+//! `PLIMSOLL_SEED` repeats a run.
+
+mod driver;
+mod encode;
+mod fuzz;
+mod golden;
+mod refused;
+
+use std::hash::{BuildHasher, RandomState};
+
+/// The seed of this run: from the environment, or a new one; printed either way.
+#[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
+fn seed() -> u64 {
+    let seed = match std::env::var("PLIMSOLL_SEED") {
+        Ok(text) => text.parse().expect("PLIMSOLL_SEED is a decimal number below 2^64"),
+        Err(_) => RandomState::new().hash_one("seed"),
+    };
+    eprintln!("PLIMSOLL_SEED={seed}");
+    seed
+}

@@ -1,6 +1,5 @@
 //! Laws of runs and their file: round trips, merging, and what a cut or damaged file still gives.
 
-
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 use plimsoll_model::codec::{self, FileError};
 use plimsoll_model::rng::Rng;

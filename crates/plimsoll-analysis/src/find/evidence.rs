@@ -26,7 +26,7 @@ const REGIME_FIRST: f64 = 4.0;
 const REGIME_AGREES: f64 = 27.0;
 const REGIME_ABSENT: f64 = 0.61;
 /// Odds from which a second regime is a fact, and below which it is none.
-const REGIME_FACT: f64 = 4.0;
+const REGIME_FACT: f64 = 8.0;
 const REGIME_NONE: f64 = 0.2;
 /// A trial near the line.
 #[derive(Debug, Clone, Copy)]

@@ -223,9 +223,10 @@ impl<'a> Search<'a> {
         let highest_pass = evidence.climb_lower();
         let lowest_fail = evidence.climb_upper();
         let times = trials.iter().filter(|t| t.0 == rate).count();
+        // Far below the peak a fail is looked at once more again.
+        let times_max = if rate < 0.6 * peak { 3 } else { 2 };
         match verdict {
-            // Once more, whatever the reason was.
-            Verdict::Fail | Verdict::Void if times < 2 && !self.narrowing(&trials) => return Climb::Try(rate),
+            Verdict::Fail | Verdict::Void if times < times_max && !self.narrowing(&trials) => return Climb::Try(rate),
             _ => {}
         }
         match (highest_pass, lowest_fail) {

@@ -12,7 +12,7 @@ use super::evidence::Sight;
 /// Resolution in the logarithm of the rate.
 const STEP: f64 = 0.004;
 /// Slopes of ln(bad share) over ln(rate) that are weighed.
-const SLOPES: [f64; 5] = [6.0, 10.0, 16.0, 28.0, 50.0];
+const SLOPES: [f64; 7] = [6.0, 10.0, 16.0, 28.0, 50.0, 100.0, 200.0];
 /// Share of trials taken to be disturbed.
 const DISTURBED: f64 = 0.12;
 /// Spread of a server's capacity from trial to trial, as a logarithm.

@@ -54,7 +54,10 @@ pub fn finish(mut child: Child) -> Done {
 }
 
 /// Ends a process that hangs, so that a test fails instead of standing still.
-struct Watchdog(std::sync::mpsc::Sender<()>);
+struct Watchdog {
+    /// Dropped with the watchdog: that ends the waiting.
+    _done: std::sync::mpsc::Sender<()>,
+}
 
 impl Watchdog {
     fn on(pid: u32) -> Watchdog {
@@ -64,7 +67,7 @@ impl Watchdog {
                 signal(pid, "KILL");
             }
         });
-        Watchdog(done)
+        Watchdog { _done: done }
     }
 }
 

@@ -1,0 +1,125 @@
+//! Answers of the reference server: what is asked in, bytes out. No I/O.
+
+use super::request::{Request, Route};
+use plimsoll_sys::clock;
+use std::io::Write;
+
+/// The body of `/bytes/N`, as often as needed.
+pub(super) static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+/// What `/healthz` says to a client that asks as nearly all do.
+pub(super) const HEALTHY: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
+pub(super) const OK: &[u8] = b"{\"status\":\"ok\"}";
+
+pub(super) fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "Content Too Large",
+        418 => "I'm a teapot",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        // A courtesy to people (RFC 9112, 4); the number is what counts.
+        _ => ["Success", "Redirection", "Client Error", "Server Error"][(status / 100).clamp(2, 5) as usize - 2],
+    }
+}
+
+pub(super) fn write(output: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to a vector cannot fail.
+    let _ = output.write_fmt(text);
+}
+
+/// Status line and header fields, up to and with the empty line.
+pub(super) fn write_head(output: &mut Vec<u8>, request: &Request, status: u16, kind: &str, length: u64) {
+    write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
+    // 204 and 304 have no body, and a length of 0 would be untrue of 304's.
+    if !matches!(status, 204 | 304) {
+        write(output, format_args!("Content-Type: {kind}\r\nContent-Length: {length}\r\n"));
+    }
+    output.extend_from_slice(match (request.keep, request.old) {
+        (false, _) => b"Connection: close\r\n\r\n".as_slice(),
+        (true, true) => b"Connection: keep-alive\r\n\r\n",
+        (true, false) => b"\r\n",
+    });
+}
+
+pub(super) fn write_json(output: &mut Vec<u8>, request: &Request, status: u16, body: &[u8]) {
+    let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
+    write_head(output, request, status, "application/json", body.len() as u64);
+    if !request.head {
+        output.extend_from_slice(body);
+    }
+}
+
+/// Answers at once (everything but a delay) and returns how many bytes of filler are to follow.
+pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
+    match request.route {
+        Route::Health | Route::Delay(_) | Route::Burn(_) if request.keep && !request.old && !request.head => {
+            output.extend_from_slice(HEALTHY);
+        }
+        Route::Health | Route::Delay(_) | Route::Burn(_) => write_json(output, request, 200, OK),
+        Route::Bytes(length) => {
+            write_head(output, request, 200, "application/octet-stream", length);
+            let length = if request.head { 0 } else { length };
+            let now = length.min(FILLER.len() as u64 / 4);
+            output.extend_from_slice(&FILLER[..now as usize]);
+            return length - now;
+        }
+        Route::Status(status) => {
+            let mut body = *b"{\"status\":000}";
+            let at = body.len() - 4;
+            for (place, ten) in [100, 10, 1].into_iter().enumerate() {
+                body[at + place] = b'0' + (status / ten % 10) as u8;
+            }
+            write_json(output, request, status, &body);
+        }
+        Route::BadNumber => write_json(output, request, 400, b"{\"error\":\"not a number within bounds\"}"),
+        Route::Unknown => write_json(
+            output,
+            request,
+            404,
+            b"{\"error\":\"not found\",\"routes\":[\"/healthz\",\"/bytes/N\",\"/delay/MS\",\"/status/N\",\"/burn/US\"]}",
+        ),
+    }
+    0
+}
+
+pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
+    let closing = Request { route: Route::Unknown, head: false, keep: false, old: false };
+    let body: &[u8] = match status {
+        431 => b"{\"error\":\"the header is larger than 16 KiB\"}",
+        _ => b"{\"error\":\"not an HTTP/1 request\"}",
+    };
+    write_json(output, &closing, status, body);
+}
+
+/// Uses `us` microseconds of this thread's CPU time: however often the thread is put aside meanwhile, the work it
+/// stands for is the same.
+pub(super) fn burn(us: u64) {
+    let end_ns = clock::thread_cpu_ns() + us * 1000;
+    while clock::thread_cpu_ns() < end_ns {
+        std::hint::spin_loop();
+    }
+}

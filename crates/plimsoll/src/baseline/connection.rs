@@ -1,0 +1,271 @@
+//! One connection of the reference server: what was read of a request, what is left to send of an answer.
+
+use super::answer::{FILLER, burn, write_answer, write_refusal};
+use super::request::{Reader, Request, Route, Step};
+use plimsoll_sys::clock;
+use plimsoll_sys::epoll::Event;
+use plimsoll_sys::tcp::Socket;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+/// How much is received at once.
+pub(super) const INPUT_BYTES: usize = 64 * 1024;
+/// Answers are collected up to this size before they are sent, when many requests came at once.
+pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
+/// Turns for one connection, or connections accepted, before the others are served.
+pub(super) const TURNS_MAX: usize = 64;
+/// After a refusal the rest of what the client sends is read for at most this long, so that it sees the answer and not
+/// a reset.
+pub(super) const DRAIN_NS: u64 = 1_000_000_000;
+/// What a thread has once for all its connections.
+pub(super) struct Tools {
+    pub(super) input: Box<[u8]>,
+    pub(super) output: Vec<u8>,
+    pub(super) timers: Timers,
+}
+
+/// (when, slot), the earliest first. An entry counts only if the connection in the slot still waits for that moment.
+pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
+
+/// How a connection goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Requests are taken.
+    Open,
+    /// An answer is due at `due_ns`; nothing else is taken meanwhile.
+    Delayed(Request),
+    /// Closed as soon as all is sent.
+    Closing,
+    /// As soon as all is sent our side ends, and the rest of theirs is read before the socket is closed: closing it
+    /// with unread bytes would reset the connection and could take the answer with it.
+    Refusing,
+    /// Our side has ended; until `due_ns`.
+    Draining,
+}
+
+/// What to do with a connection after its turn.
+#[derive(PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nothing before the next event or timer.
+    Wait,
+    /// There is more to do, but others come first.
+    Again,
+    /// The end.
+    Close,
+}
+
+pub(super) struct Connection {
+    pub(super) socket: Socket,
+    /// Received but not consumed: a head cut in two, or requests behind one that takes its time. Mostly empty.
+    pub(super) held: Vec<u8>,
+    /// Answers that the socket did not take. Mostly empty.
+    pub(super) unsent: Vec<u8>,
+    /// Bytes of filler to send after them.
+    pub(super) filler_left: u64,
+    pub(super) reader: Reader,
+    pub(super) phase: Phase,
+    pub(super) due_ns: u64,
+    pub(super) slot: u32,
+    /// The socket may have bytes for us (edge-triggered: known until a short read).
+    pub(super) readable: bool,
+    /// The peer's end was announced, so that reads go on until it shows.
+    pub(super) hangup: bool,
+    /// `held` is not worth reading again before more comes.
+    pub(super) starved: bool,
+    /// In the list of those who have more to do.
+    pub(super) queued: bool,
+}
+
+impl Connection {
+    pub(super) fn new(socket: Socket, slot: u32) -> Connection {
+        Connection {
+            socket,
+            held: Vec::new(),
+            unsent: Vec::new(),
+            filler_left: 0,
+            reader: Reader::new(),
+            phase: Phase::Open,
+            due_ns: 0,
+            slot,
+            readable: false,
+            hangup: false,
+            starved: false,
+            queued: false,
+        }
+    }
+
+    pub(super) fn on_event(&mut self, event: Event, tools: &mut Tools) -> Turn {
+        self.readable |= event.readable();
+        self.hangup |= event.hangup();
+        if self.hangup && matches!(self.phase, Phase::Delayed(_)) && self.socket.take_error().is_err() {
+            return Turn::Close;
+        }
+        self.advance(tools)
+    }
+
+    pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut Tools) -> Turn {
+        if due_ns != self.due_ns {
+            return Turn::Wait;
+        }
+        match self.phase {
+            Phase::Delayed(request) => {
+                self.phase = if request.keep { Phase::Open } else { Phase::Closing };
+                write_answer(&mut tools.output, &request);
+                self.send(&mut tools.output);
+                self.advance(tools)
+            }
+            Phase::Draining => Turn::Close,
+            Phase::Open | Phase::Closing | Phase::Refusing => Turn::Wait,
+        }
+    }
+
+    /// Does what can be done without waiting, within bounds.
+    pub(super) fn advance(&mut self, tools: &mut Tools) -> Turn {
+        for _ in 0..TURNS_MAX {
+            match self.flush() {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Wait,
+                Err(_) => return Turn::Close,
+            }
+            match self.phase {
+                Phase::Open | Phase::Draining => {}
+                Phase::Delayed(_) => return Turn::Wait,
+                Phase::Closing => return Turn::Close,
+                Phase::Refusing => {
+                    if self.socket.shutdown_send().is_err() {
+                        return Turn::Close;
+                    }
+                    self.phase = Phase::Draining;
+                    self.wait_ns(DRAIN_NS, &mut tools.timers);
+                }
+            }
+            if !self.held.is_empty() && !self.starved {
+                let held = std::mem::take(&mut self.held);
+                let used = self.serve(&held, &mut tools.output, &mut tools.timers);
+                self.hold(held, used);
+                continue;
+            }
+            if !self.readable {
+                return Turn::Wait;
+            }
+            let received = match self.socket.recv(&mut tools.input) {
+                Ok(0) => return Turn::Close,
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Turn::Wait;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Turn::Close,
+            };
+            // Fewer bytes than there was room for: the socket is empty, and the next byte will be an event.
+            self.readable = received == tools.input.len() || self.hangup;
+            let input = &tools.input[..received];
+            if self.phase == Phase::Draining {
+                continue;
+            }
+            if self.held.is_empty() {
+                let used = self.serve(input, &mut tools.output, &mut tools.timers);
+                self.held.extend_from_slice(&input[used..]);
+            } else {
+                self.held.extend_from_slice(input);
+                self.starved = false;
+            }
+        }
+        Turn::Again
+    }
+
+    /// Keeps what is left of bytes held before; without a rest their memory is given back.
+    pub(super) fn hold(&mut self, mut held: Vec<u8>, used: usize) {
+        if used < held.len() {
+            held.drain(..used);
+            self.held = held;
+        }
+    }
+
+    /// Takes requests from `input` and sends their answers; returns how many bytes are done with.
+    pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
+        let mut at = 0;
+        self.starved = false;
+        while at < input.len() && self.phase == Phase::Open && self.filler_left == 0 && output.len() < OUTPUT_BYTES {
+            let (used, step) = self.reader.read(&input[at..]);
+            at += used;
+            match step {
+                Step::More if used == 0 => {
+                    self.starved = true;
+                    break;
+                }
+                Step::More => {}
+                Step::Continue => output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
+                Step::Request(request) => self.answer(request, output, timers),
+                Step::Refuse(status) => {
+                    write_refusal(output, status);
+                    self.phase = Phase::Refusing;
+                }
+            }
+        }
+        self.send(output);
+        at
+    }
+
+    pub(super) fn answer(&mut self, request: Request, output: &mut Vec<u8>, timers: &mut Timers) {
+        match request.route {
+            Route::Delay(ms) if ms > 0 => {
+                self.phase = Phase::Delayed(request);
+                self.wait_ns(ms * 1_000_000, timers);
+                return;
+            }
+            Route::Burn(us) => {
+                // What was answered before is not to wait for this.
+                self.send(output);
+                burn(us);
+            }
+            _ => {}
+        }
+        self.filler_left = write_answer(output, &request);
+        if !request.keep {
+            self.phase = Phase::Closing;
+        }
+    }
+
+    pub(super) fn wait_ns(&mut self, ns: u64, timers: &mut Timers) {
+        self.due_ns = clock::monotonic_ns() + ns;
+        timers.push(Reverse((self.due_ns, self.slot)));
+    }
+
+    /// Sends `output` behind what is unsent, and empties it.
+    pub(super) fn send(&mut self, output: &mut Vec<u8>) {
+        let mut sent = 0;
+        if self.unsent.is_empty() && !output.is_empty() {
+            match self.socket.send(output) {
+                Ok(count) => sent = count,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(_) => {
+                    // Nobody to answer any more.
+                    sent = output.len();
+                    self.filler_left = 0;
+                    self.phase = Phase::Closing;
+                }
+            }
+        }
+        self.unsent.extend_from_slice(&output[sent..]);
+        output.clear();
+    }
+
+    /// Sends one piece of what is unsent. True: all is sent.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        if !self.unsent.is_empty() {
+            let sent = self.socket.send(&self.unsent)?;
+            self.unsent.drain(..sent);
+            if self.unsent.is_empty() {
+                self.unsent = Vec::new();
+            }
+        } else if self.filler_left > 0 {
+            let piece = self.filler_left.min(FILLER.len() as u64) as usize;
+            self.filler_left -= self.socket.send(&FILLER[..piece])? as u64;
+        }
+        Ok(self.unsent.is_empty() && self.filler_left == 0)
+    }
+}

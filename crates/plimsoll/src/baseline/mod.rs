@@ -238,7 +238,7 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
-    use super::answer::{OK, write};
+    use super::answer::{OK, burn, write};
     use super::request::{CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, Reader, Request, Route, Step};
     use super::*;
     use std::io::Read;

@@ -12,6 +12,7 @@ pub mod interval;
 pub mod ledger;
 pub mod load;
 pub mod plan;
+pub mod profile;
 pub mod rng;
 pub mod run;
 pub mod schedule;

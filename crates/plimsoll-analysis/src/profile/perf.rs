@@ -135,7 +135,7 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
     types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
     let width = types.len();
     let mut builder = ProfileBuilder::new(types);
-    builder.default_type(events.iter().position(|e| clock(&e)).map_or(0, |index| index + 1));
+    builder.default_type(events.iter().position(clock).map_or(0, |index| index + 1));
     let places: Vec<u32> = names
         .iter()
         .map(|name| {

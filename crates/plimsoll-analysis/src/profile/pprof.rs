@@ -150,15 +150,16 @@ impl Ids {
     }
 }
 
-/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there.
+/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there. Of several the last counts.
 fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
+    let mut id = 0;
     let mut fields = Fields::within(input, message);
     while let Some((field, content)) = fields.next()? {
-        if let (1, Wire::Varint(id)) = (field, content) {
-            return Ok(id);
+        if let (1, Wire::Varint(number)) = (field, content) {
+            id = number;
         }
     }
-    Ok(0)
+    Ok(id)
 }
 
 /// Ids for a table of messages, none given yet.

@@ -287,7 +287,7 @@ mod tests {
         let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
         assert_eq!(lines(text, 3), few);
         assert_eq!(lines(text, 0), ["(smaller frames) 12"]);
-        assert_eq!(lines("", 5), Vec::<String>::new());
+        assert_eq!(lines("a 0", 5), Vec::<String>::new());
     }
 
     #[test]

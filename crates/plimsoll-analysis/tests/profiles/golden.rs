@@ -23,7 +23,7 @@ struct Printed {
 
 impl Printed {
     fn parse(text: &str) -> Printed {
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && !".e-".contains(c)).unwrap_or(text.len());
         let scale = match &text[digits..] {
             "" | "ns" | "B" | "%" => 1.0,
             "us" => 1e3,
@@ -34,8 +34,11 @@ impl Printed {
             "MB" => 1024.0 * 1024.0,
             other => panic!("{text}: the unit {other} is new"),
         };
-        let decimals = text[..digits].split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
-        let value: f64 = text[..digits].parse().expect("a number");
+        // A very small percentage has an exponent.
+        let (mantissa, exponent) = text[..digits].split_once('e').unwrap_or((&text[..digits], "0"));
+        let scale = scale * 10_f64.powi(exponent.parse().expect("an exponent"));
+        let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+        let value: f64 = mantissa.parse().expect("a number");
         Printed { value: value * scale, half_digit: 0.5 * scale * 10_f64.powi(-decimals) }
     }
 

@@ -1,0 +1,302 @@
+//! A profile as data: where a program spent something, as stacks with values. One form for every source: pprof, folded
+//! stacks, `perf script`.
+//!
+//! Shape: flat tables that refer to each other by index, because a profile of 50 MB has tens of millions of frames. A
+//! stack is a list of places, leaf first as pprof keeps it; a place is one address with the functions inlined there,
+//! innermost first. Functions are interned **by name**: what pprof calls granularity "functions", on which all
+//! figures stand.
+//!
+//! Not here: reading formats, sums over stacks (`plimsoll-analysis`), line numbers and addresses, which no figure uses.
+
+use std::collections::HashMap;
+
+/// What one column of values counts, such as `cpu` in `nanoseconds`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueType {
+    /// What is counted, such as `cpu`, `inuse_space`, `contentions`.
+    pub kind: String,
+    /// The unit as pprof spells it: `count`, `nanoseconds`, `bytes`; others stay as they are.
+    pub unit: String,
+}
+
+impl ValueType {
+    /// A column of that kind and unit.
+    pub fn new(kind: impl Into<String>, unit: impl Into<String>) -> ValueType {
+        ValueType { kind: kind.into(), unit: unit.into() }
+    }
+}
+
+/// Index of a function in [`Profile::functions`].
+pub type FunctionId = u32;
+
+/// One function, unique by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// As the source spells it, with package and receiver. `[libc.so.6]` or `<unknown>` where there is no symbol.
+    pub name: String,
+    /// Source file, of the first of that name; empty if not known.
+    pub file: String,
+}
+
+/// What a label says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LabelValue {
+    /// A word, such as the endpoint served.
+    Text(String),
+    /// A number with its unit (empty if none is given), such as a size in bytes.
+    Number(i64, String),
+}
+
+/// A key and value that the program attached to samples.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// The key, such as `endpoint`.
+    pub key: String,
+    /// The value.
+    pub value: LabelValue,
+}
+
+/// Where the parts of one sample end in the tables that all samples share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct End {
+    stack: u32,
+    labels: u32,
+}
+
+/// A profile. Built by [`ProfileBuilder`], then only read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// The columns of every sample, at least one.
+    pub sample_types: Vec<ValueType>,
+    /// The column meant where none is asked for.
+    pub sample_type_default: usize,
+    /// What happens between two samples, if known: `cpu nanoseconds`, `space bytes`.
+    pub period_type: Option<ValueType>,
+    /// So much of it, on average; 0 if not known.
+    pub period: i64,
+    /// When it was taken, ns since 1970; 0 if not known.
+    pub time_unix_ns: i64,
+    /// How long it was taken for, ns; 0 for a snapshot or if not known.
+    pub duration_ns: i64,
+    functions: Vec<Function>,
+    labels: Vec<Label>,
+    /// Place p is `place_functions[place_ends[p - 1]..place_ends[p]]`, innermost first.
+    place_functions: Vec<FunctionId>,
+    place_ends: Vec<u32>,
+    stacks: Vec<u32>,
+    sample_labels: Vec<u32>,
+    samples: Vec<End>,
+    values: Vec<i64>,
+}
+
+impl Profile {
+    /// All functions, in the order of their first mention.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// How many samples there are. Each is a stack with its values, not an event.
+    pub fn samples_len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The samples, in the order of the source.
+    pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
+        (0..self.samples.len()).map(|index| Sample { profile: self, index })
+    }
+
+    /// The column of that name or number; the default for none. A leading `inuse_` may be more than the profile says.
+    pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
+        let Some(wanted) = wanted else { return Some(self.sample_type_default) };
+        if let Ok(number) = wanted.parse::<usize>() {
+            return (number < self.sample_types.len()).then_some(number);
+        }
+        let short = wanted.strip_prefix("inuse_").unwrap_or(wanted);
+        self.sample_types.iter().position(|t| t.kind == wanted || t.kind == short)
+    }
+
+    fn place(&self, place: u32) -> &[FunctionId] {
+        let place = place as usize;
+        let start = if place == 0 { 0 } else { self.place_ends[place - 1] as usize };
+        &self.place_functions[start..self.place_ends[place] as usize]
+    }
+}
+
+/// One sample of a profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    profile: &'a Profile,
+    index: usize,
+}
+
+impl<'a> Sample<'a> {
+    fn start(&self) -> End {
+        if self.index == 0 { End::default() } else { self.profile.samples[self.index - 1] }
+    }
+
+    /// The values, one for each sample type.
+    pub fn values(&self) -> &'a [i64] {
+        let width = self.profile.sample_types.len();
+        &self.profile.values[self.index * width..][..width]
+    }
+
+    /// The functions from the root to the leaf, inlined ones included; empty where the source had no stack.
+    pub fn root_first(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
+        let profile = self.profile;
+        let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
+        stack.iter().rev().flat_map(|place| profile.place(*place).iter().rev().copied())
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> impl Iterator<Item = &'a Label> + use<'a> {
+        let profile = self.profile;
+        let ids = &profile.sample_labels[self.start().labels as usize..profile.samples[self.index].labels as usize];
+        ids.iter().map(|id| &profile.labels[*id as usize])
+    }
+}
+
+/// Puts a profile together: functions, then places made of them, then samples on those. Every id must come from this
+/// builder; others are a bug and panic at the latest when read.
+#[derive(Debug)]
+pub struct ProfileBuilder {
+    profile: Profile,
+    by_name: HashMap<String, FunctionId>,
+    by_label: HashMap<Label, u32>,
+}
+
+impl ProfileBuilder {
+    /// A profile of these columns (at least one); the last is the default.
+    pub fn new(sample_types: Vec<ValueType>) -> ProfileBuilder {
+        assert!(!sample_types.is_empty(), "a profile counts something");
+        let profile = Profile {
+            sample_type_default: sample_types.len() - 1,
+            sample_types,
+            period_type: None,
+            period: 0,
+            time_unix_ns: 0,
+            duration_ns: 0,
+            functions: Vec::new(),
+            labels: Vec::new(),
+            place_functions: Vec::new(),
+            place_ends: Vec::new(),
+            stacks: Vec::new(),
+            sample_labels: Vec::new(),
+            samples: Vec::new(),
+            values: Vec::new(),
+        };
+        ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new() }
+    }
+
+    /// The function of that name; the file is kept from the first that has one.
+    pub fn function(&mut self, name: &str, file: &str) -> FunctionId {
+        if let Some(id) = self.by_name.get(name) {
+            let known = &mut self.profile.functions[*id as usize];
+            if known.file.is_empty() {
+                file.clone_into(&mut known.file);
+            }
+            return *id;
+        }
+        let id = self.profile.functions.len() as FunctionId;
+        self.profile.functions.push(Function { name: name.to_owned(), file: file.to_owned() });
+        self.by_name.insert(name.to_owned(), id);
+        id
+    }
+
+    /// A place of these functions, innermost first.
+    pub fn place(&mut self, functions: &[FunctionId]) -> u32 {
+        self.profile.place_functions.extend_from_slice(functions);
+        self.profile.place_ends.push(self.profile.place_functions.len() as u32);
+        self.profile.place_ends.len() as u32 - 1
+    }
+
+    /// The label of that key and value.
+    pub fn label(&mut self, label: Label) -> u32 {
+        let labels = &mut self.profile.labels;
+        *self.by_label.entry(label).or_insert_with_key(|label| {
+            labels.push(label.clone());
+            labels.len() as u32 - 1
+        })
+    }
+
+    /// Adds a place to the stack of the sample to come, from the leaf on.
+    pub fn push_place(&mut self, place: u32) {
+        self.profile.stacks.push(place);
+    }
+
+    /// Adds a label to the sample to come.
+    pub fn push_label(&mut self, label: u32) {
+        self.profile.sample_labels.push(label);
+    }
+
+    /// Ends the sample: its values, one for each column.
+    pub fn sample(&mut self, values: &[i64]) {
+        let profile = &mut self.profile;
+        assert_eq!(values.len(), profile.sample_types.len(), "one value for each column");
+        profile.values.extend_from_slice(values);
+        let end = End { stack: profile.stacks.len() as u32, labels: profile.sample_labels.len() as u32 };
+        profile.samples.push(end);
+    }
+
+    /// Chooses the default column; without it, it is the last.
+    pub fn default_type(&mut self, index: usize) {
+        assert!(index < self.profile.sample_types.len(), "the column exists");
+        self.profile.sample_type_default = index;
+    }
+
+    /// Says what lies between two samples.
+    pub fn period(&mut self, period_type: Option<ValueType>, period: i64) {
+        self.profile.period_type = period_type;
+        self.profile.period = period;
+    }
+
+    /// Says when the profile was taken, in ns since 1970, and for how long, in ns.
+    pub fn taken(&mut self, time_unix_ns: i64, duration_ns: i64) {
+        self.profile.time_unix_ns = time_unix_ns;
+        self.profile.duration_ns = duration_ns;
+    }
+
+    /// The profile.
+    pub fn finish(self) -> Profile {
+        self.profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_read_from_the_root_with_inlined_frames() {
+        let mut builder =
+            ProfileBuilder::new(vec![ValueType::new("samples", "count"), ValueType::new("space", "bytes")]);
+        let ids: Vec<_> = ["main", "serve", "inlined", "main"].map(|name| builder.function(name, "")).to_vec();
+        assert_eq!(ids, [0, 1, 2, 0], "functions are one by name");
+        builder.function("serve", "serve.go");
+        let (main, serve) = (builder.place(&[0]), builder.place(&[2, 1]));
+        builder.push_place(serve);
+        builder.push_place(main);
+        let label = Label { key: "endpoint".into(), value: LabelValue::Text("/a".into()) };
+        let id = builder.label(label.clone());
+        assert_eq!(builder.label(label.clone()), id, "labels are kept once");
+        builder.push_label(id);
+        builder.sample(&[1, 100]);
+        builder.sample(&[2, 5]);
+        let profile = builder.finish();
+        let samples: Vec<_> = profile.samples().collect();
+        assert_eq!(samples[0].root_first().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((samples[0].values(), samples[1].values()), (&[1, 100][..], &[2, 5][..]));
+        assert_eq!(samples[0].labels().collect::<Vec<_>>(), [&label]);
+        assert_eq!((samples[1].root_first().count(), samples[1].labels().count()), (0, 0));
+        assert_eq!(profile.functions()[1].file, "serve.go");
+        for (wanted, expect) in [
+            (None, Some(1)),
+            (Some("0"), Some(0)),
+            (Some("2"), None),
+            (Some("space"), Some(1)),
+            (Some("inuse_space"), Some(1)),
+            (Some("alloc_space"), None),
+        ] {
+            assert_eq!(profile.sample_type(wanted), expect, "{wanted:?}");
+        }
+    }
+}

@@ -10,8 +10,6 @@ use plimsoll_model::units::{MS, SECOND};
 
 /// At most so many confirming trials; each one that fails sends the search back.
 const CONFIRMS_MAX: usize = 4;
-/// Trials spent on telling a second regime from two like disturbances.
-const REGIME_TRIALS_MAX: usize = 8;
 
 /// The next trial near the line, or why there is none.
 pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measure, StoppedBy> {
@@ -33,19 +31,11 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
         };
     }
 
-    // A second regime shows at a load between the two capacities, soonest.
-    if let Some(regimes) = regimes_open {
-        let rate = rate_of(index_below(regimes.slower_rps * 1.035) + 1, rate_max);
-        let tried = plans.history.iter().filter(|t| t.purpose == Purpose::Line && t.offered_rps() == Some(rate));
-        if tried.count() < REGIME_TRIALS_MAX {
-            let measure = plans.open(Purpose::Line, rate, pace.line_ns);
-            if plans.affords(&measure) {
-                return Ok(measure);
-            }
-        }
-    }
-
-    let index = choose(evidence, decide_s, plans, rate_max);
+    // A second regime that may be there shows at the line as well as anywhere.
+    let index = match lower {
+        Some(lower) if narrow || topped => lower,
+        _ => choose(evidence, decide_s, plans, rate_max),
+    };
     let rate = rate_of(index, rate_max);
     let measure = plans.open(Purpose::Line, rate, pace.line_ns);
     // The last trial that the budget allows is one at the line.

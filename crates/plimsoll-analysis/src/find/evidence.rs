@@ -39,6 +39,8 @@ pub struct Near {
     pub seconds: f64,
     /// Grid index: of a pass, the highest load it speaks for; of a fail, the lowest.
     pub index: i32,
+    /// Probably disturbed: it counts in decisions until a pass refutes it, but does not keep from trying higher loads.
+    suspect: bool,
 }
 
 /// What one trial shows of the line's place; rates as logarithms.
@@ -160,35 +162,35 @@ impl<'a> Evidences<'a> {
                 evidence.set_aside += 1;
                 continue;
             }
-            if !pass && evidence.disturbed(trial) {
+            let suspect = !pass && evidence.suspect(trial);
+            if suspect && evidence.refuted(trial, rate) {
                 evidence.set_aside += 1;
                 continue;
             }
             let index = if pass { index_below(rate) } else { evidence.fails_from(trial, rate) };
-            evidence.near.push(Near { rate, pass, seconds: trial.planned_ns as f64 / 1e9, index });
+            evidence.near.push(Near { rate, pass, seconds: trial.planned_ns as f64 / 1e9, index, suspect });
         }
         evidence
     }
 
-    /// Whether a failing trial is surely a disturbed one, as the server held such a load for a whole trial. Where such
-    /// trials agree there are two regimes, and none of them is a disturbance.
-    fn disturbed(&self, trial: &TrialOutcome) -> bool {
-        let (Some(rate), Some(sight), Some(posterior)) =
-            (trial.offered_rps(), self.sight(trial), self.posterior.as_ref())
-        else {
-            return false;
-        };
-        let shown = self.capacity(trial);
-        if let (Some(regimes), Some(shown)) = (self.regimes, shown)
+    /// Whether a failing trial was probably disturbed. Where such trials agree there are two regimes, and none of them is
+    /// a disturbance.
+    fn suspect(&self, trial: &TrialOutcome) -> bool {
+        let (Some(sight), Some(posterior)) = (self.sight(trial), self.posterior.as_ref()) else { return false };
+        if let (Some(regimes), Some(shown)) = (self.regimes, self.capacity(trial))
             && regimes.likely()
             && (shown / regimes.slower_rps).ln().abs() <= 2.0 * AGREE
         {
             return false;
         }
+        posterior.disturbed(&sight) > DISTURBED_FROM
+    }
+
+    /// Whether the server held for a whole trial what it did not hold in this failing one.
+    fn refuted(&self, trial: &TrialOutcome, rate: f64) -> bool {
         let held = self.open.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Climb);
         let held = held.filter(|t| !self.limiter || t.evidence.primed).filter_map(|t| t.offered_rps());
-        let held = held.fold(0.0, f64::max);
-        held > shown.map_or(rate * 0.9, |shown| shown * 1.02) && posterior.disturbed(&sight) > DISTURBED_FROM
+        held.fold(0.0, f64::max) > self.capacity(trial).map_or(rate * 0.9, |shown| shown * 1.02)
     }
 
     /// The lowest load that a failing trial speaks for: one that met the slower of two regimes at a higher load would have
@@ -258,6 +260,13 @@ impl<'a> Evidences<'a> {
     /// The lowest upper bound.
     pub fn upper(&self, decide_s: f64) -> Option<i32> {
         self.span().find(|k| self.class(*k, decide_s) == Class::Upper)
+    }
+
+    /// The same without trials that were probably disturbed: where to look next.
+    pub fn room(&self) -> (Option<i32>, Option<i32>) {
+        let sum = |of: &dyn Fn(&&Near) -> bool| self.near.iter().filter(of).map(|n| n.seconds).sum::<f64>();
+        let lead = |k: i32| sum(&|n| n.pass && n.index >= k) - sum(&|n| !n.pass && !n.suspect && n.index <= k);
+        (self.span().rev().find(|k| lead(*k) > 0.0), self.span().find(|k| lead(*k) < 0.0))
     }
 
     /// The highest load for which more speaks than against.

@@ -75,7 +75,7 @@ fn confirmed(history: &[TrialOutcome], rate: f64) -> bool {
 /// The load to try: of the two neighbours between which the line is taken to be, one that is not classified yet, and
 /// not the one just measured if there is a choice.
 fn choose(evidence: &Evidences, decide_s: f64, plans: &Planner, rate_max: f64) -> i32 {
-    let leans = (evidence.leans_lower(), evidence.leans_upper());
+    let leans = evidence.room();
     let estimate = match evidence.estimate_within(leans.0, leans.1).or_else(|| evidence.estimate()) {
         Some(place) => index_near(place.rps),
         None => {

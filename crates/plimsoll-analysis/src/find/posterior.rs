@@ -13,6 +13,8 @@ use super::evidence::Sight;
 const STEP: f64 = 0.004;
 /// Slopes of ln(bad share) over ln(rate) that are weighed.
 const SLOPES: [f64; 7] = [6.0, 10.0, 16.0, 28.0, 50.0, 100.0, 200.0];
+/// How much each is believed beforehand: a bound of many service times, the usual case, makes a steep slope.
+const SLOPE_PRIOR: [f64; 7] = [0.08, 0.1, 0.12, 0.16, 0.18, 0.18, 0.18];
 /// Share of trials taken to be disturbed.
 const DISTURBED: f64 = 0.12;
 /// Spread of a server's capacity from trial to trial, as a logarithm.
@@ -30,7 +32,10 @@ const ANYWHERE: f64 = 0.2;
 /// One that is limited by latency lies within this (as a logarithm) below the peak.
 const BELOW_PEAK: f64 = 1.2;
 
-/// Median and spread of the line's place.
+/// The point of the posterior that is tried: above the median, as a trial that fails is shorter than one that passes.
+const QUANTILE: f64 = 0.6;
+
+/// Point and spread of the line's place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     /// Requests a second.
@@ -75,7 +80,7 @@ impl Posterior {
         self.low + point as f64 * STEP
     }
 
-    /// Median and spread.
+    /// Point and spread.
     pub fn place(&self) -> Place {
         self.place_within(f64::NEG_INFINITY, f64::INFINITY).unwrap_or(Place { rps: self.low.exp(), spread: 1.0 })
     }
@@ -96,7 +101,7 @@ impl Posterior {
             });
             self.x_of(at.unwrap_or(self.weights.len() - 1))
         };
-        Some(Place { rps: quantile(0.5).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 })
+        Some(Place { rps: quantile(QUANTILE).exp(), spread: (quantile(0.84) - quantile(0.16)) / 2.0 })
     }
 
     /// The probability that one of the trials was disturbed.
@@ -116,13 +121,13 @@ impl Posterior {
 /// Density of the line's place before any open trial; half of the belief is in either kind of server.
 fn prior(x0: f64, peak_rps: Option<f64>, kind: usize) -> f64 {
     let Some(peak) = peak_rps.map(f64::ln) else {
-        return if kind == 0 { 1.0 } else { 1.0 / SLOPES.len() as f64 };
+        return if kind == 0 { 1.0 } else { SLOPE_PRIOR[kind - 1] };
     };
     if kind == 0 {
         return PEAK_SHARE * normal(x0 - peak, PEAK_SD) + (1.0 - PEAK_SHARE) * ANYWHERE;
     }
     let below = if x0 <= peak && x0 > peak - BELOW_PEAK { 0.8 / BELOW_PEAK } else { 0.0 };
-    (below + 0.2 * ANYWHERE) / SLOPES.len() as f64
+    (below + 0.2 * ANYWHERE) * SLOPE_PRIOR[kind - 1]
 }
 
 /// Density of what a trial shows if nothing disturbs it.

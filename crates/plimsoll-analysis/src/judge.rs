@@ -266,17 +266,19 @@ fn open_verdict(
     let rejections = ledger.failed_total() - ledger.failed[Failure::Timeout as usize];
     let falling_behind = evidence.growth > GROWTH_MAX;
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
-    if (grows || certain.is_some() || !bounds_hold) && (falling_behind || evidence.rejecting) {
-        if let Some((rps, error)) = saturated(series.to_vec(), window, evidence.rejecting) {
-            (evidence.saturated_rps, evidence.saturated_error) = (Some(rps), error);
-        }
+    if (grows || certain.is_some() || !bounds_hold)
+        && (falling_behind || evidence.rejecting)
+        && let Some((rps, error)) = saturated(series.to_vec(), window, evidence.rejecting)
+    {
+        (evidence.saturated_rps, evidence.saturated_error) = (Some(rps), error);
     }
 
     let generator = &summary.generator;
     (outcome.verdict, outcome.reason) = if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        (Verdict::Fail, reason)
+        // Why requests were not sent says more than how many.
+        (Verdict::Fail, generator.reason.clone().unwrap_or(reason))
     } else if outcome.stopped {
         (Verdict::Void, "it was ended before its verdict was certain".to_owned())
     } else if !bounds_hold {
@@ -378,5 +380,207 @@ impl Window {
             }
         }
         means
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::units::MS;
+    use plimsoll_model::{Arrivals, Curve, Plan, RequestSpec, Stage, WorkerTime};
+
+    const TICK: u64 = Plan::TICK_NS;
+
+    /// One second of 1 000/s: what each tick of 100 shows is up to the test.
+    fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "h".into(),
+            port: 80,
+            addresses: vec![],
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        };
+        let stages: Vec<Stage> = stages
+            .iter()
+            .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK) })
+            .collect();
+        let plan = Plan::new(request, LoadShape::Open { rate: Curve { stages }, arrivals: Arrivals::Constant });
+        let end_ns = plan.duration_ns.expect("it has one");
+        let mut run = Run::new(plan);
+        for at in 0..end_ns / TICK {
+            run.push(at * TICK, &tick(at));
+        }
+        run.ending = Some(Ending::Finished);
+        run.window_ns = (0, end_ns);
+        run
+    }
+
+    /// A tick in which `succeeded` requests of 100 came back after `ms`.
+    fn tick(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
+        let mut response = Histogram::new();
+        response.record_n(ms * MS, succeeded);
+        let mut lag = Histogram::new();
+        lag.record_n(10_000, 100);
+        Interval {
+            ledger: Ledger { scheduled: 100, succeeded, ..Ledger::default() },
+            succeeded_in_window: succeeded,
+            response: response.drain(),
+            lag: lag.drain(),
+            in_flight_ns: in_flight_end * TICK,
+            in_flight_end,
+            workers: vec![WorkerTime { worker: 0, work_ns: TICK / 4, cpu_ns: TICK, wall_ns: TICK }],
+            ..Interval::default()
+        }
+    }
+
+    fn judged(run: &Run) -> TrialOutcome {
+        judge(Purpose::Climb, 0, run, &Slo::default())
+    }
+
+    #[test]
+    fn a_server_that_keeps_up_passes() {
+        let outcome = judged(&run(&[(1000.0, 10)], |_| tick(100, 2, 1)));
+        assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
+        assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
+        assert_eq!(outcome.evidence.excess, 0.0);
+    }
+
+    #[test]
+    fn every_kind_of_bad_request_counts_against_every_bound() {
+        // 1 000 scheduled: one may fail, ten may be slow or worse.
+        for (failed, unsent, unanswered, slow, expect) in [
+            (1, 0, 0, 9, Verdict::Pass),
+            (2, 0, 0, 0, Verdict::Fail),
+            (0, 2, 0, 0, Verdict::Fail),
+            (0, 0, 2, 0, Verdict::Fail),
+            (0, 0, 0, 10, Verdict::Pass),
+            (0, 0, 0, 11, Verdict::Fail),
+            (1, 0, 0, 10, Verdict::Fail),
+        ] {
+            let run = run(&[(1000.0, 10)], |at| {
+                let bad = if at == 5 { failed + unsent + unanswered + slow } else { 0 };
+                let mut interval = tick(100 - bad, 2, 1);
+                if at == 5 {
+                    let mut late = Histogram::new();
+                    late.record_n(600 * MS, slow);
+                    interval.response.merge(&late.drain());
+                    interval.ledger.succeeded += slow;
+                    interval.ledger.failed[0] = failed;
+                    interval.ledger.unsent = unsent;
+                    interval.ledger.in_flight = unanswered;
+                }
+                interval
+            });
+            let outcome = judged(&run);
+            assert_eq!(outcome.verdict, expect, "{failed} {unsent} {unanswered} {slow}: {}", outcome.reason);
+        }
+    }
+
+    #[test]
+    fn a_growing_backlog_fails_within_the_latency_bound() {
+        // 3 % too much: after a second 30 requests wait, 30 ms' worth.
+        let outcome = judged(&run(&[(1000.0, 10)], |at| tick(97, 20, 3 * (at + 1))));
+        assert_eq!(outcome.verdict, Verdict::Fail, "{}", outcome.reason);
+        assert!(outcome.reason.contains("backlog"), "{}", outcome.reason);
+        assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
+        assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
+        // Two requests more or less are chance.
+        assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn the_generators_fault_is_void_whatever_the_slo_says() {
+        let busy = run(&[(1000.0, 10)], |_| {
+            let mut interval = tick(50, 2, 1);
+            interval.workers[0].work_ns = TICK * 96 / 100;
+            interval
+        });
+        let late = run(&[(1000.0, 10)], |_| {
+            let mut interval = tick(100, 2, 1);
+            let mut lag = Histogram::new();
+            lag.record_n(60 * MS, 100);
+            interval.lag = lag.drain();
+            interval
+        });
+        let unsent = run(&[(1000.0, 10)], |_| {
+            let mut interval = tick(99, 2, 1);
+            interval.ledger.unsent = 1;
+            interval
+        });
+        for run in [&busy, &late, &unsent] {
+            let outcome = judged(run);
+            assert_eq!(outcome.verdict, Verdict::Void, "{}", outcome.reason);
+            assert!(!outcome.reason.is_empty());
+        }
+        // With every connection waiting for the server it is the server's.
+        let mut waiting = unsent.clone();
+        waiting.intervals.values_mut().for_each(|i| i.connections_open = u64::from(waiting.plan.connections_max));
+        let outcome = judged(&waiting);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+    }
+
+    #[test]
+    fn earlier_stages_prime_and_are_not_judged() {
+        let outcome = judged(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
+            let mut interval = tick(100, 2, 1);
+            if at < 5 {
+                interval.ledger.scheduled = 200;
+                interval.ledger.failed[0] = 100;
+            }
+            interval
+        }));
+        assert_eq!((outcome.verdict, outcome.evidence.primed), (Verdict::Pass, true), "{}", outcome.reason);
+        assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK));
+    }
+
+    #[test]
+    fn a_limiters_rate_shows_in_what_it_grants() {
+        let outcome = judged(&run(&[(1000.0, 10)], |at| {
+            let mut interval = tick(if at < 4 { 100 } else { 60 }, 2, 1);
+            interval.ledger.failed[0] = if at < 4 { 0 } else { 40 };
+            interval
+        }));
+        assert_eq!((outcome.verdict, outcome.evidence.rejecting), (Verdict::Fail, true));
+        assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
+    }
+
+    #[test]
+    fn the_watch_ends_what_is_certain_and_nothing_else() {
+        // Falls behind by 40 %: stopped early, and judged a fail from its record alone.
+        let whole = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
+        let mut watch = Watch::new(Purpose::Climb, &whole.plan, &Slo::default());
+        let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
+        let stop = stop.expect("a certain verdict");
+        assert!((5..9).contains(&stop), "stopped after tick {stop}");
+        let mut cut = whole.clone();
+        cut.intervals.retain(|at, _| *at as usize <= stop);
+        cut.window_ns.1 = (stop as u64 + 1) * TICK;
+        cut.ending = Some(Ending::Stopped("certain".into()));
+        assert_eq!(judged(&cut).verdict, Verdict::Fail);
+        // Stopped for another reason, nothing is certain.
+        let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
+        interrupted.intervals.retain(|at, _| *at < 4);
+        interrupted.ending = Some(Ending::Stopped("interrupted".into()));
+        assert_eq!(judged(&interrupted).verdict, Verdict::Void);
+        // A stall of 300 ms that is caught up is no overload.
+        let stall = run(&[(1000.0, 10)], |at| match at {
+            4..=6 => tick(0, 2, 100 * (at - 3)),
+            7 => tick(400, 200, 1),
+            _ => tick(100, 2, 1),
+        });
+        assert_eq!(judged(&stall).verdict, Verdict::Pass, "{}", judged(&stall).reason);
+    }
+
+    #[test]
+    fn requests_under_way_for_longer_than_the_bound_are_bad_already() {
+        let silent = run(&[(1000.0, 10)], |at| tick(0, 0, 100 * (at + 1)));
+        let mut watch = Watch::new(Purpose::Line, &silent.plan, &Slo::default());
+        let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK, i)).collect();
+        assert!(reasons.iter().any(ControlFlow::is_break), "nothing was answered for a second");
     }
 }

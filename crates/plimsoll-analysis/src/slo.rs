@@ -65,8 +65,9 @@ impl Slo {
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |quantile| LatencyBound { quantile, bound_ns: condition.value as u64 };
             match condition.metric {
-                Metric::Success if !upper => slo.success_min = condition.value,
-                Metric::Errors if upper => slo.success_min = 1.0 - condition.value,
+                // Rounded, as 99.9 / 100 is not 0.999.
+                Metric::Success if !upper => slo.success_min = (condition.value * 1e12).round() / 1e12,
+                Metric::Errors if upper => slo.success_min = ((1.0 - condition.value) * 1e12).round() / 1e12,
                 Metric::Latency(Clock::Response, Statistic::Quantile(q)) if upper => slo.latency.push(latency(q)),
                 Metric::Latency(Clock::Response, Statistic::Max) if upper => slo.latency.push(latency(1.0)),
                 _ => return Err(SloError::Part(part.trim().to_owned())),

@@ -25,8 +25,9 @@ const REGIME_PRIOR: f64 = 0.1;
 const REGIME_FIRST: f64 = 4.0;
 const REGIME_AGREES: f64 = 27.0;
 const REGIME_ABSENT: f64 = 0.61;
-/// Odds from which a second regime is a fact, and below which it is none.
+/// Odds from which a second regime is a fact, from which it is believed in the end, and below which it is none.
 const REGIME_FACT: f64 = 8.0;
+const REGIME_LIKELY: f64 = 1.0;
 const REGIME_NONE: f64 = 0.2;
 /// A trial near the line.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +82,7 @@ impl Regimes {
 
     /// More likely than not.
     pub fn likely(&self) -> bool {
-        self.odds >= 1.0
+        self.odds >= REGIME_LIKELY
     }
 
     /// More trials could tell.
@@ -126,7 +127,17 @@ pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
 }
 
 impl<'a> Evidences<'a> {
+    /// While the search goes on: a second regime must be certain.
     pub fn new(settings: &Settings, history: &'a [TrialOutcome]) -> Evidences<'a> {
+        Evidences::believing(settings, history, REGIME_FACT)
+    }
+
+    /// Once no further trial can tell: a second regime that is likelier than not is believed.
+    pub fn concluding(settings: &Settings, history: &'a [TrialOutcome]) -> Evidences<'a> {
+        Evidences::believing(settings, history, REGIME_LIKELY)
+    }
+
+    fn believing(settings: &Settings, history: &'a [TrialOutcome], regime_odds: f64) -> Evidences<'a> {
         let open: Vec<&TrialOutcome> = history
             .iter()
             .filter(|t| matches!(t.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm))
@@ -148,7 +159,7 @@ impl<'a> Evidences<'a> {
         let sights: Vec<Sight> = evidence.open.iter().filter_map(|t| evidence.sight(t)).collect();
         evidence.posterior = Posterior::new(&sights, super::peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
-        let slower = evidence.regimes.filter(Regimes::certain).map(|r| r.slower_rps);
+        let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
         for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;

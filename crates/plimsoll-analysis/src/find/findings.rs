@@ -2,7 +2,7 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of};
-use super::{Pace, Settings, peak};
+use super::{Pace, Settings, index_below, peak};
 use crate::condition::{format_duration, format_number, format_share};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -120,12 +120,15 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    let width = match (f64::from(line_trials) / pace.repeats).floor() as u32 {
-        3.. => 0.01,
-        2 => 0.02,
-        1 => 0.05,
+    // Both ends must be decided, each by at least half the repeats, and a few trials miss. Shorter trials see less.
+    let decides = pace.repeats as u32;
+    let width = match line_trials {
+        n if n >= decides + 4 => 0.01,
+        n if n > decides => 0.02,
+        n if n == decides => 0.05,
         _ => 0.2,
     };
+    let width = (width * (5.0 / line_trial_s).max(1.0)).min(0.5);
     let needed = requests_to_prove(settings.slo.success_min);
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format_duration(settings.budget_ns as f64);
@@ -159,11 +162,17 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
     let pace = Pace::of(settings.budget_ns);
     let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
-    let evidence = Evidences::new(settings, history);
+    let evidence = Evidences::concluding(settings, history);
     let rate_max = settings.max_rate.unwrap_or(f64::INFINITY);
     let (classified, leaning) = (evidence.lower(decide_s), evidence.leans_lower());
     // Unclassified, the side to which the trials lean is still better than the climb's single ones.
-    let lower_index = classified.max(leaning);
+    let seen_index = classified.max(leaning);
+    // What the slower of two regimes did while it was asked for more, where no trial met it just below.
+    let slower_index =
+        evidence.regimes.filter(Regimes::likely).map(|r| index_below(r.slower_rps)).filter(|k| {
+            seen_index.is_none_or(|seen| seen < *k) && evidence.leans_upper().is_none_or(|upper| *k < upper)
+        });
+    let lower_index = seen_index.max(slower_index);
     let lower = lower_index.map(|k| rate_of(k, rate_max)).or(evidence.climb_lower()).unwrap_or(0.0);
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -192,6 +201,11 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         warnings: Vec::new(),
     };
     let mut warnings = end_warnings(&findings, &evidence);
+    if slower_index.is_some() {
+        warnings.push(
+            "The lower end is what the slower regime did under overload; no trial held just that load.".to_owned(),
+        );
+    }
     if classified.is_none() && leaning.is_some() {
         warnings.push(
             "The budget was too short to repeat the trials at the line; its lower end rests on a single one."

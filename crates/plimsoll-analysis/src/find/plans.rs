@@ -13,7 +13,7 @@ const OVERHEAD_NS: u64 = 150 * MS;
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// A limiter's bucket is emptied by this many times its rate...
 const PRIME_FACTOR: f64 = 3.0;
-/// ... for at most so long at a time,
+/// ... for at most so long at a time (less in a small budget),
 const PRIME_NS: u64 = 4 * SECOND;
 /// at most so often in a row;
 const PRIMES_MAX: usize = 3;
@@ -112,7 +112,8 @@ impl<'a> Planner<'a> {
 
     fn prime(&self, limit: f64) -> Measure {
         let rate = self.capped(round_rate(limit * PRIME_FACTOR));
-        let plan = self.plan(self.rate(Curve::constant_for(rate, PRIME_NS)), PRIME_NS, 0, self.ready(rate));
+        let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
+        let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
         let watch = Watch::until_rejecting(&plan, &self.settings.slo);
         Measure { purpose: Purpose::Settle, plan, watch }
     }

@@ -1,0 +1,193 @@
+//! The search's laws: on simulated servers of known capacity, and on histories made up at random.
+//!
+//! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over 200 seeds is printed
+//! by `examples/find_simulated.rs`.
+
+mod simulator;
+
+use plimsoll_analysis::find::{Measure, Settings, Step, StoppedBy, conclude, forecast, next};
+use plimsoll_analysis::judge::{Evidence, Load};
+use plimsoll_analysis::watch::judged_window_ns;
+use plimsoll_analysis::{TrialOutcome, Verdict};
+use plimsoll_model::rng::Rng;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{LoadShape, Purpose};
+use proptest::prelude::*;
+use simulator::{Model, Noise};
+
+const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
+const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
+
+fn seed() -> u64 {
+    std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
+}
+
+/// Of `seeds` searches at most `misses_max` may end outside 0.97..1.03 of the truth; none outside the budget.
+fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
+    let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
+    let share = model.line_share();
+    let mut misses = Vec::new();
+    for seed in seed()..seed() + seeds {
+        let model = model.seeded(seed);
+        let truth = share * model.capacity;
+        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let tell = || simulator::tell(&findings, truth);
+        assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
+        assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
+        if !(0.97..=1.03).contains(&(findings.load_line_rps.lower / truth)) {
+            misses.push(format!("{name}, seed {seed}:\n{}", tell()));
+        }
+    }
+    assert!(misses.len() <= misses_max, "{}", misses.join("\n"));
+}
+
+#[test]
+fn quiet_servers_are_measured_within_3_percent() {
+    for name in ["M/D/4", "N slots", "limiter", "deep queue"] {
+        check(name, QUIET, 3, 0);
+    }
+}
+
+#[test]
+fn disturbed_trials_do_not_move_the_line() {
+    for name in ["M/D/1", "N slots", "limiter", "deep queue"] {
+        check(name, DISTURBED, 6, 1);
+    }
+}
+
+#[test]
+fn noisy_tails_do_not_move_the_line() {
+    check("M/M/1", DISTURBED, 6, 2);
+}
+
+#[test]
+fn of_two_regimes_the_slower_is_the_line() {
+    check("two regimes", DISTURBED, 8, 2);
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "two regimes").expect("a model").seeded(seed());
+    let findings = simulator::search(model, seed(), 120 * SECOND, None);
+    let named = findings.warnings.iter().any(|w| w.contains("two regimes"));
+    assert!(named, "{}", simulator::tell(&findings, model.capacity));
+}
+
+#[test]
+fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
+    let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
+    let once = simulator::search(model, seed(), 60 * SECOND, None);
+    assert_eq!(once, simulator::search(model, seed(), 60 * SECOND, None));
+    let settings = simulator::settings(model, seed(), 60 * SECOND, None);
+    let elapsed_ns = (once.elapsed_s * 1e9) as u64;
+    assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
+    // Any beginning of it is concluded too.
+    for count in 0..once.trials.len() {
+        let at_ns = once.trials[count].start_ns;
+        let part = conclude(&settings, &once.trials[..count], at_ns);
+        assert_eq!(part.stopped_by, StoppedBy::Interrupted, "{count} trials");
+        assert!(part.load_line_rps.upper.is_none_or(|upper| upper > part.load_line_rps.lower));
+    }
+}
+
+#[test]
+fn a_rate_limit_is_kept_and_said() {
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
+    let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
+    assert_eq!(findings.stopped_by, StoppedBy::MaxRate, "{}", simulator::tell(&findings, model.capacity));
+    assert_eq!(findings.load_line_rps.upper, None);
+    assert!((1220.0..=1234.0).contains(&findings.load_line_rps.lower), "{:?}", findings.load_line_rps);
+    assert!(findings.trials.iter().all(|t| t.offered_rps().is_none_or(|rate| rate <= 1234.0)));
+}
+
+#[test]
+fn a_small_budget_is_kept_and_its_bracket_holds_more_often_than_not() {
+    let mut held = 0;
+    for seed in seed()..seed() + 4 {
+        let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
+        let findings = simulator::search(model, seed, 10 * SECOND, None);
+        assert!(findings.elapsed_s <= 10.0);
+        let (line, truth) = (findings.load_line_rps, model.capacity);
+        held += u32::from(line.lower <= truth * 1.01 && line.upper.is_none_or(|u| u >= truth * 0.99));
+    }
+    assert!(held >= 3, "{held} of 4");
+}
+
+#[test]
+fn forecasts_widen_with_smaller_budgets() {
+    let model = Model::all(QUIET)[0];
+    let width = |s: u64| forecast(&simulator::settings(model, 0, s * SECOND, None)).width;
+    assert_eq!(width(60), 0.01);
+    assert!(width(10) >= width(60) && width(2) >= width(10));
+    let forecast = forecast(&simulator::settings(model, 0, 60 * SECOND, None));
+    assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "method.md 2.7: 4 603 for 99.9 %");
+}
+
+/// An outcome as a plan might have it, drawn at random.
+fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
+    let plan = &measure.plan;
+    let (from_ns, to_ns) = judged_window_ns(plan);
+    let load = match &plan.load {
+        LoadShape::Open { rate, .. } => Load::Rate(rate.stages.last().expect("a stage").to),
+        LoadShape::Closed { users } => Load::Users(users.max() as u64),
+    };
+    let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.below(5) as usize];
+    let offered = if let Load::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
+    let saturated = verdict == Verdict::Fail && rng.below(2) == 0;
+    TrialOutcome {
+        purpose: measure.purpose,
+        load,
+        start_ns,
+        duration_ns: to_ns - from_ns,
+        planned_ns: to_ns - from_ns,
+        stopped: verdict == Verdict::Fail,
+        achieved_rps: offered * rng.next_f64(),
+        success_rate: rng.next_f64(),
+        p50_ns: rng.below(SECOND),
+        p99_ns: rng.below(3 * SECOND),
+        lag_p99_ns: rng.below(MS),
+        verdict,
+        reason: String::new(),
+        evidence: Evidence {
+            scheduled: offered as u64,
+            excess: 2.0 * rng.next_f64(),
+            bad: rng.below(100),
+            unanswered: rng.below(3) * rng.below(offered as u64 + 1),
+            saturated_rps: saturated.then_some(offered * rng.next_f64()),
+            saturated_error: 0.01 * rng.next_f64(),
+            rejecting: saturated && rng.below(4) == 0,
+            primed: rng.below(2) == 0,
+            generator_limited: verdict == Verdict::Void,
+            ..Evidence::default()
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #[test]
+    fn any_history_ends_in_time_and_within_the_rate(seed in any::<u64>(), budget_s in 1u64..200, capped in any::<bool>()) {
+        let model = Model::all(QUIET)[(seed % 7) as usize];
+        let max_rate = capped.then_some(777.0);
+        let settings: Settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);
+        let mut rng = Rng::new(seed);
+        let mut history = Vec::new();
+        let mut now_ns = 0;
+        for _ in 0.. {
+            prop_assert!(history.len() < 3000, "no end");
+            let measure = match next(&settings, &history, now_ns) {
+                Step::Measure(measure) => measure,
+                Step::Stop(findings) => {
+                    prop_assert!(findings.load_line_rps.lower >= 0.0);
+                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
+                    break;
+                }
+            };
+            if measure.plan.load.curve().max() > 777.0 {
+                let closed = matches!(measure.plan.load, LoadShape::Closed { .. });
+                prop_assert!(closed || !capped, "above the highest rate");
+            }
+            prop_assert!(measure.purpose != Purpose::Run);
+            let outcome = made_up(&measure, now_ns, &mut rng);
+            now_ns += judged_window_ns(&measure.plan).1 + measure.plan.grace_ns;
+            prop_assert!(now_ns <= settings.budget_ns, "over the budget");
+            history.push(outcome);
+        }
+    }
+}

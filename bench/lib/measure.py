@@ -167,29 +167,34 @@ class Server:
             return json.load(reply)
 
 
-def machine_busy_s():
-    """CPU time that all processes of the machine (and a hypervisor's other guests, as far as it says) have used."""
+def machine_s():
+    """Time that all cores together have been busy, and idle.
+
+    Neither is exact. Busy time is counted by timer ticks, so that a load in step with them counts for far too much or for
+    nothing; idle time is measured, but what it costs to fall asleep and wake is not part of it."""
     with open("/proc/stat") as stat:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) * tick_s, (idle + iowait) * tick_s
 
 
 class Meter:
-    """How busy the server was during the `with` block, and how much others than server and client took of the machine,
-    both in cores. The caller says what the client used."""
+    """How busy the server was during the `with` block, and how much others than server and client took of the machine at
+    the least, both in cores. The caller says what the client used."""
 
     def __init__(self, server):
         self.server, self.client_cpu_s = server, 0.0
 
     def __enter__(self):
-        self.before = machine_busy_s(), self.server.cpu_s(), time.monotonic()
+        self.before = (*machine_s(), self.server.cpu_s(), time.monotonic())
         return self
 
     def __exit__(self, *_):
-        machine, server, wall = machine_busy_s(), self.server.cpu_s(), time.monotonic()
-        wall -= self.before[2]
-        self.server_busy = (server - self.before[1]) / wall
-        self.others = (machine - self.before[0]) / wall - self.server_busy - self.client_cpu_s / wall
+        busy, idle, server, wall = (
+            after - before for after, before in zip((*machine_s(), self.server.cpu_s(), time.monotonic()), self.before))
+        self.server_busy = server / wall
+        used = min(busy, os.cpu_count() * wall - idle)
+        self.others = (used - server - self.client_cpu_s) / wall
 
 
 def baseline(cpus):

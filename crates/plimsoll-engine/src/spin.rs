@@ -36,7 +36,14 @@ impl Spinner {
     /// `spare_core`: there are more cores than workers.
     pub fn new(mode: Spin, spare_core: bool) -> Spinner {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
-        Spinner { mode, last_event_ns: 0, stolen_ns: 0, window_start_ns: 0, sleep_until_ns: 0, backoff_ns: BACKOFF_MIN_NS }
+        Spinner {
+            mode,
+            last_event_ns: 0,
+            stolen_ns: 0,
+            window_start_ns: 0,
+            sleep_until_ns: 0,
+            backoff_ns: BACKOFF_MIN_NS,
+        }
     }
 
     /// How to wait at `now_ns` when the next thing known is due at `due_ns`; `expecting`: replies are under way.

@@ -43,7 +43,7 @@ fn spelling(rng: &mut Rng) -> Spelling {
 fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
     let name = |function: u32| profile.functions()[function as usize].name.clone();
     let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));
-    let read: Vec<(Vec<String>, Vec<i64>, Vec<(String, String)>)> = profile
+    let read: Vec<_> = profile
         .samples()
         .map(|sample| {
             let labels = sample.labels().map(|label| match &label.value {

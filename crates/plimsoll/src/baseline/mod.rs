@@ -21,7 +21,7 @@ use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
 use plimsoll_sys::tcp::{Listener, Socket};
 use std::cmp::Reverse;
-use std::io::{self, PipeReader, PipeWriter, Write};
+use std::io::{self, PipeReader, PipeWriter};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -241,7 +241,7 @@ mod tests {
     use super::answer::{OK, burn, write};
     use super::request::{CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, Reader, Request, Route, Step};
     use super::*;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::net::{Shutdown, TcpStream};
     use std::time::{Duration, Instant};
 

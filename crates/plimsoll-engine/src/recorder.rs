@@ -145,8 +145,9 @@ impl Recorder {
                 self.ledger.failed[failure as usize] += 1;
                 if failure == Failure::Timeout {
                     self.response.record(response_ns.max(self.timeout_ns));
+                    // Sent late after a slow connect it was watched for less, but it had not been answered for that long.
                     if sample.sent_ns != 0 {
-                        self.service.record(sample.done_ns - sample.sent_ns);
+                        self.service.record((sample.done_ns - sample.sent_ns).max(self.timeout_ns));
                     }
                 } else {
                     self.failed.record(response_ns);

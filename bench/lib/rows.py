@@ -6,8 +6,10 @@ from either side is void and done again, up to three times as many rounds as wer
 A side that is not installed is left out, and said.
 """
 
+import gzip
 import json
 import os
+import tempfile
 import time
 
 import measure
@@ -308,6 +310,35 @@ def memory(settings):
                       rounds, notes)
 
 
+# -- a large profile ---------------------------------------------------------------------------------------------------
+
+
+def profile(settings):
+    """A CPU profile of 50 MB, packed and not, read and drawn as a flame graph."""
+    megabytes = 2 if settings.smoke else 50
+    rounds, notes, every_cpu = [], [], os.sched_getaffinity(0)
+    with tempfile.TemporaryDirectory() as folder:
+        plain, packed, drawn = (os.path.join(folder, name) for name in ("big.pb", "big.pb.gz", "flame.html"))
+        run([need("big-profile"), plain, str(megabytes)], every_cpu, 60)
+        with open(plain, "rb") as file, gzip.open(packed, "wb", 6) as out:
+            out.write(file.read())
+        sizes = {path: os.path.getsize(path) / 1e6 for path in (plain, packed)}
+        for _ in range(settings.rounds(5)):
+            each = {}
+            for side, path in (("plain", plain), ("gzip", packed)):
+                done = run([need("plimsoll"), "profile", path, "-o", drawn], every_cpu, 60)
+                each[side] = {"cpu_s": done.cpu_s, "wall_s": done.wall_s, "peak_mb": done.peak_bytes / 1e6,
+                              "html_mb": os.path.getsize(drawn) / 1e6}
+            rounds.append(each)
+            say("  " + "; ".join(f"{side} {f['wall_s']:.2f} s, {f['peak_mb']:.0f} MB" for side, f in each.items()))
+    walls = {side: report.values(rounds, side, "wall_s") for side in ("plain", "gzip")}
+    measured = f"{report.spread(walls['plain'])} s; packed ({sizes[packed]:.0f} MB) {report.spread(walls['gzip'])} s; "
+    measured += f"the page has {rounds[0]['plain']['html_mb']:.1f} MB"
+    holds = all(report.median(seconds) <= 2 for seconds in walls.values())
+    return report.Row("profile", f"a profile of {sizes[plain]:.0f} MB read, summed up and drawn", "<= 2 s", measured, holds,
+                      rounds, notes)
+
+
 # -- find against known capacities -------------------------------------------------------------------------------------
 
 # Name: the server, its path, and its capacity by construction.
@@ -389,4 +420,4 @@ def _earlier(path, budget):
     return done
 
 
-ROWS = {"cpu": cpu, "p50": p50, "open": open_loop, "stall": stall, "memory": memory, "find": find}
+ROWS = {"cpu": cpu, "p50": p50, "open": open_loop, "stall": stall, "memory": memory, "profile": profile, "find": find}

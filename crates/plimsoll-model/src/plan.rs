@@ -188,6 +188,8 @@ pub enum Purpose {
     Confirm,
     /// Load outside any measurement: draining, priming, warming up.
     Settle,
+    /// A fixed rate at which profiles of the server were taken.
+    Profile,
 }
 
 /// Everything a load will do.

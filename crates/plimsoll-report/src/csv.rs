@@ -51,5 +51,6 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Line => "line",
         Purpose::Confirm => "confirm",
         Purpose::Settle => "settle",
+        Purpose::Profile => "profile",
     }
 }

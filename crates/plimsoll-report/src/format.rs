@@ -49,7 +49,7 @@ pub fn share(value: f64) -> String {
         "100 %".into()
     } else if value >= 0.9 {
         let floor = (value * 1e5).floor() / 1e3;
-        format!("{floor:.3} %").replace("0 %", " %").replace("0 %", " %").replace(". %", " %")
+        format!("{} %", format!("{floor:.3}").trim_end_matches('0').trim_end_matches('.'))
     } else {
         format!("{:.1} %", value * 100.0)
     }

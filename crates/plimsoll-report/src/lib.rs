@@ -7,8 +7,11 @@
 
 pub mod block;
 pub mod csv;
+pub mod flame;
 pub mod format;
 pub mod json;
+pub mod levels;
+pub mod profile;
 pub mod text;
 
 mod find;

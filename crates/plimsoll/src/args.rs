@@ -33,6 +33,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print again what run files hold
     Show(ShowArgs),
+    /// Show where a profile's cost lies, draw it, or compare two per request
+    Profile(ProfileArgs),
 }
 
 /// What is asked, and how answers count.
@@ -88,6 +90,19 @@ pub struct GeneratorArgs {
     pub arrivals: Option<String>,
 }
 
+/// Profiles of the server beside the measurement.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Profiles")]
+pub struct PprofArgs {
+    /// Afterwards take profiles at low load and at this one: where they are served, such as
+    /// http://localhost:6060/debug/pprof, or auto for /debug/pprof on the target itself
+    #[arg(long, value_name = "URL|auto")]
+    pub pprof: Option<String>,
+    /// Length of a CPU profile in seconds
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub pprof_seconds: u32,
+}
+
 /// Where results go.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
@@ -115,6 +130,7 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run -c 100 -d 30s http://localhost:8080/          100 users for 30 s\n  \
     plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
     plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
+    plimsoll run --rate 2k --pprof http://localhost:6060/debug/pprof http://localhost:8080/\n  \
     plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders")]
 pub struct RunArgs {
     #[command(flatten)]
@@ -142,6 +158,8 @@ pub struct RunArgs {
     /// Exit with 1 if this is true at the end, such as 'p99>200ms'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
     /// Write the run file here
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -153,6 +171,7 @@ pub struct RunArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll find http://localhost:8080/\n  \
     plimsoll find --slo 'success>=99.9%, p99<=50ms' --budget 2m http://localhost:8080/\n  \
+    plimsoll find --pprof auto http://localhost:8080/          and what each function costs a request there\n  \
     plimsoll find -X POST -b '{\"n\":1}' -H 'Content-Type: application/json' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -171,6 +190,8 @@ pub struct FindArgs {
     /// Exit with 1 if this is true of the line, such as 'rate<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -246,4 +267,56 @@ pub struct ShowArgs {
     /// Print the intervals as CSV
     #[arg(long)]
     pub csv: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Reads pprof (gzip'd or plain), folded stacks and the text of perf script.\n\nExamples:\n  \
+    plimsoll profile cpu.pb.gz                                  the dearest 30 functions\n  \
+    plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html -o cpu.pb.gz\n  \
+    plimsoll profile http://localhost:6060/debug/pprof/heap --sample-index alloc_space --focus json\n  \
+    plimsoll profile cpu.pb.gz --by 'main\\.handle'               by the handler on the stack\n  \
+    plimsoll profile --diff low.pb.gz line.pb.gz --requests-a 5000 --requests-b 60000 -o diff.html")]
+pub struct ProfileArgs {
+    /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
+    #[arg(value_name = "FILE|URL")]
+    pub source: Option<String>,
+    /// Take the profile for so long (an address only) [default: 30 for a CPU profile]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: Option<u32>,
+    /// Fetch from an address that is neither loopback nor private
+    #[arg(long)]
+    pub allow_public: bool,
+    /// Compare two profiles, each a file or an address: what B costs more than A
+    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference")]
+    pub diff: Vec<String>,
+    /// Requests completed while A was taken
+    #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
+    pub requests_a: Option<u64>,
+    /// Requests completed while B was taken
+    #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
+    pub requests_b: Option<u64>,
+    /// Column of values: a name such as alloc_space, or its number
+    #[arg(long, value_name = "TYPE", help_heading = "Selection")]
+    pub sample_index: Option<String>,
+    /// Keep samples with a function or file that matches
+    #[arg(long, value_name = "REGEX", help_heading = "Selection")]
+    pub focus: Option<String>,
+    /// Leave out samples with a function or file that matches
+    #[arg(long, value_name = "REGEX", help_heading = "Selection")]
+    pub ignore: Option<String>,
+    /// Split costs by a label such as endpoint, or by the first function from the root that matches, such as a handler
+    #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
+    pub by: Option<String>,
+    /// Rows of the table [default: 30; all with --json]
+    #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
+    pub top: Option<Option<String>>,
+    /// Order of the rows: flat, cum [default: cum; flat with --diff]
+    #[arg(long, value_name = "COLUMN", help_heading = "Output")]
+    pub sort: Option<String>,
+    /// Write a flame graph (.html or .svg) or keep the profile (.pb.gz); repeatable
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Vec<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
 }

@@ -7,8 +7,10 @@ mod args;
 mod baseline;
 mod commands;
 mod failure;
+mod fetch;
 mod live;
 mod meant;
+mod pprof;
 mod preflight;
 mod recording;
 mod target;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Baseline(args) => commands::baseline::run(args),
         Command::Demo(args) => commands::find::demo(args),
         Command::Show(args) => commands::show::run(args),
+        Command::Profile(args) => commands::profile::run(args),
     };
     ExitCode::from(result.unwrap_or_else(|failure| complain(&failure)))
 }

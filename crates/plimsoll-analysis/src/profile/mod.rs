@@ -3,12 +3,15 @@
 //! [`read()`] turns pprof (gzip'd or plain), folded stacks and the text of `perf script` into one
 //! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are meant; [`top()`] sums
 //! them by function as `go tool pprof -top` does; [`Tree`] merges stacks for a flame graph; [`diff()`] compares two
-//! profiles per request, with a test that keeps noise out.
+//! profiles per request, with a test that keeps noise out. [`grouped()`] splits costs by endpoint, and [`Level`] says
+//! what the load was while profiles were taken.
 //!
 //! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
 
+mod by;
 mod diff;
 mod folded;
+mod levels;
 mod perf;
 mod pprof;
 mod read;
@@ -16,7 +19,9 @@ mod top;
 mod tree;
 mod view;
 
+pub use by::{By, grouped, has_label, label_keys};
 pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, diff};
+pub use levels::{Level, Meanwhile, Stretches, rates, steady_rps};
 pub use read::{READ_BYTES_MAX, ReadError, read};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};

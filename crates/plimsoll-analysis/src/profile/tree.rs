@@ -1,16 +1,20 @@
 //! Stacks merged from the root: what a flame graph draws.
 //!
 //! Siblings stand in the order of their names, since there is no time in a profile. A tree holds at most a given number
-//! of frames: the narrowest are left out, and what they spent stands under their caller as [`Tree::SMALLER`], so that a
-//! frame's children never hide what it spent itself. For a difference each frame carries both sides, per request.
+//! of frames, the widest; what the others spent stands under their caller as [`Tree::SMALLER`], so that a frame's
+//! children never hide what it spent itself. For a difference each frame carries both sides, per request.
+//!
+//! Why it grows from the widest frame on: a profile of 50 MB may hold ten million different frames, of which a picture
+//! shows some thousands. All samples of a frame lie side by side in one array; a frame that is kept divides its part of
+//! it among its callees, and the widest of those waiting is the next. What is not kept is never taken apart.
 //!
 //! Not here: pixels, colours, the inverted tree (the picture derives it from this one).
 
 use super::View;
 use super::diff::{Basis, DiffError, events_variance, sides};
 use plimsoll_model::profile::{Function, Profile};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
 
 /// A frame and what lies above it, as sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,161 +40,234 @@ pub struct Tree {
     pub functions: Vec<Function>,
     /// The frames.
     pub nodes: Vec<Node>,
-    /// How many frames were too narrow to be kept.
-    pub left_out: usize,
+    /// Whether there were frames too narrow to be kept.
+    pub left_out: bool,
     /// Whether frames have two sides.
     pub difference: bool,
 }
 
-/// Hashes one u64 by one multiplication: keys are pairs of small numbers, and there are tens of millions of them.
-#[derive(Default)]
-struct PairHasher(u64);
-
-impl Hasher for PairHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let product = u128::from(self.0 ^ number ^ 0x9E37_79B9_7F4A_7C15) * 0xD6E8_FEB8_6659_FD93;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-}
-
-const ROOT: u32 = u32::MAX;
-
-/// A frame while the tree grows. Its caller always has a lower index.
-struct Growing {
-    caller: u32,
-    function: u32,
+/// What samples sum up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
     width: f64,
     value: f64,
     before: f64,
     variance: f64,
 }
 
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.width += other.width;
+        self.value += other.value;
+        self.before += other.before;
+        self.variance += other.variance;
+    }
+}
+
+/// Stands for the caller of the first frames.
+const ROOT: u32 = u32::MAX;
+
+/// A frame that waits to be kept: the samples in a part of the order, which agree in their first `depth` + 1 functions.
+struct Waiting {
+    sums: Sums,
+    caller: u32,
+    function: u32,
+    depth: u32,
+    start: usize,
+    end: usize,
+}
+
+impl Ord for Waiting {
+    /// The widest first; of two alike, the one that stands first in the order, which makes it certain.
+    fn cmp(&self, other: &Waiting) -> Ordering {
+        let by_width = self.sums.width.total_cmp(&other.sums.width);
+        by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}
+
+/// A sample whose frames up to some depth are known: moved about as a whole, so that memory is walked in order.
+#[derive(Debug, Clone, Copy)]
+struct Stack {
+    /// Its next frame in [`Builder::frames`].
+    at: usize,
+    /// How many frames are left from there.
+    left: u32,
+    /// The group that it falls into, while its part is divided.
+    group: u32,
+    sums: Sums,
+}
+
+/// Stacks as they come, root first, one behind the other.
 #[derive(Default)]
 struct Builder {
-    nodes: Vec<Growing>,
-    children: HashMap<u64, u32, BuildHasherDefault<PairHasher>>,
+    frames: Vec<u32>,
+    stacks: Vec<Stack>,
 }
 
 impl Builder {
-    /// The frame of a stack's leaf; `None` for an empty stack.
-    fn leaf(&mut self, stack: impl Iterator<Item = u32>) -> Option<&mut Growing> {
-        let mut at = ROOT;
-        for function in stack {
-            let nodes = &mut self.nodes;
-            at = *self.children.entry(u64::from(at) << 32 | u64::from(function)).or_insert_with(|| {
-                nodes.push(Growing { caller: at, function, width: 0.0, value: 0.0, before: 0.0, variance: 0.0 });
-                nodes.len() as u32 - 1
-            });
+    /// Adds a sample; one without a stack has no place in the picture.
+    fn add(&mut self, stack: impl Iterator<Item = u32>, sums: Sums) {
+        let at = self.frames.len();
+        self.frames.extend(stack);
+        let left = (self.frames.len() - at) as u32;
+        if left > 0 {
+            self.stacks.push(Stack { at, left, group: 0, sums });
         }
-        self.nodes.get_mut(at as usize)
     }
 
-    /// Sums up from the leaves, leaves out the narrowest, and puts frames in order. Gives the functions used, too.
-    fn finish(mut self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
-        for at in (0..self.nodes.len()).rev() {
-            let Growing { caller, width, value, before, variance, .. } = self.nodes[at];
-            if let Some(caller) = self.nodes.get_mut(caller as usize) {
-                caller.width += width;
-                caller.value += value;
-                caller.before += before;
-                caller.variance += variance;
-            }
-        }
-        let kept = widest(&self.nodes, frames_max);
-        let left_out = kept.iter().filter(|kept| !**kept).count();
-
-        // Children by caller, sorted by the rank of their names.
-        let mut by_name: Vec<usize> = (0..functions.len()).collect();
-        by_name.sort_by(|a, b| functions[*a].name.cmp(&functions[*b].name));
-        let mut rank = vec![0_u32; functions.len()];
-        by_name.iter().enumerate().for_each(|(position, function)| rank[*function] = position as u32);
-        let mut order: Vec<u32> = (0..self.nodes.len() as u32).filter(|at| kept[*at as usize]).collect();
-        order.sort_by_key(|at| {
-            let node = &self.nodes[*at as usize];
-            (node.caller, rank[node.function as usize])
-        });
-        let children = |caller: u32| {
-            let start = order.partition_point(|at| self.nodes[*at as usize].caller < caller);
-            let length = order[start..].partition_point(|at| self.nodes[*at as usize].caller == caller);
-            &order[start..start + length]
+    /// Merges the stacks, down to `frames_max` frames, and puts them in order.
+    fn finish(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
+        let Builder { frames, mut stacks } = self;
+        let mut divider = Divider {
+            frames,
+            group_of: vec![ENDS; functions.len()],
+            groups: Vec::new(),
+            sorted: Vec::new(),
+            waiting: BinaryHeap::new(),
         };
-
-        let mut narrow: HashMap<u32, Node> = HashMap::new();
-        for (node, _) in self.nodes.iter().zip(&kept).filter(|(_, kept)| !**kept) {
-            if node.caller != ROOT && !kept[node.caller as usize] {
-                continue;
-            }
-            let sum = narrow.entry(node.caller).or_insert(Node {
-                function: 0,
-                depth: 0,
-                width: 0.0,
-                value: 0.0,
-                before: 0.0,
-                variance: 0.0,
-            });
-            sum.width += node.width;
-            sum.value += node.value;
-            sum.before += node.before;
-            sum.variance += node.variance;
+        let mut kept: Vec<Waiting> = Vec::new();
+        divider.divide(&mut stacks, 0, 0, ROOT);
+        while kept.len() < frames_max
+            && let Some(widest) = divider.waiting.pop()
+        {
+            let part = &mut stacks[widest.start..widest.end];
+            divider.divide(part, widest.start, widest.depth + 1, kept.len() as u32);
+            kept.push(widest);
         }
-
-        let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
-        let mut names: HashMap<u32, u32> = HashMap::new();
-        let mut smaller = None;
-        let mut todo: Vec<(u32, u32)> = children(ROOT).iter().rev().map(|at| (*at, 0)).collect();
-        let mut add_narrow = |tree: &mut Tree, caller: u32, depth: u32| {
-            if let Some(sum) = narrow.get(&caller) {
-                let function = *smaller.get_or_insert_with(|| {
-                    tree.functions.push(Function { name: Tree::SMALLER.to_owned(), file: String::new() });
-                    tree.functions.len() as u32 - 1
-                });
-                tree.nodes.push(Node { function, depth, ..*sum });
-            }
-        };
-        add_narrow(&mut tree, ROOT, 0);
-        while let Some((at, depth)) = todo.pop() {
-            let Growing { function, width, value, before, variance, .. } = self.nodes[at as usize];
-            let function = *names.entry(function).or_insert_with(|| {
-                tree.functions.push(functions[function as usize].clone());
-                tree.functions.len() as u32 - 1
-            });
-            tree.nodes.push(Node { function, depth, width, value, before, variance });
-            add_narrow(&mut tree, at, depth + 1);
-            todo.extend(children(at).iter().rev().map(|child| (*child, depth + 1)));
+        let left_out = !divider.waiting.is_empty();
+        let mut narrow: HashMap<u32, Sums> = HashMap::new();
+        // In a set order, since sums of floats depend on it.
+        for frame in divider.waiting.into_sorted_vec() {
+            narrow.entry(frame.caller).or_default().add(&frame.sums);
         }
-        tree
+        in_order(&kept, &narrow, functions, left_out, difference)
     }
 }
 
-/// Which frames are kept: the widest. A caller is at least as wide as what it calls and has the lower index, so that
-/// no kept frame loses its caller.
-fn widest(nodes: &[Growing], frames_max: usize) -> Vec<bool> {
-    if nodes.len() <= frames_max {
-        return vec![true; nodes.len()];
+/// No group: the function was not seen, or the stack ends.
+const ENDS: u32 = u32::MAX;
+
+/// Divides the samples of a frame by the function that it calls.
+struct Divider {
+    frames: Vec<u32>,
+    /// The group of each function, while a frame is divided.
+    group_of: Vec<u32>,
+    /// Function, number of samples, sums.
+    groups: Vec<(u32, usize, Sums)>,
+    sorted: Vec<Stack>,
+    waiting: BinaryHeap<Waiting>,
+}
+
+impl Divider {
+    /// Sorts a part of the stacks, which begins at `start`, by their next function, those that end first; each stack
+    /// goes on by a frame, and each function waits to be kept.
+    fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
+        self.groups.clear();
+        for stack in part.iter_mut() {
+            stack.group = ENDS;
+            if stack.left == 0 {
+                continue;
+            }
+            let function = self.frames[stack.at];
+            let group = &mut self.group_of[function as usize];
+            if *group == ENDS {
+                *group = self.groups.len() as u32;
+                self.groups.push((function, 0, Sums::default()));
+            }
+            stack.group = *group;
+            stack.at += 1;
+            stack.left -= 1;
+            let (_, samples, sums) = &mut self.groups[*group as usize];
+            *samples += 1;
+            sums.add(&stack.sums);
+        }
+        let calling: usize = self.groups.iter().map(|(_, samples, _)| samples).sum();
+        let mut at = part.len() - calling;
+        if self.groups.len() > 1 || (calling > 0 && at > 0) {
+            // Where the next sample of each group goes.
+            let mut next: Vec<usize> = Vec::with_capacity(self.groups.len());
+            for (_, samples, _) in &self.groups {
+                next.push(at);
+                at += samples;
+            }
+            let mut ending = 0;
+            self.sorted.clear();
+            self.sorted.extend_from_slice(part);
+            for stack in &self.sorted {
+                let slot = if stack.group == ENDS { &mut ending } else { &mut next[stack.group as usize] };
+                part[*slot] = *stack;
+                *slot += 1;
+            }
+        }
+        let mut at = start + part.len() - calling;
+        for (function, samples, sums) in &self.groups {
+            self.group_of[*function as usize] = ENDS;
+            let (start, end) = (at, at + samples);
+            self.waiting.push(Waiting { sums: *sums, caller, function: *function, depth, start, end });
+            at = end;
+        }
     }
-    let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
-    let wider = |a: &u32, b: &u32| nodes[*b as usize].width.total_cmp(&nodes[*a as usize].width).then(a.cmp(b));
-    if frames_max > 0 {
-        order.select_nth_unstable_by(frames_max - 1, wider);
+}
+
+/// Puts kept frames in order: each after its caller, siblings by name.
+fn in_order(
+    kept: &[Waiting],
+    narrow: &HashMap<u32, Sums>,
+    functions: &[&Function],
+    left_out: bool,
+    difference: bool,
+) -> Tree {
+    let mut by_name: Vec<usize> = (0..functions.len()).collect();
+    by_name.sort_by(|a, b| functions[*a].name.cmp(&functions[*b].name));
+    let mut rank = vec![0_u32; functions.len()];
+    by_name.iter().enumerate().for_each(|(position, function)| rank[*function] = position as u32);
+    let mut order: Vec<u32> = (0..kept.len() as u32).collect();
+    order.sort_by_key(|at| (kept[*at as usize].caller, rank[kept[*at as usize].function as usize]));
+    let children = |caller: u32| {
+        let start = order.partition_point(|at| kept[*at as usize].caller < caller);
+        let length = order[start..].partition_point(|at| kept[*at as usize].caller == caller);
+        &order[start..start + length]
+    };
+
+    let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
+    // Indices into the functions of the tree; `None` stands for smaller frames.
+    let mut names: HashMap<Option<u32>, u32> = HashMap::new();
+    let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &Sums| {
+        let function = *names.entry(function).or_insert_with(|| {
+            let smaller = || Function { name: Tree::SMALLER.to_owned(), file: String::new() };
+            tree.functions.push(function.map_or_else(smaller, |function| functions[function as usize].clone()));
+            tree.functions.len() as u32 - 1
+        });
+        let Sums { width, value, before, variance } = *sums;
+        tree.nodes.push(Node { function, depth, width, value, before, variance });
+    };
+    if let Some(sums) = narrow.get(&ROOT) {
+        push(&mut tree, None, 0, sums);
     }
-    let mut kept = vec![false; nodes.len()];
-    for at in &order[..frames_max] {
-        kept[*at as usize] = true;
+    let mut todo: Vec<u32> = children(ROOT).iter().rev().copied().collect();
+    while let Some(at) = todo.pop() {
+        let frame = &kept[at as usize];
+        push(&mut tree, Some(frame.function), frame.depth, &frame.sums);
+        if let Some(sums) = narrow.get(&at) {
+            push(&mut tree, None, frame.depth + 1, sums);
+        }
+        todo.extend(children(at).iter().rev());
     }
-    // Rounding may make a caller narrower by a hair than its only child.
-    for at in 0..nodes.len() {
-        let caller = nodes[at].caller;
-        kept[at] &= caller == ROOT || kept[caller as usize];
-    }
-    kept
+    tree
 }
 
 impl Tree {
@@ -211,10 +288,8 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
         if value == 0 || !view.keeps(&sample) {
             continue;
         }
-        if let Some(leaf) = builder.leaf(sample.root_first()) {
-            leaf.width += value.unsigned_abs() as f64;
-            leaf.value += value as f64;
-        }
+        let (width, value) = (value.unsigned_abs() as f64, value as f64);
+        builder.add(sample.root_first(), Sums { width, value, before: 0.0, variance: 0.0 });
     }
     let functions: Vec<&Function> = profile.functions().iter().collect();
     builder.finish(&functions, frames_max, false)
@@ -252,11 +327,10 @@ pub fn diff_tree(
                 continue;
             }
             let stack = sample.root_first().map(|function| shared[function as usize]);
-            let Some(leaf) = builder.leaf(stack) else { continue };
             let cost = value as f64 / side.units;
-            leaf.width += cost.abs() / 2.0;
-            *(if is_after { &mut leaf.value } else { &mut leaf.before }) += cost;
-            leaf.variance += events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.units / side.units);
+            let (value, before) = if is_after { (cost, 0.0) } else { (0.0, cost) };
+            let variance = events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.units / side.units);
+            builder.add(stack, Sums { width: cost.abs() / 2.0, value, before, variance });
         }
     }
     Ok(builder.finish(&functions, frames_max, true))

@@ -1,7 +1,8 @@
 //! `plimsoll find`: the search for the load line, and `plimsoll demo`, which is the same on a server of its own.
 
-use super::{fit_connections, preflight, print, print_json, print_report, say_setup};
-use crate::args::{DemoArgs, FindArgs, GeneratorArgs, RequestArgs};
+use super::capture::{self, Asked, Recorded};
+use super::{fit_connections, preflight, print, print_json, print_profiles, print_report, say_setup};
+use crate::args::{DemoArgs, FindArgs, GeneratorArgs, PprofArgs, RequestArgs};
 use crate::baseline;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
@@ -9,14 +10,13 @@ use crate::meant::{Base, positive_time};
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::find::{self, Forecast, Step};
-use plimsoll_analysis::{Findings, Settings, Slo, judge};
+use plimsoll_analysis::{Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Spin};
+use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Purpose, Spin};
+use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{RunContext, find_report, json, trial_line};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a search was asked beyond its plans: enough to compute its findings again.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +27,9 @@ struct Options {
     arrivals: Arrivals,
     base: Plan,
     warnings: Vec<String>,
+    /// Profiles that were to be taken afterwards.
+    #[serde(default)]
+    pprof: Option<Recorded>,
 }
 
 impl Options {
@@ -76,6 +79,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let mut plan = base.plan.clone();
     let mut warnings: Vec<String> = fit_connections(&mut plan).into_iter().collect();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    let asked = Asked::of(&args.profiles, &args.request, "line")?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals };
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &settings.base);
@@ -89,12 +93,25 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         arrivals: base.arrivals,
         base: settings.base.redacted(),
         warnings,
+        pprof: asked.as_ref().map(Asked::recorded),
     };
-    let path = args.output.clone().unwrap_or_else(default_path);
-    let recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
-    let (experiment, note) = search(&settings, recording, &mut live)?;
-    let findings = show_found(&experiment, args.out.json, !live.lines_seen())?;
-    if let Some(note) = note {
+    let path = args.output.clone().unwrap_or_else(|| capture::default_path("find"));
+    let mut recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
+    let history = search(&settings, &mut recording, &mut live)?;
+    let missing = match &asked {
+        Some(asked) => {
+            let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
+            asked.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?
+        }
+        None => Vec::new(),
+    };
+    if asked.is_none() && base.local && !plimsoll_sys::signal::interrupted() {
+        Asked::hint(&args.request, &mut live);
+    }
+    let (experiment, note) = recording.end();
+    let profiles = capture::read_back(&experiment, Some(&path), missing);
+    let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
+    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
     let crossed = fail_if.filter(|condition| condition.holds(findings.load_line_rps.lower));
@@ -112,11 +129,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
 }
 
 /// Carries the search's plans out until it stops or the user does.
-fn search(
-    settings: &Settings,
-    mut recording: Recording,
-    live: &mut Live,
-) -> Result<(Experiment, Option<String>), Failure> {
+fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Result<Vec<TrialOutcome>, Failure> {
     let mut history = Vec::new();
     while !plimsoll_sys::signal::interrupted() {
         let Step::Measure(measure) = find::next(settings, &history, recording.elapsed_ns()) else { break };
@@ -141,13 +154,7 @@ fn search(
         }
     }
     live.clear();
-    Ok(recording.end())
-}
-
-/// A new file in the folder of results.
-fn default_path() -> PathBuf {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    PathBuf::from(format!("_output/plimsoll/find-{seconds}-{}.plimsoll", std::process::id()))
+    Ok(history)
 }
 
 /// The findings of a recorded search, computed from what was measured.
@@ -155,21 +162,30 @@ fn concluded(experiment: &Experiment) -> Result<(Options, Findings), Failure> {
     let options: Options = serde_json::from_value(experiment.options.clone())
         .map_err(|e| Failure::start(format!("the run file does not say what was searched for: {e}")))?;
     let settings = options.settings()?;
-    let whole = experiment.trials.iter().filter(|trial| match &trial.run.ending {
+    let (profiled, searched): (Vec<_>, Vec<_>) =
+        experiment.trials.iter().partition(|trial| trial.purpose == Purpose::Profile);
+    let whole = searched.into_iter().filter(|trial| match &trial.run.ending {
         Some(plimsoll_model::Ending::Stopped(reason)) => reason != "interrupted",
         Some(plimsoll_model::Ending::Finished) => true,
         None => false,
     });
     let history: Vec<_> = whole.map(|t| judge(t.purpose, t.start_ns, &t.run, &settings.slo)).collect();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    let elapsed_ns = experiment.elapsed_ns.unwrap_or_else(latest_ns);
+    // The search was over when profiles began to be taken.
+    let began_ns = profiled.first().map(|trial| trial.start_ns);
+    let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
     Ok((options, find::conclude(&settings, &history, elapsed_ns)))
 }
 
-fn show_found(experiment: &Experiment, as_json: bool, with_trials: bool) -> Result<Findings, Failure> {
+fn show_found(
+    experiment: &Experiment,
+    as_json: bool,
+    with_trials: bool,
+    profiles: Option<&Profiles>,
+) -> Result<Findings, Failure> {
     let (options, findings) = concluded(experiment)?;
     if as_json {
-        print_json(&json::find(experiment, &options.base, &findings, &options.warnings));
+        print_json(&with_profiles(json::find(experiment, &options.base, &findings, &options.warnings), profiles));
     } else {
         let context = RunContext {
             plan: &options.base,
@@ -178,19 +194,25 @@ fn show_found(experiment: &Experiment, as_json: bool, with_trials: bool) -> Resu
             warnings: &options.warnings,
         };
         print_report(&find_report(&context, &findings, with_trials));
+        print_profiles(profiles);
     }
     Ok(findings)
 }
 
+fn with_profiles(mut document: serde_json::Value, profiles: Option<&Profiles>) -> serde_json::Value {
+    document["profiles"] = profiles.map(levels_document).into();
+    document
+}
+
 /// Prints the result of a recorded search.
-pub fn show(experiment: &Experiment) -> Result<(), Failure> {
-    show_found(experiment, false, true).map(|_| ())
+pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), Failure> {
+    show_found(experiment, false, true, profiles).map(|_| ())
 }
 
 /// The JSON document of a recorded search.
-pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (options, findings) = concluded(experiment)?;
-    Ok(json::find(experiment, &options.base, &findings, &options.warnings))
+    Ok(with_profiles(json::find(experiment, &options.base, &findings, &options.warnings), profiles))
 }
 
 /// `plimsoll demo`: a server with a known cost on a free port, the search on it, and what to do next.
@@ -222,6 +244,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         max_rate: None,
         generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: None, arrivals: None },
         fail_if: None,
+        profiles: PprofArgs { pprof: None, pprof_seconds: 1 },
         output: None,
         out: args.out.clone(),
     });

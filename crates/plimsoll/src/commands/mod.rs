@@ -1,7 +1,9 @@
 //! The commands, one file each: they connect arguments, the engine, the analysis and the report, and do no more.
 
 pub mod baseline;
+pub mod capture;
 pub mod find;
+pub mod profile;
 pub mod run;
 pub mod show;
 pub mod sweep;
@@ -10,6 +12,8 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::meant::Base;
 use plimsoll_model::{LoadShape, Plan};
+use plimsoll_report::block::Block;
+use plimsoll_report::levels::{Profiles, levels_report};
 use plimsoll_report::{Report, text};
 use std::io::{IsTerminal, Write};
 
@@ -27,6 +31,18 @@ pub fn print(text: &str) {
 /// Writes a report as text.
 pub fn print_report(report: &Report) {
     print(&text::render(report, std::io::stdout().is_terminal()));
+}
+
+/// Writes what profiles say, below the report of what they were taken beside.
+pub fn print_profiles(profiles: Option<&Profiles>) {
+    if let Some(profiles) = profiles {
+        let report = levels_report(profiles);
+        // Facts and tables stand apart by themselves.
+        if matches!(report.blocks.first(), Some(Block::Text(..))) {
+            print("\n");
+        }
+        print_report(&report);
+    }
 }
 
 /// Writes a JSON document.

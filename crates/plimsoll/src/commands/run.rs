@@ -1,16 +1,20 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::{cannot_hold, fit_connections, preflight, print_json, print_report, say_setup};
+use super::capture::{self, Asked};
+use super::{cannot_hold, fit_connections, preflight, print_json, print_profiles, print_report, say_setup};
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant;
 use crate::recording::Recording;
+use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::{Experiment, ExperimentKind, Histogram, LoadShape, Plan, Purpose};
+use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{RunContext, json, progress_line, run_report};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 /// Runs, reports, and says with which code to end.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -30,10 +34,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         warnings.extend(fit_connections(&mut plan));
     }
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    let asked = Asked::of(&args.profiles, &args.request, "load")?;
+    // Profiles are kept beside a run file, so there has to be one.
+    let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| capture::default_path("run")));
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &plan);
-    let options = serde_json::json!({ "warnings": warnings });
-    let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, args.output.as_deref())?;
+    let options = serde_json::json!({ "warnings": warnings, "pprof": asked.as_ref().map(Asked::recorded) });
+    let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
     let mut progress = Progress::new(&plan);
     let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
     let trial = recording.drive(Purpose::Run, &plan, &mut |tick| {
@@ -51,9 +58,17 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     })?;
     live.clear();
     let crossed = fail_if.map(|conditions| conditions.holding(&trial.run)).unwrap_or_default();
+    let level_rps = steady_rps(&Summary::of(&trial.run), &plan.load);
+    let missing = match (&asked, &path) {
+        (Some(asked), Some(path)) => {
+            asked.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?
+        }
+        _ => Vec::new(),
+    };
     let (experiment, note) = recording.end();
-    show(&experiment, args.out.json)?;
-    if let Some(note) = note {
+    let profiles = capture::read_back(&experiment, path.as_deref(), missing);
+    show(&experiment, args.out.json, profiles.as_ref())?;
+    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
     for (condition, figure) in &crossed {
@@ -67,9 +82,9 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// Prints the result of a recorded run.
-pub fn show(experiment: &Experiment, as_json: bool) -> Result<(), Failure> {
+pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>) -> Result<(), Failure> {
     if as_json {
-        print_json(&document(experiment)?);
+        print_json(&document(experiment, profiles)?);
         return Ok(());
     }
     let (trial, summary) = only_trial(experiment)?;
@@ -81,13 +96,16 @@ pub fn show(experiment: &Experiment, as_json: bool) -> Result<(), Failure> {
         warnings: &warnings,
     };
     print_report(&run_report(&context, &summary));
+    print_profiles(profiles);
     Ok(())
 }
 
 /// The JSON document of a recorded run.
-pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
-    Ok(json::run(experiment, &trial.run.plan, &summary, &warnings(experiment)))
+    let mut document = json::run(experiment, &trial.run.plan, &summary, &warnings(experiment));
+    document["profiles"] = profiles.map(levels_document).into();
+    Ok(document)
 }
 
 fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {

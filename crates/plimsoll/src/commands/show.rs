@@ -1,5 +1,6 @@
 //! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was measured.
 
+use super::capture;
 use super::{find, print, print_json, run as single, sweep};
 use crate::args::ShowArgs;
 use crate::failure::{Failure, exit};
@@ -37,7 +38,8 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
 pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let documents = experiments.iter().map(document).collect::<Result<Vec<_>, _>>()?;
+        let documents = args.files.iter().zip(&experiments).map(|(path, experiment)| document(path, experiment));
+        let documents = documents.collect::<Result<Vec<_>, _>>()?;
         match <[_; 1]>::try_from(documents) {
             Ok([only]) => print_json(&only),
             Err(several) => print_json(&several.into()),
@@ -52,19 +54,21 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
         if experiments.len() > 1 {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
+        let profiles = capture::read_back(experiment, Some(path), Vec::new());
         match experiment.kind {
-            ExperimentKind::Run => single::show(experiment, false)?,
+            ExperimentKind::Run => single::show(experiment, false, profiles.as_ref())?,
             ExperimentKind::Sweep => sweep::show(experiment),
-            ExperimentKind::Find => find::show(experiment)?,
+            ExperimentKind::Find => find::show(experiment, profiles.as_ref())?,
         }
     }
     Ok(exit::DONE)
 }
 
-fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+    let profiles = capture::read_back(experiment, Some(path), Vec::new());
     match experiment.kind {
-        ExperimentKind::Run => single::document(experiment),
+        ExperimentKind::Run => single::document(experiment, profiles.as_ref()),
         ExperimentKind::Sweep => Ok(sweep::document(experiment)),
-        ExperimentKind::Find => find::document(experiment),
+        ExperimentKind::Find => find::document(experiment, profiles.as_ref()),
     }
 }

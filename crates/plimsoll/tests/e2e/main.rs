@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod faults;
 mod files;
 mod find;
+mod profile;
 mod rig;
 mod run;
 mod sweep;

@@ -1,4 +1,4 @@
-// The Go server of the end-to-end tests: net/http as it comes, on a free port that it prints.
+// The Go server of the end-to-end tests: net/http as it comes, with its profiles, on a free port that it prints.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	_ "net/http/pprof"
 	"strconv"
 )
 

@@ -1,10 +1,12 @@
 //! Writes a pprof profile of a given size, to measure reading and drawing with: a made-up program of 30 000 functions,
 //! each with a few callees of which the first are the most frequent, caught at depths of 20 to 60.
 //!
-//! `cargo run --release -p plimsoll-analysis --example big_profile -- FILE [MEGABYTES]`; what it writes is unpacked, so
-//! that `gzip FILE` shows the other half of the matter. The same arguments give the same file.
+//! `big-profile FILE [MEGABYTES]`; what it writes is unpacked, so that `gzip FILE` shows the other half of the matter. The
+//! same arguments give the same file.
 
-#[path = "../tests/profiles/encode.rs"]
+#![forbid(unsafe_code)]
+
+#[path = "../../../crates/plimsoll-analysis/tests/profiles/encode.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
 mod encode;
 
@@ -21,7 +23,7 @@ fn skewed(rng: &mut Rng, below: u64) -> u64 {
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let usage = || std::io::Error::other("usage: big_profile FILE [MEGABYTES]");
+    let usage = || std::io::Error::other("usage: big-profile FILE [MEGABYTES]");
     let file = arguments.next().ok_or_else(usage)?;
     let megabytes: usize = arguments.next().map_or(Ok(50), |text| text.parse()).map_err(|_| usage())?;
     let mut rng = Rng::new(50);

@@ -1,0 +1,128 @@
+//! Costs by endpoint, or by whatever else tells samples apart: each stack is put under a frame that names its group.
+//!
+//! A group is the value of a label (in Go only CPU and goroutine profiles carry labels), or the first function from the
+//! root that a pattern knows, such as the handler. The frame makes a group a row of every table, a block of every flame
+//! graph and a line of every comparison, so nothing else needs to know of groups (pprof's `-tagroot`).
+
+use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
+
+/// The name of the group of samples that belong to no other.
+pub const OTHERS: &str = "(none)";
+
+/// By what samples are told apart.
+pub enum By<'a> {
+    /// By the value of the label of this key.
+    Label(&'a str),
+    /// By the first function from the root that is meant.
+    Function(&'a dyn Fn(&str) -> bool),
+}
+
+impl By<'_> {
+    fn group(&self, profile: &Profile, sample: &Sample) -> Option<String> {
+        match self {
+            By::Label(key) => sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
+                LabelValue::Text(text) => text.clone(),
+                LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
+            }),
+            By::Function(meant) => {
+                let names = sample.root_first().map(|function| profile.functions()[function as usize].name.as_str());
+                names.into_iter().find(|name| meant(name)).map(str::to_owned)
+            }
+        }
+    }
+}
+
+/// Whether any sample carries a label of this key.
+pub fn has_label(profile: &Profile, key: &str) -> bool {
+    profile.samples().any(|sample| sample.labels().any(|label| label.key == key))
+}
+
+/// The keys of all labels, in the order of their names.
+pub fn label_keys(profile: &Profile) -> Vec<String> {
+    let mut keys: Vec<String> =
+        profile.samples().flat_map(|sample| sample.labels().map(|label| label.key.clone())).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The same profile with a frame at the root of each stack that names the group, as `NAME: GROUP`.
+pub fn grouped(profile: &Profile, name: &str, by: &By) -> Profile {
+    let mut builder = ProfileBuilder::new(profile.sample_types.clone());
+    // Functions keep their numbers, since they are added in order.
+    let places: Vec<u32> = profile
+        .functions()
+        .iter()
+        .map(|function| {
+            let id = builder.function(&function.name, &function.file);
+            builder.place(&[id])
+        })
+        .collect();
+    let mut stack: Vec<u32> = Vec::new();
+    for sample in profile.samples() {
+        stack.clear();
+        stack.extend(sample.root_first());
+        stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
+        let group = by.group(profile, &sample);
+        let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(OTHERS)), "");
+        let root = builder.place(&[root]);
+        builder.push_place(root);
+        for label in sample.labels() {
+            let label = builder.label(label.clone());
+            builder.push_label(label);
+        }
+        builder.sample(sample.values());
+    }
+    builder.default_type(profile.sample_type_default);
+    builder.period(profile.period_type.clone(), profile.period);
+    builder.taken(profile.time_unix_ns, profile.duration_ns);
+    builder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Sort, View, read, top};
+    use plimsoll_model::profile::{Label, ValueType};
+
+    fn rows(profile: &Profile) -> Vec<(String, i64)> {
+        let sums = top(profile, &View::all(0), Sort::Cum);
+        sums.rows.iter().map(|row| (profile.functions()[row.function as usize].name.clone(), row.cum)).collect()
+    }
+
+    #[test]
+    fn stacks_are_grouped_by_their_handler() {
+        let profile = read(b"main;serve;list;json 5\nmain;serve;order 3\nmain;gc 1\n").expect("folded");
+        let handler = |name: &str| ["list", "order", "json"].contains(&name);
+        let result = grouped(&profile, "handler", &By::Function(&handler));
+        let rows = rows(&result);
+        for (name, cum) in [("handler: list", 5), ("handler: order", 3), ("handler: (none)", 1), ("main", 9)] {
+            assert!(rows.contains(&(name.to_owned(), cum)), "{name}: {rows:?}");
+        }
+        assert!(!rows.iter().any(|(name, _)| name == "handler: json"), "the first from the root decides");
+    }
+
+    #[test]
+    fn labels_group_too() {
+        let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
+        let main = builder.function("main", "main.go");
+        let place = builder.place(&[main]);
+        for (value, count) in [(Some("/a"), 4), (None, 2), (Some("/b"), 1), (Some("/a"), 1)] {
+            builder.push_place(place);
+            if let Some(value) = value {
+                let label = builder.label(Label { key: "endpoint".into(), value: LabelValue::Text(value.into()) });
+                builder.push_label(label);
+            }
+            builder.sample(&[count]);
+        }
+        builder.period(Some(ValueType::new("cpu", "nanoseconds")), 10);
+        let profile = builder.finish();
+        assert!(has_label(&profile, "endpoint") && !has_label(&profile, "user"));
+        assert_eq!(label_keys(&profile), ["endpoint"]);
+        let result = grouped(&profile, "endpoint", &By::Label("endpoint"));
+        let expect = [("main", 8), ("endpoint: /a", 5), ("endpoint: (none)", 2), ("endpoint: /b", 1)];
+        assert_eq!(rows(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
+        assert_eq!((result.period, result.functions()[0].file.as_str()), (10, "main.go"));
+        assert!(has_label(&result, "endpoint"), "labels stay");
+    }
+}

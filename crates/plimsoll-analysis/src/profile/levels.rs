@@ -1,0 +1,224 @@
+//! Profiles taken under load: which stretches of a trial they are taken in, what the load was meanwhile, and what
+//! profiling cost.
+//!
+//! A trial has a fixed rate. After a warm-up it goes on without profiling, then with the CPU profile, then without
+//! again, so that a drift of the server meets both alike; the other kinds of profiles follow in a stretch of their own,
+//! because taking them costs the server time that the CPU profile would show.
+//!
+//! Not here: fetching profiles, reading them.
+
+use crate::Summary;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Histogram, LoadShape, Run};
+
+/// Load before anything is measured, ns.
+const WARMUP_NS: u64 = 2 * SECOND;
+/// A server needs some time to stop a profile and to write it.
+const GAP_NS: u64 = SECOND / 2;
+/// The other kinds are differences of two snapshots; so long lies between these at most, in s.
+const OTHERS_SECONDS_MAX: u32 = 5;
+/// A server that answers this share of an offered rate holds it.
+const HOLDS_SHARE: f64 = 0.98;
+/// Below a throughput that was the server's limit, a queue stays short.
+const BELOW_LIMIT: f64 = 0.85;
+/// The low load as a share of the load in question.
+const LOW_SHARE: f64 = 0.15;
+
+/// When what happens in a trial, in ns of schedule time; each stretch from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretches {
+    /// Load that is not measured.
+    pub warmup_ns: u64,
+    /// Load without profiling, before and after the CPU profile.
+    pub without: [(u64, u64); 2],
+    /// The CPU profile.
+    pub cpu: (u64, u64),
+    /// The other kinds.
+    pub others: (u64, u64),
+    /// The end of the trial.
+    pub end_ns: u64,
+}
+
+impl Stretches {
+    /// The stretches of a trial with a CPU profile of so many seconds.
+    pub fn new(cpu_seconds: u32) -> Stretches {
+        let cpu_ns = u64::from(cpu_seconds) * SECOND;
+        let tenths = |ns: u64| ns.div_ceil(SECOND / 10) * (SECOND / 10);
+        let mut at = WARMUP_NS;
+        let mut next = |length_ns: u64, gap_ns: u64| {
+            let start = at;
+            at = start + length_ns + gap_ns;
+            (start, start + length_ns)
+        };
+        let before = next(tenths(cpu_ns / 2), 0);
+        let cpu = next(cpu_ns, GAP_NS);
+        let after = next(tenths(cpu_ns / 2), 0);
+        let others = next(u64::from(Self::others_seconds(cpu_seconds)) * SECOND, GAP_NS);
+        Stretches { warmup_ns: WARMUP_NS, without: [before, after], cpu, others, end_ns: others.1 + GAP_NS }
+    }
+
+    /// How long the profiles of the other kinds take, in s, beside a CPU profile of so many seconds.
+    pub fn others_seconds(cpu_seconds: u32) -> u32 {
+        cpu_seconds.min(OTHERS_SECONDS_MAX)
+    }
+}
+
+/// The rates at which profiles are taken, in 1/s: a low one, and the one in question. Three digits of the low one are
+/// enough.
+pub fn rates(level_rps: f64) -> [f64; 2] {
+    let low = (level_rps * LOW_SHARE).max(level_rps.min(1.0));
+    let unit = 10_f64.powf(low.max(1e-9).log10().floor() - 2.0);
+    [(low / unit).round() * unit, level_rps]
+}
+
+/// The rate at which a server under a load of a run can be profiled in a steady state, 1/s: the rate offered at the end
+/// if it was held, else well below the throughput reached.
+pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
+    let offered = match load {
+        LoadShape::Open { rate, .. } => rate.stages.last().map(|stage| stage.to),
+        LoadShape::Closed { .. } => None,
+    };
+    match offered {
+        Some(offered) if summary.throughput_rps >= offered * HOLDS_SHARE => offered,
+        _ => summary.throughput_rps * BELOW_LIMIT,
+    }
+}
+
+/// What happened to requests in some stretches of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Meanwhile {
+    /// Length of the stretches together, in s.
+    pub seconds: f64,
+    /// Answered or failed requests a second: what a server's costs are divided by.
+    pub completed_rps: f64,
+    /// Successes a second.
+    pub goodput_rps: f64,
+    /// Response time of the median, ns.
+    pub p50_ns: u64,
+    /// Response time that 99 % of requests stay below, ns.
+    pub p99_ns: u64,
+}
+
+impl Meanwhile {
+    /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns of schedule time.
+    pub fn of(run: &Run, stretches: &[(u64, u64)]) -> Meanwhile {
+        let length_ns = run.plan.interval_ns.max(1);
+        let mut response = Histogram::new();
+        let (mut intervals, mut completed, mut succeeded) = (0_u64, 0, 0);
+        for (start, end) in stretches {
+            let (first, last) = (start.div_ceil(length_ns) as u32, (end / length_ns) as u32);
+            if first >= last {
+                continue;
+            }
+            for (_, interval) in run.intervals.range(first..last) {
+                intervals += 1;
+                completed += interval.ledger.requests();
+                succeeded += interval.ledger.succeeded;
+                response.merge_sparse(&interval.response);
+            }
+        }
+        let seconds = intervals as f64 * length_ns as f64 / 1e9;
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Meanwhile {
+            seconds,
+            completed_rps: per_second(completed),
+            goodput_rps: per_second(succeeded),
+            p50_ns: response.quantile_ns(0.5),
+            p99_ns: response.quantile_ns(0.99),
+        }
+    }
+}
+
+/// A trial in which profiles were taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// The fixed rate, 1/s.
+    pub offered_rps: f64,
+    /// Without profiling.
+    pub without: Meanwhile,
+    /// While the CPU profile was taken.
+    pub with: Meanwhile,
+    /// While the other kinds were taken.
+    pub others: Meanwhile,
+}
+
+impl Level {
+    /// What happened in a trial that followed `stretches`.
+    pub fn of(run: &Run, stretches: &Stretches) -> Level {
+        Level {
+            offered_rps: run.plan.load.curve().max(),
+            without: Meanwhile::of(run, &stretches.without),
+            with: Meanwhile::of(run, &[stretches.cpu]),
+            others: Meanwhile::of(run, &[stretches.others]),
+        }
+    }
+
+    /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch: profiles last a
+    /// little longer than asked for.
+    pub fn requests(meanwhile: &Meanwhile, duration_ns: i64) -> f64 {
+        meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RequestSpec};
+
+    #[test]
+    fn stretches_follow_each_other() {
+        for seconds in [1, 3, 10, 60] {
+            let Stretches { warmup_ns, without: [before, after], cpu, others, end_ns } = Stretches::new(seconds);
+            assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
+            assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
+            assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);
+            // As long without as with, to the tenth of a second.
+            assert!(before.1 - before.0 + after.1 - after.0 - (cpu.1 - cpu.0) <= SECOND / 5);
+            assert!([before, after, cpu, others].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
+        }
+    }
+
+    #[test]
+    fn the_low_rate_is_well_below() {
+        for (level, low) in [(10_000.0, 1500.0), (1234.5, 185.0), (5.0, 1.0), (0.5, 0.5)] {
+            assert_eq!(rates(level), [low, level]);
+        }
+    }
+
+    #[test]
+    fn only_the_stretch_counts() {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "h".into(),
+            port: 80,
+            addresses: Vec::new(),
+            method: "GET".into(),
+            target: "/".into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            keep_alive: true,
+        };
+        let rate = Curve::constant_for(20.0, 3 * SECOND);
+        let plan = Plan::new(request, LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
+        let mut run = Run::new(plan);
+        for tick in 0..30_u64 {
+            let mut interval = Interval::default();
+            let mut response = Histogram::new();
+            // Slower, and half of them failed, in the second second.
+            let inside = (10..20).contains(&tick);
+            interval.ledger.succeeded = if inside { 1 } else { 2 };
+            interval.ledger.failed[0] = u64::from(inside);
+            response.record_n(if inside { 5_000_000 } else { 1_000_000 }, 2);
+            interval.response = response.drain();
+            run.push(tick * SECOND / 10, &interval);
+        }
+        let inside = Meanwhile::of(&run, &[(SECOND, 2 * SECOND)]);
+        assert_eq!((inside.seconds, inside.completed_rps, inside.goodput_rps), (1.0, 20.0, 10.0));
+        assert!((inside.p50_ns as f64 / 5e6 - 1.0).abs() < 0.002, "{inside:?}");
+        let outside = Meanwhile::of(&run, &[(0, SECOND), (2 * SECOND, 3 * SECOND)]);
+        assert_eq!((outside.seconds, outside.goodput_rps), (2.0, 20.0));
+        assert!(outside.p99_ns < 1_010_000, "{outside:?}");
+        assert_eq!(Meanwhile::of(&run, &[(9 * SECOND, 10 * SECOND)]), Meanwhile::default());
+        assert_eq!(Level::requests(&inside, 1_500_000_000), 30.0);
+    }
+}

@@ -1,0 +1,282 @@
+//! Flame graphs: merged stacks as a picture that stands by itself, as SVG and inside a page.
+//!
+//! The picture is drawn here in full, so that it can be read where no script runs; `flame.js` then draws it anew from
+//! the same frames, which stand beside it as JSON, and adds zoom, search and the inverted view. Both work from disk:
+//! nothing is fetched. In a difference width is the mean of both sides, so that what has gone is still seen; red is
+//! dearer, blue cheaper, grey what may be chance.
+//!
+//! Not here: merging stacks (`plimsoll-analysis`), what else stands on the page.
+
+use crate::profile::amount;
+use plimsoll_analysis::profile::{Node, Tree};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// So many frames are smooth in a browser; a tree for a picture needs no more.
+pub const FRAMES_MAX: usize = 20_000;
+
+const SCRIPT: &str = include_str!("flame.js");
+const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\
+    .plimsoll-flame .title{font-size:16px;font-weight:bold}.plimsoll-flame .subtitle{fill:#555}\
+    .plimsoll-flame .frames g{cursor:pointer}.plimsoll-flame .frames g:hover rect{stroke:#222;stroke-width:.8}\
+    .plimsoll-flame .frames text,.plimsoll-flame .tip{pointer-events:none}\
+    .plimsoll-flame .tip rect{fill:#fffef6;stroke:#777}\
+    .plimsoll-flame .button{cursor:pointer}.plimsoll-flame .button rect{fill:#fff;stroke:#999}\
+    .plimsoll-flame .button.on rect{fill:#cfe3f7}";
+
+/// The size of a row and the margins, in px; `flame.js` has the same.
+const ROW: usize = 17;
+const TOP: usize = 76;
+const SIDE: f64 = 10.0;
+const WIDTH: f64 = 1200.0;
+/// Width of a character, in px, of the widest of the usual fonts.
+const CHARACTER: f64 = 7.3;
+/// The picture without script leaves out what is narrower, in px.
+const NARROWEST: f64 = 0.8;
+
+/// What a flame graph shows, and the words around it.
+#[derive(Debug, Clone, Copy)]
+pub struct Flame<'a> {
+    /// The frames, at most about [`FRAMES_MAX`].
+    pub tree: &'a Tree,
+    /// Heading.
+    pub title: &'a str,
+    /// A line below the heading: what is counted, for how long, what is left out.
+    pub subtitle: &'a str,
+    /// Unit of the values, as pprof spells it; `percent` for shares.
+    pub unit: &'a str,
+    /// What values are stated per, such as `request`.
+    pub per: Option<&'a str>,
+    /// The sum of all values.
+    pub total: f64,
+}
+
+/// The flame graph as a file of its own.
+pub fn svg(flame: &Flame) -> String {
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
+}
+
+/// The flame graph as a page of its own; `body` is put below it as it is.
+pub fn html(flame: &Flame, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
+         background:#fdfdfb;color:#111}}pre{{margin:1em 10px;font:12px ui-monospace,monospace;overflow-x:auto}}</style>\
+         </head><body>\n{}\n{body}</body></html>\n",
+        escaped(flame.title),
+        inline_svg(flame),
+    )
+}
+
+/// The flame graph as an element for a page. It brings its script and its style along; several on a page do not mind.
+pub fn inline_svg(flame: &Flame) -> String {
+    let tree = flame.tree;
+    let total = tree.width();
+    let rows = drawn(tree, total).map(|(node, _)| node.depth as usize + 1).max().unwrap_or(0);
+    let height = TOP + (rows + 1) * ROW + SIDE as usize;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n<style>{STYLE}</style>\n\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#fdfdfb\"/>\n\
+         <text class=\"title\" x=\"{SIDE}\" y=\"22\">{}</text>\n<text class=\"subtitle\" x=\"{SIDE}\" y=\"40\">{}</text>\n\
+         <g class=\"frames\">\n",
+        escaped(flame.title),
+        escaped(flame.subtitle),
+    );
+    let all = format!("all {}", shown(flame, flame.total));
+    piece(&mut out, &all, &all, (SIDE, TOP), WIDTH - 2.0 * SIDE, "#e8e6df");
+    let scale = if total > 0.0 { (WIDTH - 2.0 * SIDE) / total } else { 0.0 };
+    for (node, start) in drawn(tree, total) {
+        let name = &tree.functions[node.function as usize].name;
+        let described = if tree.difference {
+            format!("{name}: {} before, {} after", shown(flame, node.before), shown(flame, node.value))
+        } else {
+            format!("{name}: {} ({:.2} %)", shown(flame, node.value), node.width / total * 100.0)
+        };
+        let at = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
+        let fill = if tree.difference { change_colour(node) } else { colour(name) };
+        piece(&mut out, name, &described, at, node.width * scale, &fill);
+    }
+    let _ = write!(
+        out,
+        "</g>\n<script type=\"application/json\" class=\"data\">{}</script>\n\
+         <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>",
+        data(flame)
+    );
+    out
+}
+
+/// The frames wide enough for the picture without script, and where each begins, in units of width.
+fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
+    // Where the next frame of each depth begins.
+    let mut next: Vec<f64> = vec![0.0];
+    let mut starts = tree.nodes.iter().map(move |node| {
+        let depth = node.depth as usize;
+        let start = next[depth];
+        next[depth] += node.width;
+        next.truncate(depth + 1);
+        next.push(start);
+        (node, start)
+    });
+    let narrowest = total * NARROWEST / (WIDTH - 2.0 * SIDE);
+    std::iter::from_fn(move || starts.by_ref().find(|(node, _)| node.width >= narrowest && node.width > 0.0))
+}
+
+fn piece(out: &mut String, name: &str, described: &str, (x, y): (f64, usize), width: f64, fill: &str) {
+    let _ = write!(
+        out,
+        "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{fill}\"/>",
+        escaped(described),
+        (width - 0.4).max(0.3),
+        ROW - 1,
+    );
+    let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
+    if room >= 3 {
+        let label: String = match name.chars().count() > room {
+            true => name.chars().take(room - 1).chain(['\u{2026}']).collect(),
+            false => name.to_owned(),
+        };
+        let _ = write!(out, "<text x=\"{:.2}\" y=\"{}\">{}</text>", x + 3.0, y + 12, escaped(&label));
+    }
+    out.push_str("</g>\n");
+}
+
+fn shown(flame: &Flame, value: f64) -> String {
+    let per = flame.per.map_or(String::new(), |per| format!(" / {per}"));
+    format!("{}{per}", amount(value, flame.unit))
+}
+
+/// The frames for the script: columns of numbers. Nothing in it can end the element that it stands in.
+fn data(flame: &Flame) -> String {
+    let tree = flame.tree;
+    let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();
+    let mut data = json!({
+        "unit": flame.unit,
+        "per": flame.per,
+        "total": number(flame.total),
+        "diff": tree.difference,
+        "names": tree.functions.iter().map(|f| printable(&f.name)).collect::<Vec<_>>(),
+        "files": tree.functions.iter().map(|f| printable(&f.file)).collect::<Vec<_>>(),
+        "colours": tree.functions.iter().map(|f| colour(&f.name)).collect::<Vec<_>>(),
+        "depth": tree.nodes.iter().map(|n| n.depth).collect::<Vec<_>>(),
+        "fn": tree.nodes.iter().map(|n| n.function).collect::<Vec<_>>(),
+        "w": column(&|n| n.width),
+    });
+    if tree.nodes.iter().any(|node| node.value != node.width) {
+        data["v"] = column(&|n| n.value).into();
+    }
+    if tree.difference {
+        data["b"] = column(&|n| n.before).into();
+        data["e"] = column(&|n| n.variance).into();
+    }
+    data.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+}
+
+/// Whole numbers without a decimal point.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
+}
+
+/// What XML cannot hold, replaced.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+}
+
+fn escaped(text: &str) -> String {
+    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The part of a name that stands for its package, module or class: its functions share a hue.
+fn package(name: &str) -> &str {
+    let base = name.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);
+    &name[..end]
+}
+
+/// FNV-1a: the same colour on every machine and in every version.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A light colour: the hue after the package, the lightness after the function.
+fn colour(name: &str) -> String {
+    let hue = f64::from(hash(package(name)) % 360);
+    let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
+    let chroma = (1.0 - (2.0 * lightness - 1.0).abs()) * 0.62;
+    let channel = |offset: f64| {
+        let k = (offset + hue / 30.0) % 12.0;
+        let value = lightness - chroma / 2.0 * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
+        (value * 255.0).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
+}
+
+/// The colour of a difference; `flame.js` has the same.
+fn change_colour(node: &Node) -> String {
+    let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
+    if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {
+        return "#d9d9d4".into();
+    }
+    let t = (delta.abs() / mean).min(1.0);
+    let (low, mid) = ((215.0 - 135.0 * t).round(), (215.0 - 110.0 * t).round());
+    if delta > 0.0 { format!("rgb(240,{mid},{low})") } else { format!("rgb({low},{mid},240)") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_analysis::profile::{View, read, tree};
+
+    fn flame_of(text: &str) -> (String, String) {
+        let profile = read(text.as_bytes()).expect("folded stacks");
+        let tree = tree(&profile, &View::all(0), FRAMES_MAX);
+        let total = tree.width();
+        let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", per: None, total };
+        (svg(&flame), html(&flame, "<pre>below</pre>"))
+    }
+
+    #[test]
+    fn the_picture_stands_without_script() {
+        let (svg, html) = flame_of("main;a 30\nmain;b<T>&\u{1b}\"x\" 10\nother;tiny 1\n");
+        for text in [&svg, &html] {
+            assert!(text.contains("<title>main: 40 (97.56 %)</title>"), "{text}");
+            assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
+            assert!(text.contains(r#""b\u003cT\u003e\u0026"#), "so is the data");
+            assert!(text.contains("&lt;&amp;&gt;</t"), "and the title");
+            // b begins where a ends: 30 of 41 parts of 1180 px after the margin.
+            assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
+        }
+        assert!(svg.starts_with("<?xml") && html.contains("below"));
+        assert!(!SCRIPT.contains("]]>"), "it stands in a CDATA section");
+        let (empty, _) = flame_of("a 0\n");
+        assert!(empty.contains("all 0"), "{empty}");
+    }
+
+    #[test]
+    fn what_is_too_narrow_is_left_to_the_script() {
+        let (svg, _) = flame_of("main 100000\ndust 1\n");
+        assert!(!svg.contains("<title>dust") && svg.contains("\"dust\""));
+    }
+
+    #[test]
+    fn packages_share_a_hue() {
+        for (name, expect) in [
+            ("encoding/json.(*decodeState).array", "encoding/json"),
+            ("github.com/x/y.F", "github.com/x/y"),
+            ("std::vec::Vec<T>::push", "std"),
+            ("main", "main"),
+            ("", ""),
+        ] {
+            assert_eq!(package(name), expect);
+        }
+        assert_ne!(colour("a.b"), colour("c.b"));
+    }
+
+    #[test]
+    fn changes_have_colours() {
+        let node = |before, value, variance| Node { function: 0, depth: 0, width: 1.0, value, before, variance };
+        assert_eq!(change_colour(&node(1.0, 1.5, 0.1)), "#d9d9d4", "less than two standard deviations");
+        assert_eq!(change_colour(&node(0.0, 5.0, 1.0)), "rgb(240,105,80)");
+        assert_eq!(change_colour(&node(5.0, 0.0, 1.0)), "rgb(80,105,240)");
+        assert_eq!(change_colour(&node(0.0, 0.0, 0.0)), "#d9d9d4");
+    }
+}

@@ -1,0 +1,287 @@
+//! Profiles for people and programs: the table of functions, the table of differences, and their JSON documents.
+
+use crate::block::{Report, Tone};
+use crate::format;
+use plimsoll_analysis::profile::{Basis, Change, Comparison, DiffRow, FINDING_Q, Row, Sort, Top, percent};
+use plimsoll_model::profile::{Function, Profile, ValueType};
+use serde_json::{Value, json};
+
+/// Longer names lose their middle in tables.
+const NAME_CHARACTERS_MAX: usize = 72;
+
+/// A value with its unit as pprof spells that: times and bytes scaled (bytes by 1024, as pprof does), others as counts.
+pub fn amount(value: f64, unit: &str) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    match unit {
+        "nanoseconds" => format!("{sign}{}", format::duration(size)),
+        "bytes" => format!("{sign}{}", binary_bytes(size)),
+        "percent" => format!("{value:.2} %"),
+        "count" => format!("{sign}{}", whole_or_digits(size)),
+        _ => format!("{sign}{} {unit}", whole_or_digits(size)),
+    }
+}
+
+fn whole_or_digits(value: f64) -> String {
+    if value.fract() == 0.0 { format::count(value as u64) } else { format::rate(value) }
+}
+
+fn binary_bytes(value: f64) -> String {
+    let (mut scaled, mut unit) = (value, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if scaled < 1023.5 {
+            break;
+        }
+        (scaled, unit) = (scaled / 1024.0, next);
+    }
+    if scaled.fract() == 0.0 { format!("{scaled:.0} {unit}") } else { format!("{scaled:.2} {unit}") }
+}
+
+/// A name for a terminal: one line, without control characters, its middle left out if it is long.
+pub(crate) fn name_text(name: &str) -> String {
+    let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if characters.len() <= NAME_CHARACTERS_MAX {
+        return characters.into_iter().collect();
+    }
+    let half = (NAME_CHARACTERS_MAX - 1) / 2;
+    let (start, end) = (&characters[..half], &characters[characters.len() - half..]);
+    start.iter().chain(&['\u{2026}']).chain(end).collect()
+}
+
+/// What is counted, the total, and over which time.
+pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> String {
+    let mut text = format!("{}: {} in all", column.kind, amount(total as f64, &column.unit));
+    if profile.duration_ns > 0 {
+        text.push_str(&format!(", over {}", format::duration(profile.duration_ns as f64)));
+    }
+    text
+}
+
+/// The table of functions: the first `limit` rows. `group` is the name of groups that stand at the roots of stacks: they
+/// get a table of their own.
+pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
+    let mut report = Report::default();
+    report.text(Tone::Plain, profile_facts(profile, column, top.total));
+    let shown = &top.rows[..top.rows.len().min(limit)];
+    if top.total == 0 {
+        report.text(Tone::Warning, "the profile holds no samples: take it while the server is under load");
+        return report;
+    }
+    if top.kept != top.total {
+        let (kept, share) = (amount(top.kept as f64, &column.unit), percent(top.kept, top.total));
+        report.text(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
+    }
+    let share = |value| format!("{:.2} %", percent(value, top.total));
+    if let Some(group) = group {
+        let start = format!("{group}: ");
+        let name_of = |row: &&Row| profile.functions()[row.function as usize].name.strip_prefix(&start);
+        let groups = top.rows.iter().filter_map(|row| {
+            Some(vec![name_text(name_of(&row)?), amount(row.cum as f64, &column.unit), share(row.cum)])
+        });
+        report.table(&[group, "cum", ""], groups.collect());
+    }
+    let rows = shown
+        .iter()
+        .map(|row| {
+            vec![
+                name_text(&profile.functions()[row.function as usize].name),
+                amount(row.flat as f64, &column.unit),
+                share(row.flat),
+                amount(row.cum as f64, &column.unit),
+                share(row.cum),
+            ]
+        })
+        .collect();
+    if limit > 0 {
+        report.table(&["function", "flat", "", "cum", ""], rows);
+    }
+    if shown.len() < top.rows.len() {
+        report.text(Tone::Plain, format!("{} of {} functions (--top N)", shown.len(), top.rows.len()));
+    }
+    report
+}
+
+/// The document `plimsoll.profile/1`.
+pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, limit: usize) -> Value {
+    let rows = top.rows.iter().take(limit).map(|row| {
+        json!({
+            "function": functions[row.function as usize].name,
+            "flat": row.flat,
+            "flat_percent": percent(row.flat, top.total),
+            "cum": row.cum,
+            "cum_percent": percent(row.cum, top.total),
+        })
+    });
+    json!({
+        "schema": "plimsoll.profile/1",
+        "sample_type": column.kind,
+        "unit": column.unit,
+        "total": top.total,
+        "top": rows.collect::<Vec<_>>(),
+    })
+}
+
+/// The unit of the costs of a comparison, and what they are stated per.
+pub fn diff_unit(comparison: &Comparison) -> (&str, Option<&'static str>) {
+    match comparison.basis {
+        Basis::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
+        Basis::Shares => ("percent", None),
+    }
+}
+
+/// Before, after, the change, and that in standard deviations.
+pub(crate) fn change_cells(change: &Change, unit: &str) -> [String; 4] {
+    let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
+    [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
+}
+
+/// The table of differences: findings, of which at most `limit` are shown; what may be chance is only counted.
+pub fn diff_report(comparison: &Comparison, sort: Sort, limit: usize) -> Report {
+    let mut report = Report::default();
+    let (unit, per) = diff_unit(comparison);
+    let kind = &comparison.sample_type.kind;
+    if per.is_none() {
+        report.text(
+            Tone::Warning,
+            "without --requests-a and --requests-b only shares can be compared: what got dearer as a whole stays unseen",
+        );
+    }
+    let (changed, tested): (fn(&DiffRow) -> &Change, _) = match sort {
+        Sort::Flat => (|row| &row.flat, comparison.tested_flat),
+        Sort::Cum => (|row| &row.cum, comparison.tested_cum),
+    };
+    let per_text = per.map_or(String::new(), |per| format!(" a {per}"));
+    if per.is_some() {
+        let total = &comparison.total;
+        let [before, after, delta, z] = change_cells(total, unit);
+        let sign = if total.delta() > 0.0 { "+" } else { "" };
+        let z = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
+        report.text(Tone::Answer, format!("{kind}{per_text}: {before} before, {after} after ({sign}{delta}{z})"));
+    }
+    let findings: Vec<&DiffRow> = comparison.rows.iter().filter(|row| changed(row).is_finding()).collect();
+    let column = match sort {
+        Sort::Flat => "itself",
+        Sort::Cum => "with what it calls",
+    };
+    if tested == 0 {
+        report.text(Tone::Warning, "too few samples to tell differences from chance: profile for longer, under load");
+    } else if findings.is_empty() {
+        report.text(Tone::Plain, format!("no function changed by more than chance, of {tested} tested"));
+    } else {
+        let what = format!(
+            "{} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); {kind}{per_text}, \
+             {column}:",
+            findings.len()
+        );
+        report.text(Tone::Plain, what);
+        let row = |row: &&DiffRow| {
+            let mut cells = vec![name_text(&row.function)];
+            cells.extend(change_cells(changed(row), unit));
+            cells
+        };
+        let rows = findings.iter().take(limit).map(row).collect();
+        report.table(&["function", "before", "after", "change", "z"], rows);
+    }
+    report
+}
+
+/// A cost on both sides as a value of a document.
+pub(crate) fn change_value(change: &Change) -> Value {
+    json!({
+        "before": change.before,
+        "after": change.after,
+        "delta": change.delta(),
+        "z": change.z,
+        "q": change.q,
+        "finding": change.is_finding(),
+    })
+}
+
+/// The document `plimsoll.profile-diff/1`.
+pub fn diff_document(comparison: &Comparison, limit: usize) -> Value {
+    let (unit, per) = diff_unit(comparison);
+    let rows =
+        comparison.rows.iter().take(limit).map(
+            |row| json!({ "function": row.function, "flat": change_value(&row.flat), "cum": change_value(&row.cum) }),
+        );
+    let requests = match comparison.basis {
+        Basis::Requests { before, after } => json!({ "before": before, "after": after }),
+        Basis::Shares => Value::Null,
+    };
+    let total = &comparison.total;
+    json!({
+        "schema": "plimsoll.profile-diff/1",
+        "sample_type": comparison.sample_type.kind,
+        "unit": unit,
+        "per": per,
+        "requests": requests,
+        "total": { "before": total.before, "after": total.after, "delta": total.delta(), "z": total.z },
+        "tested_flat": comparison.tested_flat,
+        "tested_cum": comparison.tested_cum,
+        "top": rows.collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+    use plimsoll_analysis::profile::{View, diff, read, top};
+
+    #[test]
+    fn amounts_have_units() {
+        for (value, unit, expect) in [
+            (1_250_000.0, "nanoseconds", "1.25 ms"),
+            (-1_250_000.0, "nanoseconds", "-1.25 ms"),
+            (1536.0, "bytes", "1.50 KiB"),
+            (512.0, "bytes", "512 B"),
+            (1e6, "count", "1 000 000"),
+            (2.5, "count", "2.50"),
+            (12.0, "pages", "12 pages"),
+            (-3.456, "percent", "-3.46 %"),
+        ] {
+            assert_eq!(amount(value, unit), expect);
+        }
+    }
+
+    #[test]
+    fn the_table_names_functions_first() {
+        let long = "x".repeat(100);
+        let profile = read(format!("main;a\u{1b}[31m 30\nmain;{long} 10\n").as_bytes()).expect("folded");
+        let column = &profile.sample_types[0];
+        let sums = top(&profile, &View::all(0), Sort::Cum);
+        let shown = text::render(&top_report(&profile, column, &sums, 2, None), false);
+        assert!(shown.starts_with("samples: 40 in all\n"), "{shown}");
+        assert!(shown.contains("main         0   0.00 %   40  100.00 %"), "{shown}");
+        assert!(shown.contains("a\u{fffd}[31m") && shown.contains("2 of 3 functions"), "{shown}");
+        assert_eq!(name_text(&long).chars().count(), NAME_CHARACTERS_MAX - 1);
+        let document = profile_document(profile.functions(), column, &sums, 1);
+        let expect = json!({
+            "schema": "plimsoll.profile/1", "sample_type": "samples", "unit": "count", "total": 40,
+            "top": [{"function": "main", "flat": 0, "flat_percent": 0.0, "cum": 40, "cum_percent": 100.0}],
+        });
+        assert_eq!(document, expect);
+    }
+
+    #[test]
+    fn only_findings_are_shown() {
+        let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 1800\nm;sql 110\n"));
+        let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
+        let of = |basis| diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable");
+        let comparison = of(Basis::Requests { before: 100.0, after: 100.0 });
+        let shown = text::render(&diff_report(&comparison, Sort::Flat, 20), false);
+        assert!(shown.contains("samples a request: 10 before, 19.1 after (+9.10, 16.9 standard"), "{shown}");
+        assert!(
+            shown.contains("1 of 2 functions") && shown.contains("json           9     18       9  17.3"),
+            "{shown}"
+        );
+        assert!(!shown.contains("sql"), "{shown}");
+        let document = diff_document(&comparison, 9);
+        assert_eq!(document["top"][0]["flat"]["finding"], true);
+        assert_eq!(document["top"][2]["flat"]["finding"], false);
+        let shares = of(Basis::Shares);
+        assert!(
+            text::render(&diff_report(&shares, Sort::Flat, 20), false).starts_with("warning: without --requests-a")
+        );
+    }
+}

@@ -1,0 +1,326 @@
+//! `run --pprof` and `find --pprof`: after the measurement, profiles of the server at low load and at the load in
+//! question, kept beside the run file.
+//!
+//! They are taken afterwards, in trials of their own with a fixed rate each, so that no figure of the measurement itself
+//! pays for them. What is said of them is computed from the run file and the profiles beside it; `show` does the same.
+//!
+//! Not here: how the time of a trial is divided, arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
+
+use crate::args::{PprofArgs, RequestArgs};
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::pprof::Endpoint;
+use crate::recording::Recording;
+use crate::target::system_text;
+use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, rates, read, top};
+use plimsoll_engine::Tick;
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Arrivals, Curve, Experiment, LoadShape, Plan, Purpose};
+use plimsoll_report::format;
+use plimsoll_report::levels::{Kind, Profiles};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Name in file names and documents, name in addresses.
+const CPU: (&str, &str) = ("cpu", "profile");
+/// The other kinds: both names are one; the column that is summed up (the difference of two snapshots does not say which
+/// is meant); whether the sum is a stock, of which no share for a request can be stated.
+const OTHERS: [(&str, &str, bool); 5] = [
+    ("allocs", "alloc_space", false),
+    ("heap", "inuse_space", true),
+    ("block", "delay", false),
+    ("mutex", "delay", false),
+    ("goroutine", "goroutine", true),
+];
+/// Connections made ready before a trial, at most.
+const READY_MAX: f64 = 512.0;
+
+/// What was asked for, as the run file has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The base, without secrets.
+    base: String,
+    /// Length of a CPU profile, s.
+    seconds: u32,
+    /// What the higher level is called.
+    level: String,
+}
+
+/// Profiles that are going to be taken.
+pub struct Asked {
+    endpoint: Endpoint,
+    seconds: u32,
+    level: &'static str,
+}
+
+impl Asked {
+    /// What the flags mean; looks whether the server will do it, so that nobody waits in vain. `level` is what the load
+    /// in question is called.
+    pub fn of(args: &PprofArgs, request: &RequestArgs, level: &'static str) -> Result<Option<Asked>, Failure> {
+        let Some(address) = &args.pprof else { return Ok(None) };
+        let endpoint = match address.as_str() {
+            "auto" => Endpoint::of_target(&request.url, request.allow_public)?,
+            address => Endpoint::resolve(address, request.allow_public)
+                .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
+        };
+        endpoint.check(args.pprof_seconds)?;
+        Ok(Some(Asked { endpoint, seconds: args.pprof_seconds, level }))
+    }
+
+    /// Says that the target serves profiles, to somebody who did not ask for them.
+    pub fn hint(request: &RequestArgs, live: &mut Live) {
+        if let Ok(endpoint) = Endpoint::of_target(&request.url, request.allow_public)
+            && endpoint.is_served()
+        {
+            live.line(&format!(
+                "the target serves profiles at {}: --pprof auto shows what each function costs a request at the line",
+                endpoint.shown
+            ));
+        }
+    }
+
+    /// What the run file says of it.
+    pub fn recorded(&self) -> Recorded {
+        Recorded { base: self.endpoint.shown.clone(), seconds: self.seconds, level: self.level.to_owned() }
+    }
+
+    /// Drives both levels and writes the profiles beside the run file. Gives what went wrong; nothing of that ends the
+    /// experiment.
+    pub fn capture(
+        &self,
+        recording: &mut Recording,
+        live: &mut Live,
+        (base, arrivals): (&Plan, Arrivals),
+        level_rps: f64,
+        path: &Path,
+    ) -> Result<Vec<String>, Failure> {
+        let stretches = Stretches::new(self.seconds);
+        let mut missing = Vec::new();
+        if level_rps <= 0.0 {
+            live.line("no profiles are taken: there is no load that the server holds");
+            return Ok(vec!["no profiles: there is no load that the server holds".into()]);
+        }
+        for (rate, name) in rates(level_rps).into_iter().zip(["low", self.level]) {
+            if plimsoll_sys::signal::interrupted() {
+                missing.push(format!("{name}: no profiles, since the user ended it"));
+                break;
+            }
+            let length = format::duration(stretches.end_ns as f64);
+            live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
+            let plan = plan(base, arrivals, rate, &stretches);
+            let mut taking = Taking::new(self, stretches);
+            recording.drive(Purpose::Profile, &plan, &mut |tick| {
+                live.passing(&format!("profiling ({name}): {:.1} of {length}", tick.end_ns as f64 / 1e9));
+                taking.tick(tick)
+            })?;
+            for (kind, taken) in taking.end() {
+                let kept = taken.and_then(|bytes| {
+                    let file = beside(path, name, kind);
+                    std::fs::write(&file, bytes)
+                        .map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
+                });
+                if let Err(reason) = kept {
+                    missing.push(format!("{name}: no {kind} profile: {reason}"));
+                }
+            }
+        }
+        live.clear();
+        Ok(missing)
+    }
+}
+
+/// A trial at a fixed rate, like those of the measurement.
+fn plan(base: &Plan, arrivals: Arrivals, rate: f64, stretches: &Stretches) -> Plan {
+    let length_ns = stretches.end_ns - stretches.warmup_ns;
+    Plan {
+        seed: plimsoll_model::rng::mix(base.seed ^ rate.to_bits()),
+        load: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals },
+        requests_max: None,
+        duration_ns: Some(length_ns),
+        warmup_ns: stretches.warmup_ns,
+        // As many as answers of 10 ms keep busy; the warm-up opens what is missing.
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.connections_max),
+        interval_ns: Plan::TICK_NS,
+        ..base.clone()
+    }
+}
+
+/// The bytes of a profile, or why there is none.
+type Taken = Result<Vec<u8>, String>;
+
+/// The profiles of one trial, fetched by threads that start when their stretch does.
+struct Taking<'a> {
+    asked: &'a Asked,
+    stretches: Stretches,
+    started: [bool; 2],
+    threads: Vec<(&'static str, JoinHandle<Taken>)>,
+    failed: Vec<(&'static str, String)>,
+}
+
+impl<'a> Taking<'a> {
+    fn new(asked: &'a Asked, stretches: Stretches) -> Taking<'a> {
+        Taking { asked, stretches, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
+    }
+
+    fn tick(&mut self, tick: &Tick) -> ControlFlow<String> {
+        if plimsoll_sys::signal::interrupted() {
+            return ControlFlow::Break("interrupted".into());
+        }
+        if tick.end_ns >= self.stretches.cpu.0 && !std::mem::replace(&mut self.started[0], true) {
+            self.take(CPU.0, CPU.1, self.asked.seconds);
+        }
+        if tick.end_ns >= self.stretches.others.0 && !std::mem::replace(&mut self.started[1], true) {
+            let seconds = Stretches::others_seconds(self.asked.seconds);
+            for (kind, _, _) in OTHERS {
+                self.take(kind, kind, seconds);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn take(&mut self, name: &'static str, kind: &'static str, seconds: u32) {
+        let endpoint = self.asked.endpoint.clone();
+        let thread =
+            std::thread::Builder::new().name(format!("pprof-{name}")).spawn(move || endpoint.take(kind, seconds));
+        match thread {
+            Ok(thread) => self.threads.push((name, thread)),
+            Err(error) => self.failed.push((name, format!("no thread for it: {}", system_text(&error)))),
+        }
+    }
+
+    /// Waits for what is under way, unless the user will not.
+    fn end(self) -> Vec<(&'static str, Taken)> {
+        let mut taken: Vec<_> = self.failed.into_iter().map(|(name, reason)| (name, Err(reason))).collect();
+        for (name, thread) in self.threads {
+            let result = match plimsoll_sys::signal::interrupted() {
+                true => Err("the user ended it".to_owned()),
+                false => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
+            };
+            taken.push((name, result));
+        }
+        taken
+    }
+}
+
+/// `DIR/find-1.plimsoll` has `DIR/find-1.line.heap.pb.gz` beside it.
+fn beside(path: &Path, level: &str, kind: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!("{stem}.{level}.{kind}.pb.gz"))
+}
+
+/// A new file in the folder of results, for a command of this name.
+pub fn default_path(command: &str) -> PathBuf {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    PathBuf::from(format!("_output/plimsoll/{command}-{seconds}-{}.plimsoll", std::process::id()))
+}
+
+/// What the profiles beside a run file say; `None` if none were asked for. `missing` is what is known to have gone
+/// wrong.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<String>) -> Option<Profiles> {
+    let recorded: Recorded = serde_json::from_value(experiment.options.get("pprof")?.clone()).ok()?;
+    let stretches = Stretches::new(recorded.seconds);
+    let trials = experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
+    let levels: Vec<Level> = trials.map(|trial| Level::of(&trial.run, &stretches)).collect();
+    if levels.is_empty() && missing.is_empty() {
+        return None;
+    }
+    let names = ["low", recorded.level.as_str()];
+    let mut files = Vec::new();
+    let mut profile = |level: &str, kind: &str| -> Option<Profile> {
+        let file = beside(path?, level, kind);
+        let known = missing.iter().any(|text| text.starts_with(&format!("{level}: no {kind} profile")));
+        let read = match std::fs::read(&file) {
+            Ok(bytes) => read(&bytes).map_err(|error| format!("'{}' {error}", file.display())),
+            Err(error) => Err(format!("'{}' cannot be read: {}", file.display(), system_text(&error))),
+        };
+        match read {
+            Ok(profile) => {
+                files.push((level.to_owned(), kind.to_owned(), file.display().to_string()));
+                Some(profile)
+            }
+            Err(reason) => {
+                if !known {
+                    missing.push(format!("{level}: no {kind} profile: {reason}"));
+                }
+                None
+            }
+        }
+    };
+    let driven = || levels.iter().zip(names);
+    let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
+    let requests: Vec<f64> = levels
+        .iter()
+        .zip(&cpu)
+        .map(|(level, cpu)| {
+            // A profile that does not say for how long it was taken was taken for as long as asked.
+            let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
+            Level::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
+        })
+        .collect();
+    let kinds = OTHERS
+        .iter()
+        .map(|(kind, column_name, stock)| {
+            let mut sums = [None, None];
+            let mut column = None;
+            for (at, (level, name)) in driven().enumerate() {
+                let Some(profile) = profile(name, kind) else { continue };
+                let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
+                let sum = top(&profile, &view, Sort::Cum).kept as f64;
+                sums[at] = Some((sum, Level::requests(&level.others, profile.duration_ns)));
+                column = Some(profile.sample_types[view.sample_type].clone());
+            }
+            let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
+            Kind { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+        })
+        .collect();
+    let comparison = match (cpu.as_slice(), requests.as_slice()) {
+        ([Some(low), Some(high)], [before, after]) if *before > 0.0 && *after > 0.0 => {
+            let basis = Basis::Requests { before: *before, after: *after };
+            let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
+            match diff((low, &a), (high, &b), basis, Sort::Cum) {
+                Ok(comparison) => Some(comparison),
+                Err(error) => {
+                    missing.push(format!("the CPU profiles {error}"));
+                    None
+                }
+            }
+        }
+        _ => None,
+    };
+    let Recorded { base, seconds, level: level_name } = recorded.clone();
+    Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing })
+}
+
+/// Where the profiles went, and how to look at them.
+pub fn note(profiles: &Profiles) -> Option<String> {
+    let cpu = |level: &str| {
+        profiles.files.iter().find(|(of, kind, _)| of == level && kind == CPU.0).map(|(_, _, file)| file.as_str())
+    };
+    let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
+    let [before, after] = profiles.requests.as_slice() else { return None };
+    Some(format!(
+        "profiles: {} files beside it; the flame graph of the difference: plimsoll profile --diff {low} {high} \
+         --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
+        profiles.files.len(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_lie_beside_the_run_file() {
+        for (path, expect) in [
+            ("a/find-1.plimsoll", "a/find-1.line.cpu.pb.gz"),
+            ("run", "run.line.cpu.pb.gz"),
+            ("x.y.plimsoll", "x.y.line.cpu.pb.gz"),
+        ] {
+            assert_eq!(beside(Path::new(path), "line", "cpu"), PathBuf::from(expect));
+        }
+    }
+}

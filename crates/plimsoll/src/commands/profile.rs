@@ -1,0 +1,273 @@
+//! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
+
+use super::{print_json, print_report};
+use crate::args::ProfileArgs;
+use crate::failure::{Failure, exit};
+use crate::pprof::fetch_profile;
+use crate::target::system_text;
+use plimsoll_analysis::profile::{
+    Basis, By, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,
+};
+use plimsoll_model::profile::{Profile, ValueType};
+use plimsoll_report::flame::{FRAMES_MAX, Flame, html, svg};
+use plimsoll_report::profile::{
+    amount, diff_document, diff_report, diff_unit, profile_document, profile_facts, top_report,
+};
+use plimsoll_report::{Report, text};
+use regex_lite::{Regex, RegexBuilder};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Rows of the table where none are asked for.
+const ROWS: usize = 30;
+
+/// Everything asked for, checked.
+struct Meant<'a> {
+    args: &'a ProfileArgs,
+    /// Rows of the table, if said.
+    rows: Option<usize>,
+    sort: Sort,
+    focus: Option<Regex>,
+    ignore: Option<Regex>,
+    /// As given, and as a pattern.
+    by: Option<(&'a str, Regex)>,
+}
+
+/// A file or address as given, what it held, and the column asked for.
+struct Given {
+    name: String,
+    bytes: Vec<u8>,
+    profile: Profile,
+    view: View,
+}
+
+impl Given {
+    fn column(&self) -> &ValueType {
+        &self.profile.sample_types[self.view.sample_type]
+    }
+
+    fn both(&self) -> (&Profile, &View) {
+        (&self.profile, &self.view)
+    }
+}
+
+/// Shows a profile or a difference, and says with which code to end.
+pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
+    // `--top FILE` means the table of that file.
+    let (mut source, mut rows) = (args.source.as_deref(), None);
+    if let Some(Some(word)) = &args.top {
+        match word.parse() {
+            Ok(number) => rows = Some(number),
+            Err(_) if source.is_none() && args.diff.is_empty() => source = Some(word),
+            Err(_) => return Err(Failure::usage(format!("--top takes a number of rows, not '{word}'"))),
+        }
+    }
+    let sort = match args.sort.as_deref() {
+        // Groups stand at the roots of stacks: only sums with callees show them.
+        None if args.diff.is_empty() || args.by.is_some() => Sort::Cum,
+        None | Some("flat") => Sort::Flat,
+        Some("cum") => Sort::Cum,
+        Some(other) => return Err(Failure::usage(format!("--sort takes flat or cum, not '{other}'"))),
+    };
+    let (focus, ignore) = (regex("--focus", args.focus.as_ref())?, regex("--ignore", args.ignore.as_ref())?);
+    let by = regex("--by", args.by.as_ref())?.and_then(|pattern| Some((args.by.as_deref()?, pattern)));
+    for path in &args.output {
+        kind_of(path, !args.diff.is_empty())?;
+    }
+    let meant = Meant { args, rows, sort, focus, ignore, by };
+    match (source, args.diff.as_slice()) {
+        (Some(_), [_, ..]) => Err(Failure::usage("give either one profile or --diff A B, not both")),
+        (Some(source), []) => one(&meant, &given(&meant, source)?),
+        (None, [before, after]) => two(&meant, before, after),
+        (None, _) => Err(Failure::usage("give a profile, such as cpu.pb.gz or http://localhost:6060/debug/pprof")),
+    }
+}
+
+fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
+    let compile = |pattern: &String| {
+        let compiled = RegexBuilder::new(pattern).build();
+        compiled.map_err(|error| Failure::usage(format!("{flag} '{pattern}' is no regular expression: {error}")))
+    };
+    pattern.map(compile).transpose()
+}
+
+fn one(meant: &Meant, given: &Given) -> Result<u8, Failure> {
+    let Given { profile, view, .. } = given;
+    let column = given.column();
+    let sums = top(profile, view, meant.sort);
+    let rows = meant.rows.unwrap_or(ROWS);
+    let report = top_report(profile, column, &sums, rows, meant.by.as_ref().map(|(name, _)| *name));
+    for path in &meant.args.output {
+        let content = match kind_of(path, false)? {
+            Kind::Profile => given.bytes.clone(),
+            kind => {
+                let tree = tree(profile, view, FRAMES_MAX);
+                let subtitle = with_left_out(profile_facts(profile, column, sums.total), &tree);
+                let flame = Flame {
+                    tree: &tree,
+                    title: &given.name,
+                    subtitle: &subtitle,
+                    unit: &column.unit,
+                    per: None,
+                    total: sums.kept as f64,
+                };
+                picture(&flame, kind, &report)
+            }
+        };
+        write(path, &content)?;
+    }
+    if meant.args.json {
+        print_json(&profile_document(profile.functions(), column, &sums, meant.rows.unwrap_or(usize::MAX)));
+    } else {
+        print_report(&report);
+    }
+    Ok(exit::DONE)
+}
+
+fn two(meant: &Meant, before: &str, after: &str) -> Result<u8, Failure> {
+    let basis = match (meant.args.requests_a, meant.args.requests_b) {
+        (None, None) => Basis::Shares,
+        (Some(before), Some(after)) if before > 0 && after > 0 => {
+            Basis::Requests { before: before as f64, after: after as f64 }
+        }
+        (Some(_), Some(_)) => return Err(Failure::usage("--requests-a and --requests-b must be at least 1")),
+        _ => return Err(Failure::usage("give both --requests-a and --requests-b: costs are compared per request")),
+    };
+    let (before, after) = (given(meant, before)?, given(meant, after)?);
+    let failed = |error| Failure::usage(format!("'{}' and '{}' {error}", before.name, after.name));
+    let comparison = diff(before.both(), after.both(), basis, meant.sort).map_err(failed)?;
+    let report = diff_report(&comparison, meant.sort, meant.rows.unwrap_or(ROWS));
+    for path in &meant.args.output {
+        let tree = diff_tree(before.both(), after.both(), basis, FRAMES_MAX).map_err(failed)?;
+        let (unit, per) = diff_unit(&comparison);
+        let of = per.map_or(String::new(), |per| format!(" a {per}"));
+        let total = &comparison.total;
+        let (from, to) = (amount(total.before, unit), amount(total.after, unit));
+        let kind = &comparison.sample_type.kind;
+        let text = format!("{kind}{of}: {from} before, {to} after; red dearer, blue cheaper, grey may be chance");
+        let flame = Flame {
+            tree: &tree,
+            title: &format!("{} against {}", after.name, before.name),
+            subtitle: &with_left_out(text, &tree),
+            unit,
+            per,
+            total: total.after,
+        };
+        write(path, &picture(&flame, kind_of(path, true)?, &report))?;
+    }
+    if meant.args.json {
+        print_json(&diff_document(&comparison, meant.rows.unwrap_or(usize::MAX)));
+    } else {
+        print_report(&report);
+    }
+    Ok(exit::DONE)
+}
+
+fn with_left_out(mut text: String, tree: &Tree) -> String {
+    if tree.left_out {
+        text.push_str("; frames too narrow are drawn together");
+    }
+    text
+}
+
+/// What a file is to hold.
+#[derive(Clone, Copy)]
+enum Kind {
+    Svg,
+    Html,
+    Profile,
+}
+
+fn kind_of(path: &Path, difference: bool) -> Result<Kind, Failure> {
+    let name = path.to_string_lossy().to_lowercase();
+    match name.rsplit('.').next() {
+        Some("svg") => Ok(Kind::Svg),
+        Some("html" | "htm") => Ok(Kind::Html),
+        Some("gz") if name.ends_with(".pb.gz") && !difference => Ok(Kind::Profile),
+        _ => {
+            let also = if difference { "" } else { ", or .pb.gz to keep the profile" };
+            Err(Failure::usage(format!("-o {}: the name must end with .html or .svg{also}", path.display())))
+        }
+    }
+}
+
+fn picture(flame: &Flame, kind: Kind, report: &Report) -> Vec<u8> {
+    let drawn = match kind {
+        Kind::Html => {
+            let table = text::render(report, false).replace('&', "&amp;").replace('<', "&lt;");
+            html(flame, &format!("<pre>{table}</pre>"))
+        }
+        Kind::Svg | Kind::Profile => svg(flame),
+    };
+    drawn.into_bytes()
+}
+
+fn write(path: &PathBuf, content: &[u8]) -> Result<(), Failure> {
+    let shown = path.display();
+    let made = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::write(path, content))
+        .map_err(|e| Failure::start(format!("'{shown}' cannot be written: {}", system_text(&e))))?;
+    say(&format!("wrote {shown}"));
+    Ok(())
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn given(meant: &Meant, source: &str) -> Result<Given, Failure> {
+    let address = source.starts_with("http://") || source.starts_with("https://");
+    let (name, bytes) = if address {
+        fetch_profile(source, meant.args.seconds, meant.args.allow_public, say)?
+    } else if meant.args.seconds.is_some() {
+        return Err(Failure::usage(format!(
+            "--seconds: '{source}' is a file, which is read as it is; give an address"
+        )));
+    } else {
+        (source.to_owned(), from_file(source)?)
+    };
+    let mut profile = read_profile(&bytes).map_err(|error| Failure::start(format!("'{name}' {error}")))?;
+    if let Some(by) = &meant.by {
+        profile = in_groups(&profile, &name, by)?;
+    }
+    let wanted = meant.args.sample_index.as_deref();
+    let sample_type = profile.sample_type(wanted).ok_or_else(|| {
+        let kinds: Vec<&str> = profile.sample_types.iter().map(|t| t.kind.as_str()).collect();
+        let wanted = wanted.unwrap_or_default();
+        Failure::usage(format!("--sample-index {wanted}: '{name}' holds {}", kinds.join(", ")))
+    })?;
+    let mut view = View::all(sample_type);
+    if let Some(focus) = &meant.focus {
+        view = view.focus(&profile, |name| focus.is_match(name));
+    }
+    if let Some(ignore) = &meant.ignore {
+        view = view.ignore(&profile, |name| ignore.is_match(name));
+    }
+    Ok(Given { name, bytes, profile, view })
+}
+
+/// The profile with its stacks put under what `--by` tells apart: a label if there is one of that key, else functions.
+fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Result<Profile, Failure> {
+    if has_label(profile, by) {
+        return Ok(grouped(profile, by, &By::Label(by)));
+    }
+    let matches = |name: &str| pattern.is_match(name);
+    if !profile.functions().iter().any(|function| matches(&function.name)) {
+        let keys = label_keys(profile);
+        let labels =
+            if keys.is_empty() { "carries no labels".into() } else { format!("has labels {}", keys.join(", ")) };
+        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function of it matches")));
+    }
+    Ok(grouped(profile, by, &By::Function(&matches)))
+}
+
+fn from_file(path: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|e| {
+        let hint = if e.kind() == std::io::ErrorKind::NotFound && path.contains(':') {
+            " (an address starts with http://)"
+        } else {
+            ""
+        };
+        Failure::start(format!("'{path}' cannot be read: {}{hint}", system_text(&e)))
+    })
+}

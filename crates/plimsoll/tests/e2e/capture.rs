@@ -1,0 +1,107 @@
+//! `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, kept beside the run file.
+
+use crate::profile::{answer, server};
+use crate::rig::{folder, go_server, number, plimsoll};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// Looks at the profiles of a document, which `level` names, and at the files that it names.
+fn check(document: &Value, level: &str) {
+    let profiles = &document["profiles"];
+    assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");
+    for name in ["low", level] {
+        let one = &profiles["levels"][name];
+        // How much, unit tests say; here the machine may be busy.
+        for path in ["offered_rps", "goodput_rps.with", "goodput_rps.without", "p99_ns.with", "requests"] {
+            assert!(number(one, path) > 0.0, "{name} {path}: {one:#}");
+        }
+        for kind in ["cpu", "allocs", "heap", "block", "mutex", "goroutine"] {
+            let file = one["files"][kind].as_str().unwrap_or_else(|| panic!("no {kind}: {one:#}"));
+            assert_eq!(plimsoll(&["profile", file, "--json"]).json()["schema"], "plimsoll.profile/1");
+        }
+    }
+    let ratio =
+        number(profiles, "levels.low.offered_rps") / number(&profiles["levels"], &format!("{level}.offered_rps"));
+    assert!((0.1..=0.2).contains(&ratio), "{ratio}");
+    let allocs = profiles["kinds"].as_array().expect("kinds").iter().find(|kind| kind["kind"] == "allocs");
+    assert!(number(&allocs.expect("allocs")[level], "requests") > 0.0, "{profiles:#}");
+}
+
+#[test]
+fn a_run_keeps_profiles_beside_it() {
+    let go = go_server();
+    let file = folder("capture").join("api.plimsoll");
+    let url = format!("{}/?key=s3cret", go.url);
+    let arguments = ["run", "--rate", "400", "-d", "1s", "--pprof", "auto", "--pprof-seconds", "1", "-o", text(&file)];
+    let done = plimsoll(&[&arguments[..], &["--json", &url]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    check(&document, "load");
+    assert!(done.stderr.contains("profile --diff"), "{}", done.stderr);
+    assert!(!(done.stdout + &done.stderr).contains("s3cret"));
+    // The run itself is what it is without profiles.
+    assert!((number(&document, "requests") - 400.0).abs() < 40.0, "{document:#}");
+    // What is said of them follows from the files.
+    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    assert_eq!(shown["profiles"], document["profiles"]);
+    let shown = plimsoll(&["show", text(&file)]).stdout;
+    assert!(shown.contains("cost of profiling") && shown.contains("CPU a request, with callees"), "{shown}");
+    // The usual tool reads them too.
+    let cpu = document["profiles"]["levels"]["load"]["files"]["cpu"].as_str().expect("a file");
+    let pprof = Command::new("go").args(["tool", "pprof", "-top", cpu]).output().expect("go");
+    assert!(pprof.status.success(), "{}", String::from_utf8_lossy(&pprof.stderr));
+    // A profile that is gone is said.
+    std::fs::remove_file(cpu).expect("removed");
+    let shown = plimsoll(&["show", text(&file)]).stdout;
+    assert!(shown.contains("warning: load: no cpu profile: ") && shown.contains("cannot be read"), "{shown}");
+}
+
+#[test]
+fn a_search_takes_them_at_its_line() {
+    let go = go_server();
+    let file = folder("capture").join("line.plimsoll");
+    let arguments =
+        ["find", "--max-rate", "300", "--budget", "10s", "--pprof", &go.url, "--pprof-seconds", "1", "-o", text(&file)];
+    let done = plimsoll(&[&arguments[..], &["--json", "--slo", "success>=90%, p99<=1s", &go.url]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    check(&document, "line");
+    let line = number(&document, "load_line_rps.lower");
+    assert_eq!(number(&document, "profiles.levels.line.offered_rps"), line);
+    // The search ended before the profiles were taken, and its findings know nothing of these.
+    assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
+    assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
+    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    for member in ["profiles", "load_line_rps", "stopped_by"] {
+        assert_eq!(shown[member], document[member], "{member}");
+    }
+    // A file knows when a trial was begun, not when its connections were ready.
+    assert!((number(&shown, "elapsed_s") - number(&document, "elapsed_s")).abs() < 1.0);
+}
+
+#[test]
+fn a_server_that_refuses_is_told_before_the_load() {
+    let go = go_server();
+    for (status, body, said) in [
+        ("404 Not Found", "404 page not found\n", "net/http/pprof"),
+        ("500 Oops", "Could not enable CPU profiling: cpu profiling already in use\n", "wait until it ends"),
+        ("400 Bad", "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
+        ("200 OK", "<html>hello</html>", "HTML"),
+    ] {
+        let (base, asked) = server(answer(status, body.as_bytes()));
+        let done = plimsoll(&["run", "-d", "1s", "--pprof", &base, &go.url]);
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{}", done.stderr);
+        assert!(done.stderr.starts_with("plimsoll: --pprof: ") && done.stderr.contains(said), "{}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+        let asked = asked.join().expect("no panic");
+        assert!(asked.starts_with("GET /debug/pprof/profile?seconds=10 "), "{asked}");
+    }
+    let nowhere = plimsoll(&["find", "--pprof", "ftp://x", &go.url]);
+    assert_eq!(nowhere.code, 2);
+    assert!(nowhere.stderr.contains("--pprof: 'ftp://x'"), "{}", nowhere.stderr);
+}

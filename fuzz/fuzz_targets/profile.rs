@@ -1,0 +1,12 @@
+//! Fuzzes the profile readers of plimsoll-analysis by coverage, with the driver of their tests: any bytes.
+
+#![no_main]
+
+#[path = "../../crates/plimsoll-analysis/tests/profiles/driver.rs"]
+mod driver;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    driver::sensible(plimsoll_analysis::profile::read, data).unwrap_or_else(|what| panic!("{what}"));
+});

@@ -206,7 +206,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
             "The lower end is what the slower regime did under overload; no trial held just that load.".to_owned(),
         );
     }
-    if classified.is_none() && leaning.is_some() {
+    if leaning > classified {
         warnings.push(
             "The budget was too short to repeat the trials at the line; its lower end rests on a single one."
                 .to_owned(),
@@ -301,10 +301,12 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
         warnings.push(format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)));
     }
     let line = findings.load_line_rps.lower;
-    let seconds: f64 = evidence.near.iter().filter(|n| n.pass && n.rate >= line * 0.999).map(|n| n.seconds).sum();
+    let passed = evidence.near.iter().filter(|n| n.pass && n.rate >= line * 0.999);
+    // Not `sum`, which makes -0 of nothing.
+    let seconds = passed.map(|n| n.seconds).fold(0.0, |total, s| total + s);
     if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && line * seconds < *n) {
         warnings.push(format!(
-            "The rate is too low to prove success>={}: that takes {} requests without a failure, the trials at the line made {}.",
+            "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
             format_share(settings.slo.success_min),
             format_number(needed),
             format_number((line * seconds).round())

@@ -38,8 +38,8 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
     };
     let rate = rate_of(index, rate_max);
     let measure = plans.open(Purpose::Line, rate, pace.line_ns);
-    // The last trial that the budget allows is one at the line.
-    let line = lower.or(evidence.leans_lower()).map(|k| rate_of(k, rate_max));
+    // The last trial that the budget allows is one at the line as it would be reported.
+    let line = lower.max(evidence.leans_lower()).map(|k| rate_of(k, rate_max));
     let room_for_two = plans.left_ns() >= 2 * cost_ns(&measure.plan);
     match line {
         Some(line) if !room_for_two && !confirmed(plans.history, line) => {

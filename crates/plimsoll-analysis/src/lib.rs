@@ -12,7 +12,9 @@
 pub mod condition;
 pub mod find;
 pub mod judge;
+pub mod levels;
 pub mod profile;
+pub mod series;
 pub mod slo;
 pub mod summary;
 pub mod watch;

@@ -11,9 +11,26 @@ pub enum Tone {
     Warning,
 }
 
+/// A chart of a report, as pages show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartBlock {
+    /// The SVG, drawn in [`crate::chart::Theme::Page`].
+    pub svg: String,
+    /// What stands behind it: headings, then rows of as many cells. For who cannot see the picture.
+    pub headings: Vec<String>,
+    /// See `headings`.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// One piece of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
+    /// The heading of what follows.
+    Heading(String),
+    /// A chart. Only pages show it.
+    Chart(ChartBlock),
+    /// HTML that is written as it is, such as a flame graph. Only pages show it.
+    Fragment(String),
     /// A sentence.
     Text(Tone, String),
     /// Labels and their values, one pair a line.
@@ -30,6 +47,40 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds a heading.
+    pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
+        self.blocks.push(Block::Heading(text.into()));
+        self
+    }
+
+    /// Adds a chart and the figures behind it.
+    pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
+        let headings = headings.iter().map(|h| (*h).to_owned()).collect();
+        self.blocks.push(Block::Chart(ChartBlock { svg, headings, rows }));
+        self
+    }
+
+    /// Adds HTML as it is. It must be complete in itself and load nothing; its own text must be escaped already.
+    pub fn fragment(&mut self, html: String) -> &mut Self {
+        self.blocks.push(Block::Fragment(html));
+        self
+    }
+
+    /// Adds all blocks of another report.
+    pub fn append(&mut self, other: Report) -> &mut Self {
+        self.blocks.extend(other.blocks);
+        self
+    }
+
+    /// The blocks up to and with the answer, then what `between` adds, then the rest: a picture comes after the answer.
+    pub fn after_answer(&mut self, between: Report) -> &mut Self {
+        let answer = self.blocks.iter().position(|b| matches!(b, Block::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
+        let rest = self.blocks.split_off(answer);
+        self.blocks.extend(between.blocks);
+        self.blocks.extend(rest);
+        self
+    }
+
     /// Adds a sentence.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
         self.blocks.push(Block::Text(tone, text.into()));

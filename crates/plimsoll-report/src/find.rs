@@ -5,7 +5,7 @@ use crate::format::{count, duration, rate, share};
 use crate::run::RunContext;
 use plimsoll_analysis::find::{Bracket, StoppedBy};
 use plimsoll_analysis::{Findings, Load, TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+use plimsoll_model::{LoadShape, Purpose};
 
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
@@ -39,8 +39,12 @@ pub fn answer(findings: &Findings) -> String {
     }
 }
 
+/// The headings of [`trial_row`].
+pub(crate) const TRIAL_HEADINGS: [&str; 9] =
+    ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
+
 /// One trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag, verdict and reason.
-fn trial_row(trial: &TrialOutcome) -> Vec<String> {
+pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         Load::Rate(offered) => format!("{}/s", rate(offered)),
         Load::Users(users) => format!("{} users", count(users)),
@@ -64,15 +68,57 @@ fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// One trial as a line of progress.
-pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome) -> String {
+/// One trial as a line of progress. Where there are less than 110 columns, what matters least is left out, and the rest is
+/// cut to fit.
+pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
     let cells = trial_row(trial);
-    let widths = [7, 14, 8, 12, 9, 8, 8];
+    let narrow = columns.is_some_and(|columns| columns < 110);
+    // Length and goodput of a trial are the first that one can do without.
+    let widths: &[(usize, usize)] = match narrow {
+        true => &[(1, 12), (4, 8), (5, 7), (6, 7)],
+        false => &[(1, 14), (2, 8), (3, 12), (4, 9), (5, 8), (6, 8)],
+    };
     let mut line = format!("{:>6.1} s  {:<7}", elapsed_ns as f64 / 1e9, cells[0]);
-    for (cell, width) in cells[1..7].iter().zip(&widths[1..]) {
-        line.push_str(&format!("  {cell:>width$}"));
+    for (cell, width) in widths {
+        line.push_str(&format!("  {:>width$}", cells[*cell]));
     }
-    format!("{line}  {}", cells[8]).trim_end().to_owned()
+    let line = format!("{line}  {}", cells[8]).trim_end().to_owned();
+    match columns {
+        Some(columns) if line.chars().count() >= columns.max(40) => {
+            line.chars().take(columns.max(40) - 4).collect::<String>() + "..."
+        }
+        _ => line,
+    }
+}
+
+/// What a search is doing with a load, and why. `so_far`: the line as it would be told now.
+pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (String, String) {
+    let level = load.curve().max();
+    let load = match load {
+        LoadShape::Closed { .. } if level == 1.0 => "1 user".to_owned(),
+        LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
+        LoadShape::Open { .. } => format!("{} requests/s", rate(level)),
+    };
+    let line = match (so_far.lower > 0.0, so_far.upper) {
+        (true, Some(upper)) => format!("{}/s held, {}/s did not", rate(so_far.lower), rate(upper)),
+        (true, None) => format!("{}/s held, nothing failed yet", rate(so_far.lower)),
+        (false, Some(upper)) => format!("{}/s did not hold, nothing held yet", rate(upper)),
+        (false, None) => "nothing is known yet".to_owned(),
+    };
+    match purpose {
+        Purpose::Peak => (
+            format!("finding the peak: {load}"),
+            "the most that it answers, however long it takes, says where to look for the line".into(),
+        ),
+        Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
+        Purpose::Line => (format!("near the line: {load}"), format!("repeated until both sides are sure; {line}")),
+        Purpose::Confirm => (format!("confirming: {load}"), format!("one more look at the line itself; {line}")),
+        Purpose::Settle => (
+            format!("settling: {load}, not measured"),
+            "bringing the server into the same state before the next trial".into(),
+        ),
+        Purpose::Run | Purpose::Level | Purpose::Profile => (load, String::new()),
+    }
 }
 
 /// The report of a search. `with_trials`: with the table of all trials, unless they were shown as they happened.
@@ -135,10 +181,7 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
     ));
     report.facts(facts);
     if with_trials {
-        report.table(
-            &["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"],
-            trials().map(trial_row).collect(),
-        );
+        report.table(&TRIAL_HEADINGS, trials().map(trial_row).collect());
     }
     report
 }

@@ -1,4 +1,5 @@
-//! How findings look: figures become a [`Report`] of blocks, blocks become text; the same figures become JSON and CSV.
+//! How findings look: figures become a [`Report`] of blocks, blocks become text, Markdown or a page; the same figures
+//! become JSON, CSV, JUnit's XML and charts.
 //!
 //! This crate does not know how numbers were computed, and nothing of the engine. It writes to no stream: it returns
 //! text, and the binary says where that goes.
@@ -6,19 +7,29 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod chart;
 pub mod csv;
 pub mod flame;
 pub mod format;
 pub mod json;
+pub mod junit;
 pub mod levels;
+pub mod markdown;
+pub mod page;
 pub mod profile;
 pub mod text;
 
+mod diff;
 mod find;
+mod full;
+mod progress;
 mod run;
 mod sweep;
 
 pub use block::{Block, Report, Tone};
-pub use find::{find_report, trial_line};
-pub use run::{RunContext, load_text, progress_line, run_report};
+pub use diff::{DiffSide, diff_document, diff_report};
+pub use find::{find_report, search_text, trial_line};
+pub use full::{Around, find_page, heat_svg, percentiles_svg, run_page, series_section, sweep_page, time_svg};
+pub use progress::{Now, Progress, progress_block, progress_line};
+pub use run::{RunContext, load_text, run_report};
 pub use sweep::{SweepLevel, dat_line, sweep_header, sweep_row};

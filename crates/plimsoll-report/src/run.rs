@@ -197,25 +197,3 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     facts.push(("generator", generator_text(context, summary)));
     facts
 }
-
-/// One line of progress while a load runs.
-pub fn progress_line(
-    elapsed_ns: u64,
-    total_ns: Option<u64>,
-    rps: f64,
-    p50_ns: u64,
-    p99_ns: u64,
-    bad: u64,
-    in_flight: u64,
-) -> String {
-    let total = total_ns.map_or(String::new(), |ns| format!(" of {:.0} s", ns as f64 / 1e9));
-    format!(
-        "{:.1} s{total}  {}/s  p50 {}  p99 {}  {} failed  {} in flight",
-        elapsed_ns as f64 / 1e9,
-        rate(rps),
-        duration(p50_ns as f64),
-        duration(p99_ns as f64),
-        count(bad),
-        count(in_flight),
-    )
-}

@@ -9,6 +9,12 @@ pub fn render(report: &Report, colour: bool) -> String {
     let mut after_text = true;
     for block in &report.blocks {
         match block {
+            // Pictures are for pages.
+            Block::Chart(_) | Block::Fragment(_) => {}
+            Block::Heading(text) => {
+                out.push_str(&format!("\n{text}\n"));
+                after_text = true;
+            }
             Block::Text(tone, text) => {
                 if !after_text {
                     out.push('\n');

@@ -1,6 +1,6 @@
 //! What was said: the command line as typed. Nothing here touches the world; `meant` makes it into plans.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use plimsoll_model::Spin;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,6 +35,12 @@ pub enum Command {
     Show(ShowArgs),
     /// Show where a profile's cost lies, draw it, or compare two per request
     Profile(ProfileArgs),
+    /// Compare two recordings: a table of relative changes, and charts
+    Diff(DiffArgs),
+    /// Report what run files hold: a page with charts, a summary, a picture
+    Report(ReportArgs),
+    /// Do again what a run file records, with the same seed
+    Rerun(RerunArgs),
 }
 
 /// What is asked, and how answers count.
@@ -319,4 +325,109 @@ pub struct ProfileArgs {
     /// Print one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Files are run files of a sweep or of one load, or .dat files: lines of\n\
+    concurrency, requests/s, mean ms, success %.\n\n\
+    Example:\n  plimsoll diff before.dat after.dat")]
+pub struct DiffArgs {
+    /// The recording to compare with
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The recording whose changes are shown
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Folder of the charts written
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll")]
+    pub dir: PathBuf,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// A page with charts, complete in itself
+    Html,
+    /// A summary for a pull request
+    Md,
+    /// Test cases for a CI system
+    Junit,
+    /// The documents of --json
+    Json,
+    /// One chart
+    Svg,
+    /// One chart
+    Png,
+}
+
+/// A chart of a run file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChartArg {
+    /// Offered rate against p99, with the load line (a search)
+    Line,
+    /// Throughput and time to last byte over the load (a sweep)
+    Throughput,
+    /// Success rate over the load (a sweep)
+    Success,
+    /// Latency by percentile (a run)
+    Percentiles,
+    /// Rate, latency, errors and lag over time (a run)
+    Time,
+    /// Which latencies came when (a run)
+    Heat,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll report find.plimsoll                            a page beside the file\n  \
+    plimsoll report find.plimsoll --format md                a summary for a pull request\n  \
+    plimsoll report find.plimsoll -o line.png                the picture of the load line\n  \
+    plimsoll report run.plimsoll --chart heat --dark -o heat.svg\n  \
+    plimsoll report sweep.plimsoll --slo 'p99<=50ms' -o junit.xml")]
+pub struct ReportArgs {
+    /// Run files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What to write [default: what the name given with -o ends in, else html]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<ReportFormat>,
+    /// The chart of svg and png [default: line, throughput or time, by what the file holds]
+    #[arg(long, value_name = "CHART")]
+    pub chart: Option<ChartArg>,
+    /// Chart in colours for a dark page (pages follow their reader)
+    #[arg(long)]
+    pub dark: bool,
+    /// What must be true of each load of a run or sweep; each part is a test case (junit)
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms")]
+    pub slo: String,
+    /// Write here [default: a page beside the first file; the rest to standard output]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Secrets are not in run files: give them again.\n\n\
+    Examples:\n  plimsoll rerun run.plimsoll\n  plimsoll rerun run.plimsoll -H 'Authorization: Bearer ...'")]
+pub struct RerunArgs {
+    /// Run file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The URL, where its query values were left out of the record
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// A header whose value was left out of the record (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The body: text or @FILE
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE")]
+    pub body: Option<String>,
+    /// Write the run file of the repetition here
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the command instead of running it
+    #[arg(long)]
+    pub print: bool,
 }

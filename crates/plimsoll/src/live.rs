@@ -1,30 +1,60 @@
-//! What is shown while something runs: one line that is rewritten on a terminal, or lines that stay. Always on standard
-//! error, so that standard output holds the result alone.
+//! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines now and then.
+//! Always on standard error, so that standard output holds the result alone.
 
+use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Where lines cannot be rewritten, one is written this often.
+const PLAIN_EVERY: Duration = Duration::from_secs(5);
+/// Most lines that are rewritten, and as many again must fit on the terminal.
+const ROWS_MIN: usize = 10;
 
 /// The place for progress.
 pub struct Live {
-    /// Whether a line can be rewritten.
+    /// Whether lines can be rewritten.
     terminal: bool,
+    unicode: bool,
     quiet: bool,
-    shown: bool,
+    /// Lines on the terminal that will be rewritten.
+    shown: usize,
+    plain_last: Instant,
 }
 
 impl Live {
     pub fn new(quiet: bool) -> Live {
-        Live { terminal: std::io::stderr().is_terminal(), quiet, shown: false }
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Live {
+            terminal: std::io::stderr().is_terminal() && !dumb,
+            unicode: unicode(),
+            quiet,
+            shown: 0,
+            plain_last: Instant::now(),
+        }
     }
 
-    /// Rewrites the passing line; nothing where lines cannot be rewritten.
-    pub fn passing(&mut self, line: &str) {
-        if self.terminal && !self.quiet {
-            // Cut to the terminal's width: a wrapped line could not be taken back.
-            let width = columns();
-            let line: String = line.chars().take(width.saturating_sub(1)).collect();
-            let _ = write!(std::io::stderr(), "\r\x1b[2K{line}");
-            self.shown = true;
+    /// Shows what is known now, in the place of what was shown before.
+    pub fn passing(&mut self, progress: &Progress) {
+        if self.quiet {
+            return;
         }
+        if !self.terminal {
+            if self.plain_last.elapsed() >= PLAIN_EVERY && progress.now.is_some() {
+                self.plain_last = Instant::now();
+                let _ = writeln!(std::io::stderr(), "{}", progress_line(progress));
+            }
+            return;
+        }
+        let (columns, rows) = plimsoll_sys::process::terminal_size().unwrap_or((80, 24));
+        let mut lines = progress_block(progress, columns, self.unicode);
+        if rows < ROWS_MIN {
+            lines.truncate(1);
+        }
+        // One write, so that nothing is seen half done; without wrapping, so that a terminal that was just made narrower
+        // does not break what will be taken back by lines.
+        let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines.join("\n"));
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        self.shown = lines.len();
     }
 
     /// Whether lines that stay are seen where the result is going to be seen too: on one terminal.
@@ -32,24 +62,40 @@ impl Live {
         self.terminal && !self.quiet && std::io::stdout().is_terminal()
     }
 
+    /// Columns of the terminal; `None` where lines may be of any length.
+    pub fn columns(&self) -> Option<usize> {
+        self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
+    }
+
     /// Writes a line that stays.
     pub fn line(&mut self, line: &str) {
-        self.clear();
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            self.note(line);
         }
     }
 
     /// Writes a line that stays even when progress is not wanted: where files went, warnings.
     pub fn note(&mut self, line: &str) {
-        self.clear();
-        let _ = writeln!(std::io::stderr(), "{line}");
+        let text = format!("{}{line}\n", self.back());
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        self.shown = 0;
     }
 
-    /// Takes the passing line back.
+    /// Takes the passing lines back.
     pub fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        if self.shown > 0 {
+            let text = self.back();
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            self.shown = 0;
+        }
+    }
+
+    /// What brings the cursor to where the passing lines began, and removes them.
+    fn back(&self) -> String {
+        match self.shown {
+            0 => String::new(),
+            1 => "\r\x1b[J".into(),
+            lines => format!("\r\x1b[{}A\x1b[J", lines - 1),
         }
     }
 }
@@ -60,6 +106,9 @@ impl Drop for Live {
     }
 }
 
-fn columns() -> usize {
-    plimsoll_sys::process::terminal_columns().unwrap_or(80)
+/// Whether the locale says that the terminal takes UTF-8.
+fn unicode() -> bool {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var(name).ok());
+    let first = said.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();
+    first.contains("utf-8") || first.contains("utf8")
 }

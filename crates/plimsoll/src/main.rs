@@ -10,8 +10,10 @@ mod failure;
 mod fetch;
 mod live;
 mod meant;
+mod pictures;
 mod pprof;
 mod preflight;
+mod progress;
 mod recording;
 mod target;
 
@@ -37,6 +39,9 @@ fn main() -> ExitCode {
         Command::Demo(args) => commands::find::demo(args),
         Command::Show(args) => commands::show::run(args),
         Command::Profile(args) => commands::profile::run(args),
+        Command::Diff(args) => commands::diff::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Rerun(args) => commands::rerun::run(args),
     };
     ExitCode::from(result.unwrap_or_else(|failure| complain(&failure)))
 }

@@ -168,7 +168,7 @@ impl Recording {
 }
 
 /// Where and by what this is measured.
-fn environment(target_local: bool) -> Environment {
+pub fn environment(target_local: bool) -> Environment {
     use plimsoll_sys::process;
     Environment {
         plimsoll: env!("CARGO_PKG_VERSION").into(),

@@ -10,6 +10,7 @@ use crate::args::{PprofArgs, RequestArgs};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::pprof::Endpoint;
+use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, rates, read, top};
@@ -17,8 +18,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Curve, Experiment, LoadShape, Plan, Purpose};
-use plimsoll_report::format;
 use plimsoll_report::levels::{Kind, Profiles};
+use plimsoll_report::{Progress, format};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,7 @@ impl Asked {
         path: &Path,
     ) -> Result<Vec<String>, Failure> {
         let stretches = Stretches::new(self.seconds);
-        let mut missing = Vec::new();
+        let (mut missing, mut meter) = (Vec::new(), Meter::default());
         if level_rps <= 0.0 {
             live.line("no profiles are taken: there is no load that the server holds");
             return Ok(vec!["no profiles: there is no load that the server holds".into()]);
@@ -113,8 +114,15 @@ impl Asked {
             live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
             let plan = plan(base, arrivals, rate, &stretches);
             let mut taking = Taking::new(self, stretches);
+            meter.next_load();
             recording.drive(Purpose::Profile, &plan, &mut |tick| {
-                live.passing(&format!("profiling ({name}): {:.1} of {length}", tick.end_ns as f64 / 1e9));
+                live.passing(&Progress {
+                    doing: format!("profiling at {} requests/s ({name})", format::rate(rate)),
+                    why: "after the measurement, so that no figure of it pays for profiles".into(),
+                    elapsed_s: tick.end_ns as f64 / 1e9,
+                    total_s: Some(stretches.end_ns as f64 / 1e9),
+                    ..meter.push(tick)
+                });
                 taking.tick(tick)
             })?;
             for (kind, taken) in taking.end() {

@@ -1,12 +1,13 @@
 //! `plimsoll find`: the search for the load line, and `plimsoll demo`, which is the same on a server of its own.
 
 use super::capture::{self, Asked, Recorded};
-use super::{fit_connections, preflight, print, print_json, print_profiles, print_report, say_setup};
+use super::{fit_connections, preflight, print, print_json, print_profiles, print_report, report, say_setup};
 use crate::args::{DemoArgs, FindArgs, GeneratorArgs, PprofArgs, RequestArgs};
 use crate::baseline;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
+use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::find::{self, Forecast, Step};
@@ -14,7 +15,7 @@ use plimsoll_analysis::{Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Purpose, Spin};
 use plimsoll_report::levels::{Profiles, levels_document};
-use plimsoll_report::{RunContext, find_report, json, trial_line};
+use plimsoll_report::{Around, Progress, Report, RunContext, find_page, find_report, json, search_text, trial_line};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -111,6 +112,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, Some(&path), missing);
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
+    live.note(&report::write_beside(&path, &experiment));
     for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
@@ -131,15 +133,25 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
 /// Carries the search's plans out until it stops or the user does.
 fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Result<Vec<TrialOutcome>, Failure> {
     let mut history = Vec::new();
+    let mut meter = Meter::default();
     while !plimsoll_sys::signal::interrupted() {
         let Step::Measure(measure) = find::next(settings, &history, recording.elapsed_ns()) else { break };
         let find::Measure { purpose, plan, mut watch } = *measure;
-        let what = plimsoll_report::load_text(&plan.load);
+        let began_s = recording.elapsed_ns() as f64 / 1e9;
+        let so_far = find::conclude(settings, &history, recording.elapsed_ns()).load_line_rps;
+        let (doing, why) = search_text(purpose, &plan.load, so_far);
+        meter.next_load();
         let trial = recording.drive(purpose, &plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
             }
-            live.passing(&format!("{what}: {:.1} s", tick.end_ns as f64 / 1e9));
+            live.passing(&Progress {
+                doing: doing.clone(),
+                why: why.clone(),
+                elapsed_s: began_s + tick.end_ns as f64 / 1e9,
+                total_s: Some(settings.budget_ns as f64 / 1e9),
+                ..meter.push(tick)
+            });
             match tick.end_ns {
                 0 => ControlFlow::Continue(()),
                 _ => watch.push(tick.start_ns, tick.interval),
@@ -149,7 +161,7 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
         let outcome = judge(purpose, trial.start_ns, &trial.run, &settings.slo);
         // A trial that the user cut short says nothing about the server.
         if !interrupted {
-            live.line(&trial_line(recording.elapsed_ns(), &outcome));
+            live.line(&trial_line(recording.elapsed_ns(), &outcome, live.columns()));
             history.push(outcome);
         }
     }
@@ -207,6 +219,24 @@ fn with_profiles(mut document: serde_json::Value, profiles: Option<&Profiles>) -
 /// Prints the result of a recorded search.
 pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), Failure> {
     show_found(experiment, false, true, profiles).map(|_| ())
+}
+
+/// The page of a recorded search.
+pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
+    let (options, findings) = concluded(experiment)?;
+    let context = RunContext {
+        plan: &options.base,
+        cores: experiment.environment.cores,
+        local: experiment.environment.target_local,
+        warnings: &options.warnings,
+    };
+    Ok(find_page(experiment, &context, &findings, around))
+}
+
+/// The request of a recorded search in a few words, and its findings.
+pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
+    let (options, findings) = concluded(experiment)?;
+    Ok((plimsoll_report::chart::heading::target(&options.base), findings))
 }
 
 /// The JSON document of a recorded search.

@@ -2,8 +2,11 @@
 
 pub mod baseline;
 pub mod capture;
+pub mod diff;
 pub mod find;
 pub mod profile;
+pub mod report;
+pub mod rerun;
 pub mod run;
 pub mod show;
 pub mod sweep;

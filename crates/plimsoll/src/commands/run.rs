@@ -6,13 +6,14 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant;
+use crate::progress::Meter;
 use crate::recording::Recording;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
-use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{Experiment, ExperimentKind, Histogram, LoadShape, Plan, Purpose};
+use plimsoll_engine::Phase;
+use plimsoll_model::{Experiment, ExperimentKind, LoadShape, Plan, Purpose};
 use plimsoll_report::levels::{Profiles, levels_document};
-use plimsoll_report::{RunContext, json, progress_line, run_report};
+use plimsoll_report::{Around, Progress, Report, RunContext, json, load_text, run_page, run_report};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -41,13 +42,19 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     say_setup(&mut live, &base, &plan);
     let options = serde_json::json!({ "warnings": warnings, "pprof": asked.as_ref().map(Asked::recorded) });
     let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
-    let mut progress = Progress::new(&plan);
+    let mut meter = Meter::default();
+    let total_s = plan.duration_ns.map(|ns| (ns + plan.warmup_ns) as f64 / 1e9);
     let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
     let trial = recording.drive(Purpose::Run, &plan, &mut |tick| {
         if plimsoll_sys::signal::interrupted() {
             return ControlFlow::Break("interrupted".into());
         }
-        live.passing(&progress.line(tick));
+        live.passing(&Progress {
+            doing: doing(&plan, tick.phase),
+            elapsed_s: tick.end_ns as f64 / 1e9,
+            total_s,
+            ..meter.push(tick)
+        });
         if tick.phase != Phase::Preparing
             && let Some(watch) = &mut stop
             && let Some((condition, figure)) = watch.push(tick.end_ns, tick.interval)
@@ -108,6 +115,19 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
     Ok(document)
 }
 
+/// The page of a recorded run.
+pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
+    let (trial, _) = only_trial(experiment)?;
+    let warnings = warnings(experiment);
+    let context = RunContext {
+        plan: &trial.run.plan,
+        cores: experiment.environment.cores,
+        local: experiment.environment.target_local,
+        warnings: &warnings,
+    };
+    Ok(run_page(experiment, &context, trial, around))
+}
+
 fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
     let trial = experiment.trials.first().ok_or_else(|| Failure::start("the run file was cut before its run began"))?;
     Ok((trial, Summary::of(&trial.run)))
@@ -118,45 +138,13 @@ fn warnings(experiment: &Experiment) -> Vec<String> {
     texts.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// The passing line of a run: figures of the last second.
-struct Progress {
-    total_ns: Option<u64>,
-    bad: u64,
-    recent: std::collections::VecDeque<plimsoll_model::Interval>,
-}
-
-impl Progress {
-    fn new(plan: &Plan) -> Progress {
-        let total_ns = plan.duration_ns.map(|ns| ns + plan.warmup_ns);
-        Progress { total_ns, bad: 0, recent: std::collections::VecDeque::new() }
-    }
-
-    fn line(&mut self, tick: &Tick) -> String {
-        match tick.phase {
-            Phase::Preparing => return "opening connections".into(),
-            Phase::Warmup => return format!("warming up: {:.1} s", tick.end_ns as f64 / 1e9),
-            Phase::Measured | Phase::Grace => {}
-        }
-        self.bad += tick.interval.ledger.failed_total() + tick.interval.ledger.unsent;
-        self.recent.push_back(tick.interval.clone());
-        if self.recent.len() > 10 {
-            self.recent.pop_front();
-        }
-        let mut response = Histogram::new();
-        let mut succeeded = 0;
-        for interval in &self.recent {
-            response.merge_sparse(&interval.response);
-            succeeded += interval.ledger.succeeded;
-        }
-        let seconds = self.recent.len() as f64 * Plan::TICK_NS as f64 / 1e9;
-        progress_line(
-            tick.end_ns,
-            self.total_ns,
-            succeeded as f64 / seconds,
-            response.quantile_ns(0.5),
-            response.quantile_ns(0.99),
-            self.bad,
-            tick.interval.in_flight_end,
-        )
+/// What a run is doing, in words.
+fn doing(plan: &Plan, phase: Phase) -> String {
+    let load = load_text(&plan.load);
+    match phase {
+        Phase::Preparing => format!("opening connections for {load}"),
+        Phase::Warmup => format!("warming up with {load}: not measured"),
+        Phase::Measured => load,
+        Phase::Grace => format!("waiting for the last answers to {load}"),
     }
 }

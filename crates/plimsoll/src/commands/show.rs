@@ -11,7 +11,8 @@ use plimsoll_report::csv;
 use std::io::Write;
 use std::path::Path;
 
-fn read(path: &Path) -> Result<Experiment, Failure> {
+/// Reads a run file; says on standard error what is missing from it.
+pub fn read(path: &Path) -> Result<Experiment, Failure> {
     let shown = path.display();
     let bytes =
         std::fs::read(path).map_err(|e| Failure::start(format!("'{shown}' cannot be read: {}", system_text(&e))))?;
@@ -64,7 +65,8 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+/// The JSON document of an experiment read from `path`.
+pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
     let profiles = capture::read_back(experiment, Some(path), Vec::new());
     match experiment.kind {
         ExperimentKind::Run => single::document(experiment, profiles.as_ref()),

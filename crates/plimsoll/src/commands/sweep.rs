@@ -1,16 +1,21 @@
 //! `plimsoll sweep`: one load for each of several concurrencies.
 
-use super::{cannot_hold, preflight, print, print_json, say_setup};
+use super::{cannot_hold, diff, preflight, print, print_json, report, say_setup};
 use crate::args::SweepArgs;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
+use crate::pictures::write_chart;
+use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::Summary;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Curve, Experiment, ExperimentKind, LoadShape, Purpose};
-use plimsoll_report::{SweepLevel, dat_line, json, sweep_header, sweep_row};
+use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
+use plimsoll_report::{
+    Around, Progress, Report, SweepLevel, dat_line, json, load_text, sweep_header, sweep_page, sweep_row,
+};
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -53,7 +58,9 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         print(&format!("{}\n", sweep_header()));
     }
     let mut done = Vec::new();
-    for concurrency in levels {
+    let (mut meter, number_of) = (Meter::default(), levels.len());
+    let level_s = (level_ns + warmup_ns) as f64 / 1e9;
+    for (number, concurrency) in levels.into_iter().enumerate() {
         if plimsoll_sys::signal::interrupted() {
             break;
         }
@@ -64,8 +71,14 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         let outcome = match cannot_hold(&plan) {
             Some(reason) => Err(reason),
             None => {
+                meter.next_load();
                 let trial = recording.drive(Purpose::Level, &plan, &mut |tick| {
-                    live.passing(&format!("{concurrency} users: {:.1} s", tick.end_ns as f64 / 1e9));
+                    live.passing(&Progress {
+                        doing: format!("{}, level {} of {number_of}", load_text(&plan.load), number + 1),
+                        elapsed_s: level_s * number as f64 + tick.end_ns as f64 / 1e9,
+                        total_s: Some(level_s * number_of as f64),
+                        ..meter.push(tick)
+                    });
                     match plimsoll_sys::signal::interrupted() {
                         true => ControlFlow::Break("interrupted".into()),
                         false => ControlFlow::Continue(()),
@@ -89,10 +102,38 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         print_json(&json::sweep(&experiment, &done));
     }
     live.note(&format!("table: {}", dat_path.display()));
+    for path in draw(args, &experiment)? {
+        live.note(&format!("chart: {path}"));
+    }
+    live.note(&report::write_beside(&run_path, &experiment));
     if let Some(note) = note {
         live.note(&note);
     }
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
+}
+
+/// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.
+fn draw(args: &SweepArgs, experiment: &Experiment) -> Result<Vec<String>, Failure> {
+    let Some((over, levels)) = diff::levels(experiment) else { return Ok(Vec::new()) };
+    let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
+    let subtitle = format!("{target}; {} each", args.level_time);
+    let above = (heading::throughput(over, &levels, &subtitle), heading::success(over, &levels, &subtitle));
+    let charts = [
+        ("qps_ttlb", throughput_chart(&above.0, over, &levels, Theme::Light)),
+        ("successrate", success_chart(&above.1, over, &levels, Theme::Light)),
+    ];
+    let mut written = Vec::new();
+    for (what, svg) in charts {
+        let path = args.dir.join(format!("{}_{what}.{PICTURE_SUFFIX}", args.name));
+        write_chart(&path, &svg)?;
+        written.push(path.display().to_string());
+    }
+    Ok(written)
+}
+
+/// The page of a recorded sweep.
+pub fn page(experiment: &Experiment, around: &Around) -> Report {
+    sweep_page(experiment, &recorded(experiment), around)
 }
 
 /// The levels of a recorded sweep.

@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+#[cfg(feature = "png")]
+mod diff;
 mod faults;
 mod files;
 mod find;
 mod profile;
+mod report;
 mod rig;
 mod run;
 mod sweep;

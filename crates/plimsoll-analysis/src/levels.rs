@@ -1,0 +1,198 @@
+//! What was measured at each of several loads, from runs or from the text of `.dat` files, and how two such lists differ.
+//!
+//! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by white space. Empty lines,
+//! comments (`#`, `%`, `;`, `//`) and headings of words are passed over; so are further columns.
+
+use crate::series::{Spread, spread};
+use crate::summary::Summary;
+use plimsoll_model::{LoadShape, Run};
+use std::fmt;
+
+/// What a level's load is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Users at once.
+    Concurrency,
+    /// Requests a second asked for.
+    Rate,
+}
+
+/// What was measured at one load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    /// Users, or requests a second asked for.
+    pub load: f64,
+    /// Successes a second.
+    pub rps: f64,
+    /// Mean time to the last byte, in ns.
+    pub mean_ns: f64,
+    /// Response time p99, in ns, where it is known.
+    pub p99_ns: Option<f64>,
+    /// Share of the requests that succeeded, 0..=1.
+    pub success_rate: f64,
+    /// How much the goodput varied inside, where it is known.
+    pub spread: Option<Spread>,
+}
+
+impl Level {
+    /// The level that `run` measured; `None` where its load changes over time.
+    pub fn of(run: &Run) -> Option<(Over, Level)> {
+        let (over, curve) = match &run.plan.load {
+            LoadShape::Closed { users } => (Over::Concurrency, users),
+            LoadShape::Open { rate, .. } => (Over::Rate, rate),
+        };
+        let load = curve.max();
+        if curve.stages.iter().any(|stage| stage.from != load || stage.to != load) {
+            return None;
+        }
+        let summary = Summary::of(run);
+        Some((
+            over,
+            Level {
+                load,
+                rps: summary.throughput_rps,
+                mean_ns: summary.response.mean_ns,
+                p99_ns: (summary.response.count > 0).then_some(summary.response.p99_ns as f64),
+                success_rate: summary.success_rate,
+                spread: spread(run),
+            },
+        ))
+    }
+}
+
+/// Why a `.dat` file could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatError {
+    /// A line (from 1), and what is wrong with it.
+    Line(usize, String),
+    /// No level in it.
+    Empty,
+}
+
+impl fmt::Display for DatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatError::Line(line, what) => write!(f, "line {line}: {what}"),
+            DatError::Empty => write!(f, "no line holds a level (concurrency, requests/s, mean ms, success %)"),
+        }
+    }
+}
+
+impl std::error::Error for DatError {}
+
+/// Reads the text of a `.dat` file; levels in the file's order.
+pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
+    let mut levels: Vec<Level> = Vec::new();
+    let mut heading_allowed = true;
+    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let line = line.trim();
+        let bad = |what: String| DatError::Line(number + 1, what);
+        if line.is_empty() || ["#", "%", ";", "//"].iter().any(|sign| line.starts_with(sign)) {
+            continue;
+        }
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let words = fields.iter().all(|field| field.starts_with(|c: char| c.is_alphabetic() || c == '"' || c == '('));
+        if words && std::mem::take(&mut heading_allowed) {
+            continue;
+        }
+        heading_allowed = false;
+        if fields.len() < 4 {
+            let fields = if fields.len() == 1 { "1 field".to_owned() } else { format!("{} fields", fields.len()) };
+            return Err(bad(format!("{fields} where concurrency, requests/s, mean ms and success % are expected")));
+        }
+        let names = ["concurrency", "requests/s", "mean ms", "success %"];
+        let mut values = [0.0; 4];
+        for ((value, field), name) in values.iter_mut().zip(&fields).zip(names) {
+            let bare = field.trim_end_matches([',', ';']).trim_end_matches('%').trim_end_matches("ms");
+            let read = bare.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+            *value = read.ok_or_else(|| bad(format!("'{field}' is no number for {name}")))?;
+        }
+        let [load, rps, mean_ms, success] = values;
+        if load == 0.0 {
+            return Err(bad("a concurrency of 0".into()));
+        }
+        if success > 100.0 {
+            return Err(bad(format!("a success rate of {success} %")));
+        }
+        if levels.iter().any(|level| level.load == load) {
+            return Err(bad(format!("concurrency {load} stands there twice")));
+        }
+        let mean_ns = mean_ms * 1e6;
+        levels.push(Level { load, rps, mean_ns, p99_ns: None, success_rate: success / 100.0, spread: None });
+    }
+    if levels.is_empty() { Err(DatError::Empty) } else { Ok(levels) }
+}
+
+/// How two recordings differ at one load: B over A, less 1. `None` where A is 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Users, or requests a second asked for.
+    pub load: f64,
+    /// Of the successes a second.
+    pub rps: Option<f64>,
+    /// Of the mean time to the last byte.
+    pub mean: Option<f64>,
+    /// Of the success rate, in points (0.01 is one percentage point).
+    pub success_points: f64,
+}
+
+/// The changes from `a` to `b` at the loads that both hold, ascending.
+pub fn changes(a: &[Level], b: &[Level]) -> Vec<Change> {
+    let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
+    let shared = a.iter().filter_map(|a| b.iter().find(|b| b.load == a.load).map(|b| (a, b)));
+    let mut changes: Vec<Change> = shared
+        .map(|(a, b)| Change {
+            load: a.load,
+            rps: relative(a.rps, b.rps),
+            mean: relative(a.mean_ns, b.mean_ns),
+            success_points: b.success_rate - a.success_rate,
+        })
+        .collect();
+    changes.sort_by(|a, b| a.load.total_cmp(&b.load));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dat_files_are_read_or_say_which_line_is_wrong() {
+        for (text, expect) in [
+            ("200 13000.5 15.2 100.00\n500 12000 41 99.98\n", Ok(2)),
+            ("# made by a script\nconcurrency qps ttlb success\n\n200\t13000 15.2 100\r\n", Ok(1)),
+            ("\u{feff}200 13000 15.2ms 100%\n", Ok(1)),
+            ("200 13000 15.2 100 extra columns\n", Ok(1)),
+            ("", Err("no line holds a level")),
+            ("# nothing\n", Err("no line holds a level")),
+            ("200 13000 15.2\n", Err("line 1: 3 fields")),
+            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is no number for concurrency")),
+            ("200 13000 15.2 100\nfive\n", Err("line 2: 1 field ")),
+            ("200 nan 15.2 100\n", Err("line 1: 'nan' is no number for requests/s")),
+            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is no number for mean ms")),
+            ("200 1 15.2 101\n", Err("line 1: a success rate of 101 %")),
+            ("0 1 15.2 100\n", Err("line 1: a concurrency of 0")),
+            ("2 1 15.2 100\n2 1 15.2 100\n", Err("line 2: concurrency 2 stands there twice")),
+            ("a b c d\ne f g h\n", Err("line 2: 'e' is no number")),
+        ] {
+            match (parse_dat(text), expect) {
+                (Ok(levels), Ok(count)) => assert_eq!(levels.len(), count, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
+            }
+        }
+        let level = &parse_dat("200 13000.5 15.2 99.5").expect("read")[0];
+        assert_eq!((level.load, level.rps, level.mean_ns, level.success_rate), (200.0, 13000.5, 15.2e6, 0.995));
+    }
+
+    #[test]
+    fn changes_are_of_b_against_a() {
+        let a = parse_dat("10 100 10 100\n20 0 10 100\n30 1 1 1").expect("read");
+        let b = parse_dat("20 50 20 50\n10 110 5 99\n40 1 1 1").expect("read");
+        let changes = changes(&a, &b);
+        assert_eq!(changes.iter().map(|c| c.load).collect::<Vec<_>>(), [10.0, 20.0]);
+        assert!((changes[0].rps.expect("a change") - 0.1).abs() < 1e-9);
+        assert_eq!((changes[0].mean, changes[1].rps, changes[1].mean), (Some(-0.5), None, Some(1.0)));
+        assert!((changes[0].success_points + 0.01).abs() < 1e-9);
+    }
+}

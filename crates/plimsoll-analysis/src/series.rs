@@ -1,0 +1,256 @@
+//! Runs over time and over their distributions, as numbers to be drawn: what happened in each stretch, which latencies
+//! came when, which latency at which percentile, and how much the goodput varied.
+//!
+//! Not here: how any of it looks.
+
+use plimsoll_model::{Histogram, Interval, Run, histogram};
+
+/// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where nothing was counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// Start in schedule time, in s.
+    pub start_s: f64,
+    /// Length in s.
+    pub length_s: f64,
+    /// It lies after the end of the schedule: only late answers come there.
+    pub after: bool,
+    /// Requests that the schedule asked for.
+    pub scheduled_rps: f64,
+    /// Requests answered with success.
+    pub succeeded_rps: f64,
+    /// Requests that failed or were never sent.
+    pub errors_rps: f64,
+    /// Response time p50.
+    pub p50_ns: Option<f64>,
+    /// Response time p90.
+    pub p90_ns: Option<f64>,
+    /// Response time p99.
+    pub p99_ns: Option<f64>,
+    /// Longest response time.
+    pub max_ns: Option<f64>,
+    /// Lag p99 of the generator.
+    pub lag_p99_ns: Option<f64>,
+    /// Share of the time that the fullest worker worked, 0..=1.
+    pub work_share: f64,
+}
+
+/// Joins the intervals of a run to at most `columns_max` stretches of equal length: (start in s, length in s, content).
+fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
+    let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
+    let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
+    let length_s = f64::from(joined) * run.plan.interval_ns as f64 / 1e9;
+    let mut out: Vec<(f64, f64, Interval)> = Vec::new();
+    for (index, interval) in &run.intervals {
+        let start_s = f64::from(index / joined) * length_s;
+        match out.last_mut().filter(|last| last.0 == start_s) {
+            Some((_, _, sum)) => sum.merge_after(interval),
+            None => out.push((start_s, length_s, interval.clone())),
+        }
+    }
+    out
+}
+
+/// A run as at most `columns_max` stretches of equal length, in order. Stretches without any interval are left out.
+pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
+    let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
+        let response = interval.response.to_dense();
+        let quantile = |h: &Histogram, q| (h.count() > 0).then(|| h.quantile_ns(q) as f64);
+        let rate = |count: u64| count as f64 / length_s;
+        Moment {
+            start_s,
+            length_s,
+            after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
+            scheduled_rps: rate(interval.ledger.scheduled),
+            succeeded_rps: rate(interval.ledger.succeeded),
+            errors_rps: rate(interval.ledger.failed_total() + interval.ledger.unsent),
+            p50_ns: quantile(&response, 0.5),
+            p90_ns: quantile(&response, 0.9),
+            p99_ns: quantile(&response, 0.99),
+            max_ns: quantile(&response, 1.0),
+            lag_p99_ns: quantile(&interval.lag.to_dense(), 0.99),
+            work_share: interval.workers.iter().map(|w| w.work_share()).fold(0.0, f64::max),
+        }
+    };
+    stretches(run, columns_max).into_iter().map(of).collect()
+}
+
+/// Latencies of a histogram by quantile: (quantile 0..1, ns), ascending, as far as the count can tell (one value above
+/// the last quantile). Empty for an empty histogram.
+pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
+    let total = histogram.count();
+    let mut seen = 0;
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    for (index, count) in histogram.buckets() {
+        let quantile = seen as f64 / total as f64;
+        let value = histogram::highest_of(index).clamp(histogram.min_ns(), histogram.max_ns()) as f64;
+        // No more than 200 points in each factor of ten of 1 - quantile.
+        let step = |q: f64| (-(1.0 - q).log10() * 200.0).floor();
+        if out.last().is_none_or(|last| step(last.0) < step(quantile)) || seen + count == total {
+            out.push((quantile, value));
+        }
+        seen += count;
+    }
+    out
+}
+
+/// Which latencies came when: counts of response times by stretch of time and by latency.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Heat {
+    /// Length of a column in s.
+    pub column_s: f64,
+    /// Number of columns from the start of the run.
+    pub columns: usize,
+    /// Lower ends of the rows in ns, ascending, and the upper end of the last; equal factors apart.
+    pub edges_ns: Vec<f64>,
+    /// (column, row, count) of what is not empty.
+    pub cells: Vec<(usize, usize, u64)>,
+}
+
+/// The heat of a run in at most `columns_max` columns and about `rows` rows.
+pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
+    let columns = stretches(run, columns_max);
+    let some = columns.iter().filter(|(.., i)| i.response.count() > 0);
+    let range = some.fold(None, |range: Option<(u64, u64)>, (.., interval)| {
+        let (lo, hi) = (interval.response.min_ns().max(1), interval.response.max_ns().max(1));
+        Some(range.map_or((lo, hi), |(a, b)| (a.min(lo), b.max(hi))))
+    });
+    let (Some((lo, hi)), Some((last_s, column_s, _))) = (range, columns.last()) else { return Heat::default() };
+    let (lo, hi) = (lo as f64 * 0.98, (hi as f64 * 1.02).max(lo as f64 * 1.2));
+    let rows = rows.max(1);
+    let factor = (hi / lo).ln() / rows as f64;
+    let row_of = |ns: f64| (((ns.max(1.0) / lo).ln() / factor).max(0.0) as usize).min(rows - 1);
+    let mut cells = Vec::new();
+    for (start_s, _, interval) in &columns {
+        let mut counts = vec![0u64; rows];
+        for (index, count) in interval.response.buckets() {
+            let index = *index as usize;
+            let middle = (histogram::lowest_of(index) + histogram::highest_of(index)) as f64 / 2.0;
+            counts[row_of(middle)] += count;
+        }
+        let column = (start_s / column_s).round() as usize;
+        cells.extend(counts.iter().enumerate().filter(|(_, c)| **c > 0).map(|(row, c)| (column, row, *c)));
+    }
+    Heat {
+        column_s: *column_s,
+        columns: (last_s / column_s).round() as usize + 1,
+        edges_ns: (0..=rows).map(|row| lo * (factor * row as f64).exp()).collect(),
+        cells,
+    }
+}
+
+/// How much the goodput varied inside one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Standard deviation over mean of the goodput of equal stretches.
+    pub variation: f64,
+    /// Length of a stretch in ns.
+    pub stretch_ns: u64,
+    /// Number of stretches.
+    pub stretches: usize,
+}
+
+/// The spread of the goodput over the whole seconds of the measured window; over single intervals where there are fewer
+/// than five such seconds. `None` with fewer than three stretches or without any success.
+pub fn spread(run: &Run) -> Option<Spread> {
+    let interval_ns = run.plan.interval_ns.max(1);
+    let (from, to) = run.window_ns;
+    let inside = |length_ns: u64| (from.div_ceil(length_ns), to / length_ns);
+    let second = 1_000_000_000u64.next_multiple_of(interval_ns);
+    let (first, end) = inside(second);
+    let stretch_ns = if end.saturating_sub(first) >= 5 { second } else { interval_ns };
+    let (first, end) = inside(stretch_ns);
+    let mut counts = vec![0u64; end.saturating_sub(first) as usize];
+    for (index, interval) in &run.intervals {
+        let stretch = u64::from(*index) * interval_ns / stretch_ns;
+        if let Some(count) = stretch.checked_sub(first).and_then(|at| counts.get_mut(at as usize)) {
+            *count += interval.ledger.succeeded;
+        }
+    }
+    let stretches = counts.len();
+    let mean = counts.iter().sum::<u64>() as f64 / stretches.max(1) as f64;
+    if stretches < 3 || mean == 0.0 {
+        return None;
+    }
+    let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
+    Some(Spread { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec};
+
+    fn run(counts: &[u64]) -> Run {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "h".into(),
+            port: 80,
+            addresses: Vec::new(),
+            method: "GET".into(),
+            target: "/".into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            keep_alive: true,
+        };
+        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+        let length = run.plan.interval_ns;
+        for (at, count) in counts.iter().enumerate() {
+            let mut interval = Interval::default();
+            let mut response = Histogram::new();
+            response.record_n(1_000_000 * (at as u64 + 1), *count);
+            interval.response = response.drain();
+            interval.ledger.succeeded = *count;
+            interval.ledger.scheduled = *count;
+            run.push(at as u64 * length, &interval);
+        }
+        run.window_ns = (0, counts.len() as u64 * length);
+        run
+    }
+
+    #[test]
+    fn time_is_joined_to_so_many_columns() {
+        let run = run(&[10, 20, 0, 40, 50]);
+        let whole = over_time(&run, 100);
+        assert_eq!(whole.len(), 5);
+        assert_eq!((whole[1].succeeded_rps, whole[1].p50_ns, whole[2].p50_ns), (200.0, Some(2e6), None));
+        let joined = over_time(&run, 2);
+        assert_eq!(joined.iter().map(|m| m.start_s).collect::<Vec<_>>(), [0.0, 0.3]);
+        assert!((joined[0].succeeded_rps - 100.0).abs() < 1e-9, "{joined:?}");
+        assert!(over_time(&Run::new(run.plan.clone()), 10).is_empty());
+    }
+
+    #[test]
+    fn every_answer_is_in_the_heat() {
+        let run = run(&[10, 20, 0, 40, 50]);
+        for (columns, rows) in [(100, 20), (2, 3), (1, 1)] {
+            let heat = heat(&run, columns, rows);
+            assert_eq!(heat.cells.iter().map(|c| c.2).sum::<u64>(), 120);
+            assert!(heat.columns <= columns.max(1) && heat.edges_ns.len() == rows + 1, "{heat:?}");
+            assert!(heat.cells.iter().all(|c| c.0 < heat.columns && c.1 < rows));
+        }
+        assert_eq!(heat(&Run::new(run.plan.clone()), 10, 10), Heat::default());
+    }
+
+    #[test]
+    fn quantiles_ascend_and_end_at_the_maximum() {
+        let mut histogram = Histogram::new();
+        assert_eq!(by_quantile(&histogram), []);
+        (1..=100_000u64).for_each(|v| histogram.record(v * 1000));
+        let curve = by_quantile(&histogram);
+        assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
+        assert_eq!(curve.last().map(|last| last.1), Some(1e8));
+        assert!(curve.len() < 1100, "{}", curve.len());
+    }
+
+    #[test]
+    fn the_spread_is_the_variation_of_equal_stretches() {
+        assert_eq!(spread(&run(&[10, 10])), None);
+        assert_eq!(spread(&run(&[0, 0, 0, 0])), None);
+        let even = spread(&run(&[10; 10])).expect("a spread");
+        assert_eq!((even.variation, even.stretch_ns, even.stretches), (0.0, 100_000_000, 10));
+        let uneven = spread(&run(&[8, 12, 8, 12])).expect("a spread");
+        assert!((uneven.variation - 0.2309).abs() < 1e-4, "{uneven:?}");
+        let long = spread(&run(&[10; 60])).expect("a spread");
+        assert_eq!((long.stretch_ns, long.stretches), (1_000_000_000, 6));
+    }
+}

@@ -1,0 +1,188 @@
+//! What stands above charts: the finding in one sentence, and under it what was measured.
+
+use super::Heading;
+use crate::format::{count, duration, rate, share};
+use plimsoll_analysis::levels::{Level, Over, changes};
+use plimsoll_analysis::series::Spread;
+use plimsoll_analysis::{Findings, Summary};
+use plimsoll_model::{Plan, Purpose};
+
+/// The request of a plan in a few words, without secrets.
+pub fn target(plan: &Plan) -> String {
+    format!("{} {}", plan.request.method, plan.request.url_redacted())
+}
+
+/// Above the picture of one search.
+pub fn find(findings: &Findings, target: &str) -> Heading {
+    let line = findings.load_line_rps;
+    let upper = line.upper.filter(|upper| upper.is_finite());
+    let slo = slo(findings);
+    let title = match (line.lower > 0.0, upper) {
+        (true, Some(_)) => format!("It carries {} requests/s under {slo}", rate(line.lower)),
+        (true, None) => format!("It carries at least {} requests/s under {slo}", rate(line.lower)),
+        (false, _) => format!("No load was found to hold {slo}"),
+    };
+    let open = findings.trials.iter().filter(|t| t.purpose != Purpose::Settle && t.offered_rps().is_some()).count();
+    let bracket = match upper {
+        Some(upper) if line.lower > 0.0 => {
+            format!("; {}/s did not hold ({:.1} % more)", rate(upper), (upper / line.lower - 1.0) * 100.0)
+        }
+        _ => String::new(),
+    };
+    let held = match line.lower > 0.0 {
+        true => format!("; held for {} at a time", duration(findings.held_s * 1e9)),
+        false => String::new(),
+    };
+    let subtitle = format!("{target}; {open} trials in {}{held}{bracket}", duration(findings.elapsed_s * 1e9));
+    Heading { title, subtitle }
+}
+
+/// The promise as it is read: `99.9 % success, p99 <= 500 ms`.
+fn slo(findings: &Findings) -> String {
+    let mut parts = vec![format!("{} success", share(findings.slo.success_min))];
+    for bound in &findings.slo.latency {
+        let name = match bound.quantile {
+            q if q >= 1.0 => "max".to_owned(),
+            q => format!("p{}", (q * 1e6).round() / 1e4),
+        };
+        parts.push(format!("{name} \u{2264} {}", super::Unit::Time.tick(bound.bound_ns as f64)));
+    }
+    parts.join(", ")
+}
+
+fn at_load(over: Over, load: f64) -> String {
+    match over {
+        Over::Concurrency => format!("concurrency {}", count(load.round() as u64)),
+        Over::Rate => format!("{}/s offered", rate(load)),
+    }
+}
+
+/// Above throughput and latency over the load.
+pub fn throughput(over: Over, levels: &[Level], subtitle: &str) -> Heading {
+    let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
+    let title = match best {
+        Some(best) => format!("At most {} requests/s, at {}", rate(best.rps), at_load(over, best.load)),
+        None => "Throughput and time to last byte".into(),
+    };
+    Heading { title, subtitle: subtitle.into() }
+}
+
+/// Above success rates over the load.
+pub fn success(over: Over, levels: &[Level], subtitle: &str) -> Heading {
+    let mut levels: Vec<&Level> = levels.iter().collect();
+    levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+    let title = match levels.iter().find(|level| level.success_rate < 1.0) {
+        None if levels.is_empty() => "Success rate".into(),
+        None => "Every request succeeded, at every level".into(),
+        Some(first) => format!("First failures at {}", at_load(over, first.load)),
+    };
+    Heading { title, subtitle: subtitle.into() }
+}
+
+fn percent(change: f64) -> String {
+    format!("{:+.1} %", change * 100.0).replace('-', "\u{2212}")
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<String> {
+    let (lo, hi) = super::scale::extent(values)?;
+    let (lo, hi) = (percent(lo), percent(hi));
+    Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
+}
+
+/// The spread inside one recording over its levels, in words; what is missing where a file does not tell.
+pub fn spread(name: &str, levels: &[Level]) -> String {
+    let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
+    let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
+    match most {
+        None => format!("{name} does not say how much it varied"),
+        Some(most) => {
+            let least = known.iter().map(|s| s.variation).fold(f64::INFINITY, f64::min) * 100.0;
+            let most_percent = most.variation * 100.0;
+            let range = match format!("{least:.1}") == format!("{most_percent:.1}") {
+                true => format!("{most_percent:.1} %"),
+                false => format!("{least:.1} to {most_percent:.1} %"),
+            };
+            format!("{name} varied by {range} in itself")
+        }
+    }
+}
+
+/// What two separate recordings can tell, in one sentence.
+pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
+    if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
+        return "Two separate recordings prove nothing beyond the spread seen inside each, and neither of these files says \
+                how much its figures varied."
+            .into();
+    }
+    format!(
+        "Two separate recordings prove nothing beyond the spread seen inside each: {}; {} (coefficient of variation of \
+         its goodput).",
+        spread(a.0, a.1),
+        spread(b.0, b.1)
+    )
+}
+
+/// Above throughput and latency of two recordings.
+pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
+    let changes = changes(a.1, b.1);
+    let title = match range(changes.iter().filter_map(|c| c.rps)) {
+        Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
+        None => format!("{} and {} have no load in common", b.0, a.0),
+    };
+    Heading { title, subtitle: caveat(a, b) }
+}
+
+/// Above success rates of two recordings.
+pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
+    let changes = changes(a.1, b.1);
+    let extent = super::scale::extent(changes.iter().map(|c| c.success_points * 100.0));
+    let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
+    let title = match extent {
+        None => format!("{} and {} have no load in common", b.0, a.0),
+        Some((lo, hi)) if lo.abs() < 0.005 && hi.abs() < 0.005 => {
+            format!("{} against {}: the same success rate", b.0, a.0)
+        }
+        Some((lo, hi)) if points(lo) == points(hi) => {
+            format!("{} against {}: success rate {} points", b.0, a.0, points(lo))
+        }
+        Some((lo, hi)) => format!("{} against {}: success rate {} to {} points", b.0, a.0, points(lo), points(hi)),
+    };
+    Heading { title, subtitle: caveat(a, b) }
+}
+
+/// What was measured in one load, as the subtitle of its charts.
+fn load(plan: &Plan, summary: &Summary) -> String {
+    format!(
+        "{}; {} for {}; {} requests, {} succeeded",
+        target(plan),
+        crate::run::load_text(&plan.load),
+        duration(summary.duration_ns as f64),
+        count(summary.requests),
+        share(summary.success_rate),
+    )
+}
+
+/// Above latencies by percentile of one load.
+pub fn percentiles(plan: &Plan, summary: &Summary) -> Heading {
+    let response = &summary.response;
+    let title = match response.count {
+        0 => "No latency was measured".to_owned(),
+        _ => format!(
+            "Half of the responses within {}, 99 % within {}",
+            duration(response.p50_ns as f64),
+            duration(response.p99_ns as f64)
+        ),
+    };
+    Heading { title: title.replace(" us", " \u{b5}s"), subtitle: load(plan, summary) }
+}
+
+/// Above one load over time.
+pub fn time(plan: &Plan, summary: &Summary) -> Heading {
+    let title = format!("{} requests/s succeeded", rate(summary.throughput_rps));
+    Heading { title, subtitle: load(plan, summary) }
+}
+
+/// Above the heat map of one load.
+pub fn heat(plan: &Plan, summary: &Summary) -> Heading {
+    Heading { title: "Which response times came when".into(), subtitle: load(plan, summary) }
+}

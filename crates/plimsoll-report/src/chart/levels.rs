@@ -1,0 +1,367 @@
+//! Charts over the load: throughput and time to last byte on two axes, the success rate, and both for two recordings
+//! beside each other.
+
+use super::plot::{
+    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Unit, WIDTH, draw_end_labels, draw_key, draw_x, draw_x_grid, draw_y,
+    draw_y_right, empty, margin, without_overlap,
+};
+use super::scale::{Scale, extent};
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
+use super::theme::{Paint, Theme};
+use plimsoll_analysis::levels::{Change, Level, Over, changes};
+
+/// Latencies that differ by more than this factor are drawn on a log axis.
+const LOG_FROM: f64 = 30.0;
+/// Most levels that are each given a figure of their own.
+const FIGURES_MAX: usize = 12;
+
+/// The name of the axis along the bottom.
+fn load_title(over: Over) -> &'static str {
+    match over {
+        Over::Concurrency => "concurrency: requests in flight at once",
+        Over::Rate => "offered rate, requests/s",
+    }
+}
+
+/// An axis with a tick at each level: log where the levels span much.
+fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
+    let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup();
+    let (lo, hi) = extent(loads.iter().copied()).unwrap_or((1.0, 10.0));
+    let scale = match hi / lo {
+        factor if factor >= 8.0 => Scale::log(lo / factor.powf(0.03), hi * factor.powf(0.03)),
+        _ => Scale::linear((lo - (hi - lo) * 0.06).max(0.0), hi + (hi - lo).max(lo * 0.2) * 0.06),
+    };
+    let ticks = if loads.len() <= 16 { loads } else { scale.ticks(10) };
+    Axis { scale, unit: Unit::Count, ticks }
+}
+
+/// Levels by load, without what cannot be drawn.
+fn sorted(levels: &[Level]) -> Vec<&Level> {
+    let mut levels: Vec<&Level> = levels.iter().filter(|l| l.load.is_finite() && l.load > 0.0).collect();
+    levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+    levels
+}
+
+fn time_axis(values: &[f64], n: usize) -> Axis {
+    let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
+    match extent(above.iter().copied()) {
+        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_around(above), Unit::Time, n),
+        _ => Axis::new(Scale::from_zero(values.iter().copied(), n), Unit::Time, n),
+    }
+}
+
+/// A line with its points.
+fn series(
+    canvas: &mut Canvas,
+    area: &Area,
+    (x, y): (&Scale, &Scale),
+    points: &[(f64, f64)],
+    (mark, stroke): (Mark, Stroke),
+    unit: Unit,
+) {
+    let places: Vec<Option<(f64, f64)>> = points
+        .iter()
+        .map(|(load, value)| value.is_finite().then(|| (area.at_x(x, *load), area.at_y(y, *value))))
+        .collect();
+    canvas.polyline(places.iter().copied(), stroke);
+    for (place, (load, value)) in places.iter().zip(points) {
+        if let Some(place) = place {
+            let hint = format!("{}: {}", Unit::Count.tick(*load), unit.tick(*value));
+            canvas.mark(*place, mark, 4.2, stroke.paint, &hint);
+        }
+    }
+}
+
+fn load_text(over: Over, load: f64) -> String {
+    match over {
+        Over::Concurrency => format!("concurrency {}", Unit::Count.tick(load)),
+        Over::Rate => format!("{}/s offered", Unit::Count.tick(load)),
+    }
+}
+
+fn level_text(level: &Level) -> String {
+    let told = |value: f64, text: fn(f64) -> String| if value.is_finite() { text(value) } else { "-".to_owned() };
+    let time = |ns: f64| told(ns, |ns| Unit::Time.tick(ns));
+    let p99 = level.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", time(p99)));
+    format!(
+        "{} requests/s\nmean {}{p99}\n{} succeeded",
+        told(level.rps, crate::format::rate),
+        time(level.mean_ns),
+        told(level.success_rate, success_figure)
+    )
+}
+
+/// What a page reads out at each load.
+fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: Over, levels: &[&Level]) {
+    for level in levels {
+        canvas.read_out((area.at_x(x, level.load), area.y), || {
+            format!("{}\n{}", load_text(over, level.load), level_text(level))
+        });
+    }
+}
+
+/// Throughput and mean time to last byte over the load, on an axis each.
+pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: Theme) -> String {
+    let levels = sorted(levels);
+    if levels.is_empty() {
+        return empty(heading, "no level was measured", theme);
+    }
+    let x = load_axis(levels.iter().copied());
+    let of = |value: fn(&Level) -> f64| levels.iter().map(|l| (l.load, value(l))).collect::<Vec<_>>();
+    let (throughput, mean) = (of(|l| l.rps), of(|l| l.mean_ns));
+    let p99: Vec<(f64, f64)> = levels.iter().filter_map(|l| l.p99_ns.map(|p99| (l.load, p99))).collect();
+    let left = Axis::new(Scale::from_zero(throughput.iter().map(|p| p.1), 7), Unit::Count, 7);
+    let times: Vec<f64> = mean.iter().chain(&p99).map(|p| p.1).collect();
+    let right = time_axis(&times, 7);
+
+    let area_x = EDGE + margin(&[&left]);
+    let right_margin = EDGE + margin(&[&right]) + 2.0;
+    let area = Area { x: area_x, y: heading.height() + 40.0, width: WIDTH - right_margin - area_x, height: 290.0 };
+    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    draw_x_grid(&mut canvas, &area, &x);
+    draw_y(&mut canvas, &area, &left);
+    draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
+    draw_x(&mut canvas, &area, &x, load_title(over));
+    let styles = (
+        Stroke::new(Paint::Blue, 2.2),
+        Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0),
+        Stroke::new(Paint::Vermilion, 1.4).dashed(2.0, 4.0),
+    );
+    read_levels(&mut canvas, &area, &x.scale, over, &levels);
+    canvas.open('z', (area.y, area.bottom()), None);
+    series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), Unit::Time);
+    series(&mut canvas, &area, (&x.scale, &right.scale), &mean, (Mark::Square, styles.1), Unit::Time);
+    series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), Unit::Count);
+    canvas.close();
+    let entry = |name: &str, mark, line: Stroke| KeyEntry {
+        paint: line.paint,
+        mark: Some(mark),
+        line: Some(line),
+        name: name.to_owned(),
+    };
+    let left_key = [entry("requests/s answered with success (left)", Mark::Disc, styles.0)];
+    let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
+    if !p99.is_empty() {
+        right_key.push(entry("p99", Mark::Diamond, styles.2));
+    }
+    let y = area.y - 16.0;
+    draw_key(&mut canvas, EDGE, y, &left_key);
+    let width = right_key.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
+    draw_key(&mut canvas, WIDTH - EDGE - width, y, &right_key);
+    canvas.finish(&heading.label())
+}
+
+/// The axis of success rates: from 0 %, or nearer where all lie near 100 %.
+fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
+    let lowest = extent(rates).map_or(0.0, |(lo, _)| lo);
+    let from = [0.999, 0.99, 0.9, 0.5].into_iter().find(|from| lowest >= *from + (1.0 - from) * 0.1).unwrap_or(0.0);
+    Axis::new(Scale::linear(from, 1.0), Unit::Share, 6)
+}
+
+fn cut_note(axis: &Axis) -> String {
+    match axis.scale.range().0 {
+        0.0 => "success rate".into(),
+        from => format!("success rate; the axis begins at {}", Unit::Share.tick(from)),
+    }
+}
+
+/// A success rate in a few figures, never rounded up.
+fn success_figure(rate: f64) -> String {
+    match rate {
+        r if !r.is_finite() => String::new(),
+        r if r < 0.9999 => Unit::Share.tick((r * 1e4).floor() / 1e4),
+        r => crate::format::share(r),
+    }
+}
+
+/// Writes each point's figure above or below it, where there is room.
+fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
+    let widths: Vec<(f64, f64)> = places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL, false))).collect();
+    for ((place, text), shown) in places.iter().zip(texts).zip(without_overlap(&widths, 6.0)) {
+        if shown {
+            let y = if above { place.1 - 9.0 } else { place.1 + 19.0 };
+            canvas.text((place.0, y), text, Font::new(SMALL, paint).anchored(Anchor::Middle).halo());
+        }
+    }
+}
+
+/// The success rate over the load.
+pub fn success_chart(heading: &Heading, over: Over, levels: &[Level], theme: Theme) -> String {
+    let levels = sorted(levels);
+    if levels.is_empty() {
+        return empty(heading, "no level was measured", theme);
+    }
+    let x = load_axis(levels.iter().copied());
+    let y = success_axis(levels.iter().map(|l| l.success_rate));
+    let left = EDGE + margin(&[&y]);
+    let area = Area { x: left, y: heading.height() + 40.0, width: WIDTH - EDGE - left, height: 230.0 };
+    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    canvas.text((EDGE, area.y - 16.0), &cut_note(&y), Font::new(SMALL, Paint::Muted));
+    draw_x_grid(&mut canvas, &area, &x);
+    draw_y(&mut canvas, &area, &y);
+    draw_x(&mut canvas, &area, &x, load_title(over));
+    let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.load, l.success_rate)).collect();
+    let style = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
+    read_levels(&mut canvas, &area, &x.scale, over, &levels);
+    canvas.open('z', (area.y, area.bottom()), None);
+    series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, Unit::Share);
+    if points.len() <= FIGURES_MAX {
+        let places: Vec<(f64, f64)> =
+            points.iter().map(|p| (area.at_x(&x.scale, p.0), area.at_y(&y.scale, p.1))).collect();
+        let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
+        figures(&mut canvas, &places, &texts, Paint::Ink, false);
+    }
+    canvas.close();
+    canvas.finish(&heading.label())
+}
+
+/// One of two recordings.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What was measured.
+    pub levels: &'a [Level],
+}
+
+/// What is drawn of each level in one panel.
+struct Panel {
+    title: &'static str,
+    unit: Unit,
+    value: fn(&Level) -> f64,
+    change: fn(&Change) -> Option<String>,
+}
+
+fn percent(change: f64) -> String {
+    let percent = change * 100.0;
+    match percent.abs() {
+        p if p < 0.05 => "0 %".into(),
+        p if p < 9.95 => format!("{percent:+.1} %"),
+        p if p < 999.5 => format!("{percent:+.0} %"),
+        _ => format!("x{:.0}", change + 1.0),
+    }
+    .replace('-', "\u{2212}")
+}
+
+fn points_of(change: f64) -> String {
+    let points = change * 100.0;
+    let text = if points.abs() < 0.005 { "0".into() } else { format!("{points:+.2}") };
+    text.replace('-', "\u{2212}")
+}
+
+const STYLES: [(Mark, Stroke); 2] =
+    [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
+
+/// Panels of two recordings below each other, with the change of B against A at each load under each.
+fn panels(
+    heading: &Heading,
+    over: Over,
+    recorded: [Recorded; 2],
+    panels: &[Panel],
+    axis: &dyn Fn(&Panel, &[f64]) -> Axis,
+    theme: Theme,
+) -> String {
+    let lists = recorded.map(|r| sorted(r.levels));
+    if lists.iter().all(Vec::is_empty) {
+        return empty(heading, "no level was measured", theme);
+    }
+    let x = load_axis(lists.iter().flatten().copied());
+    let axes: Vec<Axis> = panels
+        .iter()
+        .map(|panel| axis(panel, &lists.iter().flatten().map(|l| (panel.value)(l)).collect::<Vec<_>>()))
+        .collect();
+    let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
+    let names: f64 = recorded.iter().map(|r| text_width(r.name, SMALL, true)).fold(0.0, f64::max);
+    let right = EDGE + names.min(150.0) + 8.0;
+    let height = if panels.len() > 1 { 170.0 } else { 220.0 };
+    let changes = changes(recorded[0].levels, recorded[1].levels);
+    let top = heading.height() + 34.0;
+    let row = height + 84.0;
+    let mut canvas = Canvas::new(theme, WIDTH, top + row * panels.len() as f64 - 4.0);
+    heading.draw(&mut canvas);
+    for (number, (panel, y)) in panels.iter().zip(&axes).enumerate() {
+        let last = number + 1 == panels.len();
+        let area = Area { x: left, y: top + row * number as f64, width: WIDTH - right - left, height };
+        let title = if panel.unit == Unit::Share { cut_note(y) } else { panel.title.to_owned() };
+        canvas.text((EDGE, area.y - 13.0), &title, Font::new(SMALL, Paint::Ink));
+        draw_x_grid(&mut canvas, &area, &x);
+        draw_y(&mut canvas, &area, y);
+        if number == 0 {
+            for (list, one) in lists.iter().zip(&recorded) {
+                for level in list {
+                    canvas.read_out((area.at_x(&x.scale, level.load), area.y), || {
+                        format!("{}: {}\n{}", one.name, load_text(over, level.load), level_text(level))
+                    });
+                }
+            }
+        }
+        let mut ends = Vec::new();
+        for ((list, one), style) in lists.iter().zip(&recorded).zip(STYLES) {
+            let points: Vec<(f64, f64)> = list.iter().map(|l| (l.load, (panel.value)(l))).collect();
+            series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, panel.unit);
+            if let Some(end) = points.iter().rev().find(|p| p.1.is_finite()) {
+                ends.push((area.at_y(&y.scale, end.1), one.name.to_owned(), style.1.paint));
+            }
+        }
+        draw_end_labels(&mut canvas, &area, &ends, right - EDGE);
+        // The changes stand in a row of their own, under the labels of the loads.
+        draw_x(&mut canvas, &area, &x, "");
+        let texts: Vec<(f64, String)> =
+            changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
+        let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL, true))).collect();
+        for ((at, text), shown) in texts.iter().zip(without_overlap(&widths, 6.0)) {
+            if shown {
+                let font = Font::new(SMALL, Paint::Ink).bold().anchored(Anchor::Middle);
+                canvas.text((*at, area.bottom() + 38.0), text, font);
+            }
+        }
+        if !texts.is_empty() {
+            let font = Font::new(SMALL, Paint::Muted);
+            canvas.text((area.right() + 14.0, area.bottom() + 38.0), "change", font);
+        }
+        if last {
+            let font = Font::new(SMALL + 1.0, Paint::Ink).anchored(Anchor::Middle);
+            canvas.text((area.x + area.width / 2.0, area.bottom() + 64.0), load_title(over), font);
+        }
+    }
+    canvas.finish(&heading.label())
+}
+
+/// Throughput and mean time to last byte of two recordings, with the change of the second against the first.
+pub fn throughput_diff_chart(heading: &Heading, over: Over, recorded: [Recorded; 2], theme: Theme) -> String {
+    let list = [
+        Panel {
+            title: "requests/s answered with success",
+            unit: Unit::Count,
+            value: |l| l.rps,
+            change: |c| c.rps.filter(|c| c.is_finite()).map(percent),
+        },
+        Panel {
+            title: "mean time to last byte",
+            unit: Unit::Time,
+            value: |l| l.mean_ns,
+            change: |c| c.mean.filter(|c| c.is_finite()).map(percent),
+        },
+    ];
+    let axis = |panel: &Panel, values: &[f64]| match panel.unit {
+        Unit::Time => time_axis(values, 6),
+        unit => Axis::new(Scale::from_zero(values.iter().copied(), 6), unit, 6),
+    };
+    panels(heading, over, recorded, &list, &axis, theme)
+}
+
+/// The success rates of two recordings, with the change in percentage points.
+pub fn success_diff_chart(heading: &Heading, over: Over, recorded: [Recorded; 2], theme: Theme) -> String {
+    let list = [Panel {
+        title: "success rate",
+        unit: Unit::Share,
+        value: |l| l.success_rate,
+        change: |c| c.success_points.is_finite().then(|| points_of(c.success_points)),
+    }];
+    let axis = |_: &Panel, values: &[f64]| success_axis(values.iter().copied());
+    panels(heading, over, recorded, &list, &axis, theme)
+}

@@ -1,0 +1,29 @@
+//! Charts, drawn once: each is one SVG document, inline in a page or rasterised to a PNG.
+//!
+//! [`scale`] says where values stand, `plot` draws what charts share, `svg` writes; the other files hold a kind of chart
+//! each. A chart is a plain function of figures and a [`Theme`], and total: for no figures at all it says why it is
+//! empty. Not here: computing figures, files, pages.
+
+mod find;
+pub mod heading;
+mod levels;
+mod plot;
+mod run;
+pub mod scale;
+mod svg;
+mod theme;
+
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "png_off.rs"]
+mod png;
+
+pub use find::{Searched, find_chart};
+pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
+pub use plot::{Heading, Unit};
+pub use png::{PICTURE_SUFFIX, picture};
+pub use run::{Line, Panel, heat_chart, moments_panels, percentile_chart, time_chart};
+pub use theme::{Paint, Theme, css_variables};
+
+pub(crate) use svg::escaped;

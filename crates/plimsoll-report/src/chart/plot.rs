@@ -1,0 +1,432 @@
+//! What charts share: a place to plot in, axes with units, lines, labels that keep out of each other's way, the title.
+
+use super::scale::Scale;
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
+use super::theme::{Paint, Theme};
+
+/// Width of every chart in user units; the height differs.
+pub const WIDTH: f64 = 800.0;
+/// Room at the left and right edges of the page.
+pub const EDGE: f64 = 22.0;
+/// Text sizes: title, everything else, the least.
+pub const TITLE: f64 = 17.0;
+pub const TEXT: f64 = 13.0;
+pub const SMALL: f64 = 12.0;
+
+/// What the values of an axis are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number, or a number a second.
+    Count,
+    /// A time in ns.
+    Time,
+    /// A share, 0..=1.
+    Share,
+    /// Seconds since the beginning.
+    Clock,
+    /// Bytes.
+    Bytes,
+}
+
+fn trimmed(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// `value` with at most four significant digits, without trailing zeros.
+fn plain(value: f64) -> String {
+    let magnitude = value.abs().max(1e-12).log10().floor();
+    trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
+}
+
+impl Unit {
+    /// The name by which a page's script knows the unit.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Unit::Count => "count",
+            Unit::Time => "time",
+            Unit::Share => "share",
+            Unit::Clock => "clock",
+            Unit::Bytes => "bytes",
+        }
+    }
+
+    /// `value` as a tick of an axis: round, short, with its unit.
+    pub fn tick(self, value: f64) -> String {
+        match self {
+            Unit::Count if value.abs() < 99_999.5 && value.fract() == 0.0 && value >= 0.0 => {
+                crate::format::count(value as u64)
+            }
+            Unit::Count => match value.abs() {
+                v if v >= 1e15 => format!("{value:.0e}"),
+                v if v >= 999.95e9 => format!("{}T", plain(value / 1e12)),
+                v if v >= 999.95e6 => format!("{}G", plain(value / 1e9)),
+                v if v >= 999.95e3 => format!("{}M", plain(value / 1e6)),
+                v if v >= 10e3 => format!("{}k", plain(value / 1e3)),
+                _ => plain(value),
+            },
+            Unit::Time => match value.abs() {
+                v if v < 1e-9 => "0".into(),
+                v if v < 999.95 => format!("{} ns", plain(value)),
+                v if v < 999.95e3 => format!("{} \u{b5}s", plain(value / 1e3)),
+                v if v < 999.95e6 => format!("{} ms", plain(value / 1e6)),
+                v if v < 1e18 => format!("{} s", plain(value / 1e9)),
+                _ => format!("{:.0e} s", value / 1e9),
+            },
+            Unit::Share => format!("{} %", trimmed(value * 100.0, 6)),
+            Unit::Clock if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
+            Unit::Clock => format!("{} s", plain(value)),
+            Unit::Bytes => crate::format::bytes(value),
+        }
+    }
+}
+
+/// A rectangle to plot in, in user units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Area {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+impl Area {
+    pub fn right(&self) -> f64 {
+        self.x + self.width
+    }
+
+    pub fn bottom(&self) -> f64 {
+        self.y + self.height
+    }
+
+    /// Where `value` stands from left to right.
+    pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
+        self.x + scale.place(value) * self.width
+    }
+
+    /// Where `value` stands from bottom to top.
+    pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
+        self.bottom() - scale.place(value) * self.height
+    }
+}
+
+/// An axis: its scale, what its values are, and where its ticks stand.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    pub scale: Scale,
+    pub unit: Unit,
+    pub ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis with at most `n` round ticks.
+    pub fn new(scale: Scale, unit: Unit, n: usize) -> Axis {
+        let mut ticks = scale.ticks(n);
+        if unit == Unit::Clock && !scale.is_log() {
+            ticks = clock_ticks(&scale, n);
+        }
+        Axis { scale, unit, ticks }
+    }
+
+    /// Width of the widest tick.
+    pub fn label_width(&self) -> f64 {
+        self.ticks.iter().map(|t| text_width(&self.unit.tick(*t), SMALL, false)).fold(0.0, f64::max)
+    }
+}
+
+/// Ticks on whole seconds, minutes or hours, for times above two minutes.
+fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
+    let (lo, hi) = scale.range();
+    let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
+    match step.into_iter().find(|step| (hi - lo) / step <= (n.max(2) - 1) as f64) {
+        Some(step) if hi - lo > 240.0 => {
+            let first = (lo / step).ceil();
+            (0..n).map(|k| (first + k as f64) * step).filter(|t| *t <= hi).collect()
+        }
+        _ => scale.ticks(n),
+    }
+}
+
+/// The least width of a left margin for these axes.
+pub fn margin(axes: &[&Axis]) -> f64 {
+    axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
+}
+
+const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
+const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
+
+/// Draws the grid and labels of an axis of height, at the left.
+pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
+    for tick in &axis.ticks {
+        let y = area.at_y(&axis.scale, *tick);
+        canvas.line((area.x, y), (area.right(), y), GRID);
+        let font = Font::new(SMALL, Paint::Muted).anchored(Anchor::End);
+        canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick(*tick), font);
+    }
+    for mark in axis.scale.fine() {
+        let y = area.at_y(&axis.scale, mark);
+        canvas.line((area.x - 3.0, y), (area.x, y), AXIS.opacity(0.7));
+    }
+}
+
+/// Draws the labels of a second axis of height, at the right, in the colour of its series.
+pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
+    for tick in &axis.ticks {
+        let y = area.at_y(&axis.scale, *tick);
+        canvas.line((area.right(), y), (area.right() + 4.0, y), AXIS);
+        canvas.text((area.right() + 8.0, y + 4.2), &axis.unit.tick(*tick), Font::new(SMALL, paint));
+    }
+}
+
+/// Draws the vertical lines of the grid.
+pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
+    canvas.open('t', (area.y, area.bottom()), None);
+    for tick in &axis.ticks {
+        let x = area.at_x(&axis.scale, *tick);
+        canvas.line((x, area.y), (x, area.bottom()), GRID);
+    }
+    canvas.close();
+}
+
+/// Draws the axis along the bottom: line, ticks, labels that do not touch, title.
+pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
+    canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), AXIS);
+    let (lo, hi) = axis.scale.range();
+    canvas.zoom_axis((area.x, area.width), (axis.scale.kind_name(), lo, hi), axis.unit.name());
+    canvas.open('t', (area.bottom(), area.bottom() + 4.0), Some(area.bottom() + 18.0));
+    let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick(*t)).collect();
+    let places: Vec<(f64, f64)> = axis
+        .ticks
+        .iter()
+        .zip(&labels)
+        .map(|(t, label)| (area.at_x(&axis.scale, *t), text_width(label, SMALL, false)))
+        .collect();
+    for mark in axis.scale.fine() {
+        let x = area.at_x(&axis.scale, mark);
+        canvas.line((x, area.bottom()), (x, area.bottom() + 3.0), AXIS.opacity(0.7));
+    }
+    let shown = without_overlap(&places, 8.0);
+    for ((x, _), (label, shown)) in places.iter().zip(labels.iter().zip(shown)) {
+        canvas.line((*x, area.bottom()), (*x, area.bottom() + 4.0), AXIS);
+        if shown {
+            canvas.text((*x, area.bottom() + 18.0), label, Font::new(SMALL, Paint::Muted).anchored(Anchor::Middle));
+        }
+    }
+    canvas.close();
+    let font = Font::new(TEXT, Paint::Ink).anchored(Anchor::Middle);
+    canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
+}
+
+/// Which of the labels (middle, width), ascending, are shown so that none comes nearer than `gap` to the one before it.
+/// First and last are shown wherever they can be.
+pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
+    let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
+    let mut shown = vec![false; labels.len()];
+    let mut last_shown: Option<(f64, f64)> = None;
+    for (at, label) in labels.iter().enumerate() {
+        let end = labels[labels.len() - 1];
+        let room_for_end = at + 1 == labels.len() || at == 0 || apart(*label, end);
+        if room_for_end && last_shown.is_none_or(|last| apart(last, *label)) {
+            shown[at] = true;
+            last_shown = Some(*label);
+        }
+    }
+    shown
+}
+
+/// Moves places apart (ascending, in order) until all are `gap` from each other, as near to where they were as can be,
+/// inside `lo..=hi` as long as they fit there.
+pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
+    // Neighbours that touch become one block around their mean.
+    let mut blocks: Vec<(f64, usize)> = Vec::new();
+    for &at in &order {
+        blocks.push((places[at].clamp(lo, hi.max(lo)), 1));
+        while blocks.len() > 1 {
+            let (later, earlier) = (blocks[blocks.len() - 1], blocks[blocks.len() - 2]);
+            let reach = |block: (f64, usize)| (block.1 - 1) as f64 * gap / 2.0;
+            if later.0 - reach(later) - (earlier.0 + reach(earlier)) >= gap - 1e-9 {
+                break;
+            }
+            let count = later.1 + earlier.1;
+            let mean = (later.0 * later.1 as f64 + earlier.0 * earlier.1 as f64) / count as f64;
+            let half = (count - 1) as f64 * gap / 2.0;
+            blocks.pop();
+            blocks.pop();
+            blocks.push((mean.min(hi - half).max(lo + half), count));
+        }
+    }
+    let mut out = vec![0.0; places.len()];
+    let mut next = order.iter();
+    for (middle, count) in blocks {
+        let first = middle - (count - 1) as f64 * gap / 2.0;
+        for (k, at) in next.by_ref().take(count).enumerate() {
+            out[*at] = first + k as f64 * gap;
+        }
+    }
+    out
+}
+
+/// Draws labels of lines at `x`, each at its height or moved apart from the others.
+pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
+    let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
+    let heights = spread_out(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
+    for ((wanted, text, paint), y) in labels.iter().zip(heights) {
+        let x = area.right() + 8.0;
+        if (wanted - y).abs() > 5.0 {
+            canvas.line((area.right() + 1.0, *wanted), (x - 2.0, y), Stroke::new(*paint, 0.8).opacity(0.6));
+        }
+        canvas.text((x, y + 4.0), &fitted(text, SMALL, true, width), Font::new(SMALL, *paint).bold());
+    }
+}
+
+/// One entry of a key: how its series is drawn, and its name.
+pub struct KeyEntry {
+    pub paint: Paint,
+    pub mark: Option<Mark>,
+    pub line: Option<Stroke>,
+    pub name: String,
+}
+
+impl KeyEntry {
+    pub fn width(&self) -> f64 {
+        let sample = if self.line.is_some() { 26.0 } else { 14.0 };
+        sample + text_width(&self.name, SMALL, false)
+    }
+}
+
+/// Draws a key in one row from `x` on; returns where it ended.
+pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f64 {
+    let mut x = x;
+    for entry in entries {
+        let sample = match entry.line {
+            Some(stroke) => {
+                canvas.line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
+                20.0
+            }
+            None => 8.0,
+        };
+        if let Some(mark) = entry.mark {
+            canvas.mark((x + sample / 2.0, y - 4.0), mark, 4.0, entry.paint, "");
+        }
+        canvas.text((x + sample + 6.0, y), &entry.name, Font::new(SMALL, Paint::Muted));
+        x += entry.width() + 18.0;
+    }
+    x
+}
+
+/// Title and subtitle of a chart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heading {
+    /// The finding in one sentence.
+    pub title: String,
+    /// What was measured, how; empty for none.
+    pub subtitle: String,
+}
+
+impl Heading {
+    fn lines(&self) -> (Vec<String>, Vec<String>) {
+        let width = WIDTH - 2.0 * EDGE;
+        let subtitle = match self.subtitle.is_empty() {
+            true => Vec::new(),
+            false => wrapped(&self.subtitle, SMALL, false, width, 2),
+        };
+        (wrapped(&self.title, TITLE, true, width, 2), subtitle)
+    }
+
+    /// Height that the heading takes.
+    pub fn height(&self) -> f64 {
+        let (title, subtitle) = self.lines();
+        16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
+    }
+
+    /// Draws it at the top and returns the same height.
+    pub fn draw(&self, canvas: &mut Canvas) -> f64 {
+        let (title, subtitle) = self.lines();
+        let mut y = 12.0;
+        for line in &title {
+            y += 22.0;
+            canvas.text((EDGE, y - 3.0), line, Font::new(TITLE, Paint::Ink).bold());
+        }
+        for line in &subtitle {
+            y += 17.0;
+            canvas.text((EDGE, y - 1.0), line, Font::new(SMALL, Paint::Muted));
+        }
+        y + 4.0
+    }
+
+    /// What a screen reader says.
+    pub fn label(&self) -> String {
+        match self.subtitle.is_empty() {
+            true => self.title.clone(),
+            false => format!("{}. {}", self.title, self.subtitle),
+        }
+    }
+}
+
+/// A chart that says why it shows nothing.
+pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
+    let height = heading.height() + 120.0;
+    let mut canvas = Canvas::new(theme, WIDTH, height);
+    let top = heading.draw(&mut canvas);
+    let font = Font::new(TEXT, Paint::Muted).anchored(Anchor::Middle);
+    canvas.text((WIDTH / 2.0, top + 60.0), reason, font);
+    canvas.finish(&format!("{}. {reason}", heading.label()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ticks_read_well() {
+        for (unit, value, expect) in [
+            (Unit::Count, 0.0, "0"),
+            (Unit::Count, 2500.0, "2 500"),
+            (Unit::Count, 0.25, "0.25"),
+            (Unit::Count, 150_000.0, "150k"),
+            (Unit::Count, 2.5e6, "2.5M"),
+            (Unit::Count, 1e300, "1e300"),
+            (Unit::Time, 0.0, "0"),
+            (Unit::Time, 500.0, "500 ns"),
+            (Unit::Time, 2e5, "200 \u{b5}s"),
+            (Unit::Time, 1e6, "1 ms"),
+            (Unit::Time, 1.5e9, "1.5 s"),
+            (Unit::Time, 3e10, "30 s"),
+            (Unit::Share, 0.9999, "99.99 %"),
+            (Unit::Share, 1.0, "100 %"),
+            (Unit::Share, 0.0, "0 %"),
+            (Unit::Clock, 30.0, "30 s"),
+            (Unit::Clock, 300.0, "5 min"),
+            (Unit::Bytes, 1e6, "1.00 MB"),
+        ] {
+            assert_eq!(unit.tick(value), expect);
+        }
+        let minutes = Axis::new(Scale::linear(0.0, 600.0), Unit::Clock, 6);
+        assert_eq!(minutes.ticks, [0.0, 120.0, 240.0, 360.0, 480.0, 600.0]);
+    }
+
+    #[test]
+    fn labels_that_would_touch_are_left_out() {
+        let at = |xs: &[f64]| without_overlap(&xs.iter().map(|x| (*x, 20.0)).collect::<Vec<_>>(), 5.0);
+        assert_eq!(at(&[0.0, 30.0, 60.0]), [true, true, true]);
+        assert_eq!(at(&[0.0, 10.0, 60.0]), [true, false, true]);
+        assert_eq!(at(&[0.0, 50.0, 60.0]), [true, false, true]);
+        assert_eq!(at(&[]), [false; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn labels_are_moved_apart_and_keep_their_order(places in prop::collection::vec(0.0..200.0f64, 0..10)) {
+            let moved = spread_out(&places, 14.0, 0.0, 200.0);
+            let mut order: Vec<usize> = (0..places.len()).collect();
+            order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
+            prop_assert!(order.windows(2).all(|pair| moved[pair[1]] - moved[pair[0]] >= 14.0 - 1e-6), "{moved:?}");
+            prop_assert!(moved.iter().all(|y| (-1e-6..=200.0 + 1e-6).contains(y)), "{moved:?}");
+            let fine = order.windows(2).all(|pair| places[pair[1]] - places[pair[0]] >= 14.0);
+            prop_assert!(!fine || moved == places, "{places:?} moved to {moved:?}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Pictures as files, with PNG: a chart is rasterised from its SVG with the embedded font, twice as fine as the page.
+//! The same everywhere: no font, library or setting of the system is used. The twin without PNG is `png_off.rs`.
+
+use resvg::{tiny_skia, usvg};
+use std::sync::{Arc, OnceLock};
+
+/// Pixels to a user unit.
+const FINENESS: f32 = 2.0;
+/// The suffix of picture files.
+pub const PICTURE_SUFFIX: &str = "png";
+
+static FONTS: [&[u8]; 2] =
+    [include_bytes!("../../fonts/Inter-Regular.otf"), include_bytes!("../../fonts/Inter-SemiBold.otf")];
+
+fn fonts() -> Arc<usvg::fontdb::Database> {
+    static DATABASE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
+    let make = || {
+        let mut database = usvg::fontdb::Database::new();
+        FONTS.iter().for_each(|font| database.load_font_data(font.to_vec()));
+        database.set_sans_serif_family("Inter");
+        Arc::new(database)
+    };
+    Arc::clone(DATABASE.get_or_init(make))
+}
+
+/// The bytes of a picture file of `svg`, a chart of this crate: PNG, in the colours of its theme.
+pub fn picture(svg: &str) -> Vec<u8> {
+    let options = usvg::Options { fontdb: fonts(), font_family: "Inter".into(), ..usvg::Options::default() };
+    let tree = usvg::Tree::from_str(svg, &options).expect("the charts are well-formed");
+    let size = tree.size();
+    let pixels = |length: f32| (length * FINENESS).ceil().max(1.0) as u32;
+    let mut pixmap =
+        tiny_skia::Pixmap::new(pixels(size.width()), pixels(size.height())).expect("charts are neither empty nor huge");
+    resvg::render(&tree, tiny_skia::Transform::from_scale(FINENESS, FINENESS), &mut pixmap.as_mut());
+    pixmap.encode_png().expect("memory takes any bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Paint, Theme};
+
+    #[test]
+    fn pictures_have_their_size_and_are_not_blank() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let svg = crate::chart::plot::empty(
+                &crate::chart::Heading { title: "Nothing".into(), subtitle: "at all".into() },
+                "no level was measured",
+                theme,
+            );
+            let bytes = picture(&svg);
+            let pixmap = tiny_skia::Pixmap::decode_png(&bytes).expect("a PNG");
+            assert_eq!(pixmap.width(), 1600);
+            let page = Paint::Surface.css(theme);
+            let channel = |at: usize| u8::from_str_radix(&page[at..at + 2], 16).expect("hex");
+            let page = (channel(1), channel(3), channel(5));
+            let inked = pixmap.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) != page).count();
+            let share = inked as f64 / pixmap.pixels().len() as f64;
+            assert!((0.005..0.2).contains(&share), "{share} of the page is inked");
+        }
+    }
+}

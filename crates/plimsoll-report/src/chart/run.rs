@@ -1,0 +1,335 @@
+//! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
+
+use super::plot::{
+    Area, Axis, EDGE, Heading, SMALL, Unit, WIDTH, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
+};
+use super::scale::{Scale, extent};
+use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
+use super::theme::{Paint, SERIES, Theme};
+use plimsoll_analysis::series::{Heat, Moment};
+
+/// A named line: (x, y) in order; what is not finite is a gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Its name, written beside it.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How the line number `n` is drawn: colour and dashes both differ.
+fn style(n: usize) -> Stroke {
+    let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
+    match n % 4 {
+        0 => stroke,
+        1 => stroke.dashed(7.0, 4.0),
+        2 => stroke.dashed(2.5, 3.5),
+        _ => stroke.dashed(10.0, 3.0),
+    }
+}
+
+fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, stroke: Stroke) {
+    let place = |&(at, value): &(f64, f64)| {
+        (at.is_finite() && value.is_finite()).then(|| (area.at_x(x, at), area.at_y(y, value)))
+    };
+    let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
+    // A point without neighbours would leave no trace in a line.
+    for (at, place) in places.iter().enumerate() {
+        let alone = |other: Option<&Option<(f64, f64)>>| other.is_none_or(Option::is_none);
+        let before = at.checked_sub(1).and_then(|b| places.get(b));
+        if let Some(place) = place.filter(|_| alone(before) && alone(places.get(at + 1))) {
+            canvas.mark(place, super::svg::Mark::Disc, 2.6, stroke.paint, "");
+        }
+    }
+    canvas.polyline(places, stroke);
+}
+
+/// Labels at the right end of each line.
+fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
+    let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
+    lines
+        .iter()
+        .enumerate()
+        .filter_map(|(n, line)| last(line).map(|v| (area.at_y(y, v), line.name.clone(), style(n).paint)))
+        .collect()
+}
+
+fn label_room(lines: &[Line]) -> f64 {
+    let widest = lines.iter().map(|l| text_width(&l.name, SMALL, true)).fold(0.0, f64::max);
+    widest.min(150.0) + 10.0
+}
+
+/// Latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine takes the same room.
+pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
+    let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
+    let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
+        return empty(heading, "no latency was measured", theme);
+    };
+    let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
+    let mut x = Axis::new(x, Unit::Share, 20);
+    // Below 90 % the axis is crowded; 75 % says little.
+    x.ticks.retain(|t| *t != 0.75);
+    let y = Axis::new(Scale::log_around(all().map(|p| p.1)), Unit::Time, 9);
+    let left = EDGE + margin(&[&y]);
+    let right = EDGE + label_room(lines);
+    let area = Area { x: left, y: heading.height() + 34.0, width: WIDTH - right - left, height: 300.0 };
+    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    canvas.text((EDGE, area.y - 13.0), "latency", Font::new(SMALL, Paint::Ink));
+    draw_x_grid(&mut canvas, &area, &x);
+    draw_y(&mut canvas, &area, &y);
+    canvas.open('z', (area.y, area.bottom()), None);
+    for (n, line) in lines.iter().enumerate() {
+        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, style(n));
+    }
+    canvas.close();
+    read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
+    draw_end_labels(&mut canvas, &area, &ends(&area, &y.scale, lines), right - EDGE);
+    draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
+    canvas.finish(&heading.label())
+}
+
+/// What a page reads out: the latencies of all lines at quantiles that lie evenly on the axis.
+fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
+    for step in 0..=120 {
+        let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
+        let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
+        canvas.read_out((area.at_x(x, quantile), area.y), || {
+            let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, Unit::Time.tick(v))));
+            // As many digits as it has nines.
+            let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
+            format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
+        });
+    }
+}
+
+/// What a page reads out at each time: every line of every panel.
+fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
+    let all = panels.iter().flat_map(|p| &p.lines);
+    let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let step = times.len().div_ceil(400).max(1);
+    for time in times.into_iter().step_by(step) {
+        canvas.read_out((area.at_x(x, time), area.y), || {
+            let mut text = format!("at {time:.1} s");
+            for (panel, line) in panels.iter().flat_map(|p| p.lines.iter().map(move |l| (p, l))) {
+                if let Some((_, value)) = line.points.iter().find(|p| p.0 == time && p.1.is_finite()) {
+                    let figure = if panel.unit == Unit::Share { (value * 1e3).round() / 1e3 } else { *value };
+                    text.push_str(&format!("\n{} {}", line.name, panel.unit.tick(figure)));
+                }
+            }
+            text
+        });
+    }
+}
+
+/// One of the charts that stand below each other over the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// What its values are.
+    pub unit: Unit,
+    /// On a log axis; what is not above 0 is a gap there.
+    pub log: bool,
+    /// Lines over seconds.
+    pub lines: Vec<Line>,
+}
+
+/// The panels of one load: rate, latency, errors where there were any, lag of the generator where there is any, and how
+/// busy it was.
+pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
+    let of = |name: &str, value: &dyn Fn(&Moment) -> f64| Line {
+        name: name.to_owned(),
+        points: moments.iter().map(|m| (m.start_s + m.length_s / 2.0, value(m))).collect(),
+    };
+    let during = |m: &Moment, value: f64| if m.after { f64::NAN } else { value };
+    let time = |value: Option<f64>| value.unwrap_or(f64::NAN);
+    let mut rates = vec![of("succeeded", &|m| during(m, m.succeeded_rps))];
+    let differs = |m: &Moment| (m.scheduled_rps - m.succeeded_rps).abs() > m.scheduled_rps * 0.02;
+    if moments.iter().any(differs) {
+        rates.push(of("scheduled", &|m| during(m, m.scheduled_rps)));
+    }
+    let panel = |title: &str, unit, log, lines| Panel { title: title.to_owned(), unit, log, lines };
+    let mut panels = vec![
+        panel("requests/s", Unit::Count, false, rates),
+        panel(
+            "response time",
+            Unit::Time,
+            true,
+            vec![
+                of("p50", &|m| time(m.p50_ns)),
+                of("p90", &|m| time(m.p90_ns)),
+                of("p99", &|m| time(m.p99_ns)),
+                of("max", &|m| time(m.max_ns)),
+            ],
+        ),
+    ];
+    if moments.iter().any(|m| m.errors_rps > 0.0) {
+        panels.push(panel(
+            "failed or never sent, requests/s",
+            Unit::Count,
+            false,
+            vec![of("errors", &|m| m.errors_rps)],
+        ));
+    }
+    if moments.iter().any(|m| m.lag_p99_ns.is_some()) {
+        let lag = vec![of("lag p99", &|m| time(m.lag_p99_ns))];
+        panels.push(panel("how late the client sent, against its schedule", Unit::Time, true, lag));
+    }
+    panels.push(panel("how busy the client was", Unit::Share, false, vec![of("busy", &|m| during(m, m.work_share))]));
+    panels
+}
+
+fn panel_axis(panel: &Panel) -> Axis {
+    let values = panel.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1)).filter(|v| v.is_finite());
+    let values: Vec<f64> = values.collect();
+    let scale = match (panel.unit, panel.log) {
+        (Unit::Share, _) => Scale::linear(0.0, 1.0),
+        (_, true) => Scale::log_around(values.iter().copied()),
+        (_, false) => Scale::from_zero(values.iter().copied(), 4),
+    };
+    match panel.unit {
+        Unit::Share => Axis { scale, unit: panel.unit, ticks: vec![0.0, 0.5, 1.0] },
+        unit => Axis::new(scale, unit, 5),
+    }
+}
+
+/// Panels below each other over the same time.
+pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
+    let times = panels.iter().flat_map(|p| p.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
+    let Some((first, last)) = extent(times) else {
+        return empty(heading, "nothing was measured", theme);
+    };
+    let x = Axis::new(Scale::linear(first.min(0.0), last), Unit::Clock, 9);
+    let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
+    let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
+    let right = EDGE + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
+    let mut y = heading.height() + 32.0;
+    let height_of = |panel: &Panel| match (panel.unit, panel.lines.len()) {
+        (Unit::Share, _) => 56.0,
+        (_, 1) => 84.0,
+        _ => 120.0,
+    };
+    let height = y + panels.iter().map(|p| height_of(p) + 40.0).sum::<f64>() + 18.0;
+    let mut canvas = Canvas::new(theme, WIDTH, height);
+    heading.draw(&mut canvas);
+    for (number, (panel, axis)) in panels.iter().zip(&axes).enumerate() {
+        let area = Area { x: left, y, width: WIDTH - right - left, height: height_of(panel) };
+        canvas.text((EDGE, area.y - 13.0), &panel.title, Font::new(SMALL, Paint::Ink));
+        draw_x_grid(&mut canvas, &area, &x);
+        draw_y(&mut canvas, &area, axis);
+        if number == 0 {
+            read_times(&mut canvas, &area, &x.scale, panels);
+        }
+        canvas.open('z', (area.y, area.bottom()), None);
+        for (n, line) in panel.lines.iter().enumerate() {
+            let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
+            let line = Line { name: line.name.clone(), points: points.collect() };
+            draw_line(&mut canvas, &area, (&x.scale, &axis.scale), &line, Stroke { width: 1.6, ..style(n) });
+        }
+        canvas.close();
+        if panel.lines.len() > 1 {
+            draw_end_labels(&mut canvas, &area, &ends(&area, &axis.scale, &panel.lines), right - EDGE);
+        }
+        y = area.bottom() + 40.0;
+        if number + 1 == panels.len() {
+            draw_x(&mut canvas, &area, &x, "time since the start");
+        }
+    }
+    canvas.finish(&heading.label())
+}
+
+/// Steps of the colours of a heat map.
+const STEPS: u8 = 10;
+
+/// Which latencies came when: the darker (on dark pages: the lighter), the more; `lines` over it, such as p50 and p99.
+pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
+    let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
+    let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
+        return empty(heading, "no latency was measured", theme);
+    };
+    let y = Axis::new(Scale::log(*lowest, *highest), Unit::Time, 8);
+    let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), Unit::Clock, 9);
+    let left = EDGE + margin(&[&y]);
+    let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
+    let area = Area { x: left, y: heading.height() + 34.0, width: WIDTH - right - left, height: 300.0 };
+    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    canvas.text((EDGE, area.y - 13.0), "response time", Font::new(SMALL, Paint::Ink));
+
+    // The eye compares powers better than counts: one slow answer among thousands must be seen.
+    let step_of = |count: u64| {
+        let share = (count as f64).ln_1p() / (most as f64).ln_1p();
+        ((share * f64::from(STEPS)).ceil() as u8).clamp(1, STEPS) - 1
+    };
+    let mut by_step: Vec<Vec<(f64, f64, f64, f64)>> = vec![Vec::new(); usize::from(STEPS)];
+    let column_of = |column: usize| (area.at_x(&x.scale, column as f64 * heat.column_s) * 2.0).round() / 2.0;
+    let row_of = |ns: f64| (area.at_y(&y.scale, ns) * 2.0).round() / 2.0;
+    for &(column, row, count) in &heat.cells {
+        if let (Some(low), Some(high)) = (heat.edges_ns.get(row), heat.edges_ns.get(row + 1)) {
+            let (from, to) = (column_of(column), column_of(column + 1));
+            let (top, bottom) = (row_of(*high), row_of(*low));
+            by_step[usize::from(step_of(count))].push((from, top, (to - from).max(0.5), (bottom - top).max(0.5)));
+        }
+    }
+    draw_y(&mut canvas, &area, &y);
+    read_heat(&mut canvas, &area, &x.scale, heat, lines);
+    canvas.open('z', (area.y, area.bottom()), None);
+    for (step, cells) in by_step.iter().enumerate() {
+        canvas.cells(cells, Paint::Heat(step as u8));
+    }
+    for (n, line) in lines.iter().enumerate() {
+        // An edge in the page's colour keeps the line apart from the cells.
+        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
+        let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..style(n) };
+        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, Stroke { width: 1.7, ..stroke });
+    }
+    canvas.close();
+    let mut labels = ends(&area, &y.scale, lines);
+    labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = OVER_HEAT[n % OVER_HEAT.len()]);
+    draw_end_labels(&mut canvas, &area, &labels, right - EDGE);
+    draw_x(&mut canvas, &area, &x, "time since the start");
+    heat_key(&mut canvas, area.right(), area.y - 13.0, most);
+    canvas.finish(&heading.label())
+}
+
+/// What a page reads out of each column: how many answers came, and the lines over it.
+fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
+    let mut counts = vec![0u64; heat.columns];
+    for &(column, _, count) in &heat.cells {
+        if let Some(sum) = counts.get_mut(column) {
+            *sum += count;
+        }
+    }
+    for (column, count) in counts.into_iter().enumerate() {
+        let (from, to) = (column as f64 * heat.column_s, (column + 1) as f64 * heat.column_s);
+        canvas.read_out((area.at_x(x, (from + to) / 2.0), area.y), || {
+            let mut text = format!("{from:.1} to {to:.1} s\n{} answers", crate::format::count(count));
+            for line in lines {
+                if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
+                    text.push_str(&format!("\n{} {}", line.name, Unit::Time.tick(*value)));
+                }
+            }
+            text
+        });
+    }
+}
+
+/// Colours of lines over the blue of the heat.
+const OVER_HEAT: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
+
+/// The colours from one request to the most, ending at `right`.
+fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
+    let text = format!("{} requests", crate::format::count(most));
+    let font = Font::new(SMALL, Paint::Muted);
+    canvas.text((right, y), &text, font.anchored(Anchor::End));
+    let width = 9.0;
+    let from = right - text_width(&text, SMALL, false) - 8.0 - width * f64::from(STEPS);
+    for step in 0..STEPS {
+        let cell = (from + f64::from(step) * width, y - 10.0, width, 11.0);
+        canvas.cells(&[cell], Paint::Heat(step));
+    }
+    canvas.text((from - 7.0, y), "1", font.anchored(Anchor::End));
+}

@@ -1,0 +1,304 @@
+//! Scales: from values to places between 0 and 1, and the ticks that stand on them.
+//!
+//! Every function is total: whatever it is given (nothing, one value, infinities), the place is finite and the ticks are
+//! ascending, inside the range and no more than asked for. Not here: pixels, colours, text.
+
+/// How values are spread over an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Linear,
+    Log,
+    /// Equal steps for 90 %, 99 %, 99.9 % and so on, as HdrHistogram plots them.
+    Percentile,
+}
+
+/// An axis without a place: a range of values and how they are spread over it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    kind: Kind,
+    lo: f64,
+    hi: f64,
+}
+
+/// The smallest value that a log scale shows, where nothing else is known.
+const LOG_FLOOR: f64 = 1e-9;
+/// The largest magnitude that any scale shows.
+const HUGE: f64 = 1e300;
+
+/// The least and the greatest of the finite values; `None` without any.
+pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.into_iter().filter(|v| v.is_finite()).map(|v| v.clamp(-HUGE, HUGE));
+    finite.fold(None, |range, v| match range {
+        None => Some((v, v)),
+        Some((lo, hi)) => Some((f64::min(lo, v), f64::max(hi, v))),
+    })
+}
+
+impl Scale {
+    /// A linear scale over exactly this range. A range without width is widened.
+    pub fn linear(lo: f64, hi: f64) -> Scale {
+        let (lo, hi) = ordered(lo, hi, 0.0, 1.0);
+        let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
+        Scale { kind: Kind::Linear, lo, hi }
+    }
+
+    /// A linear scale from 0 over all `values`, ending on a tick, with `n` ticks at most.
+    pub fn from_zero(values: impl IntoIterator<Item = f64>, n: usize) -> Scale {
+        let hi = extent(values).map_or(1.0, |(_, hi)| hi);
+        let hi = if hi > 0.0 { hi } else { 1.0 };
+        let step = nice_step(hi, n.max(2) - 1);
+        Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
+    }
+
+    /// A log scale over exactly this range. A range without width is widened; what is not above 0 is cut off.
+    pub fn log(lo: f64, hi: f64) -> Scale {
+        let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
+        let hi = hi.max(LOG_FLOOR * 10.0);
+        let lo = if lo > 0.0 { lo.max(hi / 1e15) } else { hi / 1e3 };
+        let hi = if hi / lo > 1.0 + 1e-9 { hi } else { lo * 10.0 };
+        Scale { kind: Kind::Log, lo, hi }
+    }
+
+    /// A log scale over all `values` above 0, widened to the next of 1, 2, 5 times a power of ten.
+    pub fn log_around(values: impl IntoIterator<Item = f64>) -> Scale {
+        let (lo, hi) = extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
+        Scale::log(round_125(lo, false), round_125(hi, true))
+    }
+
+    /// The percentile scale from 0 to the quantile `1 - 10^-nines`, at least 90 %.
+    pub fn percentile(nines: f64) -> Scale {
+        let nines = if nines.is_finite() { nines.clamp(1.0, 12.0) } else { 1.0 };
+        Scale { kind: Kind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
+    }
+
+    /// Least and greatest value shown.
+    pub fn range(&self) -> (f64, f64) {
+        (self.lo, self.hi)
+    }
+
+    /// The name by which a page's script knows the kind.
+    pub(super) fn kind_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Linear => "linear",
+            Kind::Log => "log",
+            Kind::Percentile => "percentile",
+        }
+    }
+
+    /// Whether the scale is logarithmic.
+    pub fn is_log(&self) -> bool {
+        self.kind == Kind::Log
+    }
+
+    /// The value on a straight line, for each kind.
+    fn straight(&self, value: f64) -> f64 {
+        match self.kind {
+            Kind::Linear => value,
+            Kind::Log => value.max(LOG_FLOOR / 1e6).log10(),
+            Kind::Percentile => -(1.0 - value.clamp(0.0, 1.0 - 1e-12)).log10(),
+        }
+    }
+
+    /// Where `value` stands: 0 at the least, 1 at the greatest value. Values outside stand at the nearest end; so does
+    /// what is no number, at 0.
+    pub fn place(&self, value: f64) -> f64 {
+        let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
+        let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
+        if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
+    }
+
+    /// The value that stands at `place` (0..=1).
+    pub fn value_at(&self, place: f64) -> f64 {
+        let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
+        let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
+        match self.kind {
+            Kind::Linear => straight,
+            Kind::Log => 10f64.powf(straight),
+            Kind::Percentile => 1.0 - 10f64.powf(-straight),
+        }
+    }
+
+    /// At most `n` round values inside the range, ascending.
+    pub fn ticks(&self, n: usize) -> Vec<f64> {
+        let n = n.max(1);
+        let mut ticks = match self.kind {
+            Kind::Linear => self.linear_ticks(n),
+            Kind::Log => self.log_ticks(n),
+            Kind::Percentile => self.percentile_ticks(),
+        };
+        ticks.retain(|t| t.is_finite() && *t >= self.lo && *t <= self.hi);
+        ticks.dedup_by(|b, a| *b <= *a);
+        if ticks.len() > n {
+            let keep = ticks.len().div_ceil(n);
+            ticks = ticks.into_iter().step_by(keep).collect();
+        }
+        ticks
+    }
+
+    fn linear_ticks(&self, n: usize) -> Vec<f64> {
+        let step = nice_step(self.hi - self.lo, n.max(2) - 1);
+        let first = (self.lo / step - 1e-9).ceil();
+        // The end of the range may be a tick up to rounding.
+        let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
+        (0..=n).map(|k| snap((first + k as f64) * step)).collect()
+    }
+
+    fn log_ticks(&self, n: usize) -> Vec<f64> {
+        let (from, to) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
+        let all = |digits: &[f64]| -> Vec<f64> {
+            let ticks = (from..=to).flat_map(|e| digits.iter().map(move |d| snap_decimal(*d, e)));
+            ticks.filter(|t| *t >= self.lo && *t <= self.hi).collect()
+        };
+        for digits in [&[1.0, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0]] {
+            let ticks = all(digits);
+            if ticks.len() <= n && (2..).contains(&ticks.len()) {
+                return ticks;
+            }
+        }
+        let decades = all(&[1.0]);
+        if decades.len() >= 2 { decades } else { self.linear_ticks(n.min(4)) }
+    }
+
+    fn percentile_ticks(&self) -> Vec<f64> {
+        let nines = (2..=12).map(|n| 1.0 - 10f64.powi(-n));
+        [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
+    }
+
+    /// Fine marks between the ticks of a log scale: 2 to 9 times each power of ten. None for other scales.
+    pub fn fine(&self) -> Vec<f64> {
+        if self.kind != Kind::Log || self.hi / self.lo > 1e6 {
+            return Vec::new();
+        }
+        let (from, to) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
+        let all = (from..=to).flat_map(|e| (1..=9).map(move |d| snap_decimal(f64::from(d), e)));
+        all.filter(|t| *t >= self.lo && *t <= self.hi).collect()
+    }
+}
+
+/// `digit x 10^exponent`, as near as a decimal literal would be.
+fn snap_decimal(digit: f64, exponent: i32) -> f64 {
+    if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
+}
+
+fn ordered(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
+    let lo = if lo.is_finite() { lo.clamp(-HUGE, HUGE) } else { lo_default };
+    let hi = if hi.is_finite() { hi.clamp(-HUGE, HUGE) } else { lo.max(hi_default) };
+    (lo.min(hi), lo.max(hi))
+}
+
+/// The smallest of 1, 2, 2.5, 5 times a power of ten that goes into `span` at most `parts` times.
+fn nice_step(span: f64, parts: usize) -> f64 {
+    let raw = span / parts.max(1) as f64;
+    if !(raw.is_finite() && raw > 0.0) {
+        return 1.0;
+    }
+    let unit = 10f64.powf(raw.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|f| f * unit >= raw * (1.0 - 1e-9)).unwrap_or(10.0);
+    factor * unit
+}
+
+/// The next of 1, 2, 5 times a power of ten, at or above (`up`) or at or below `value` (above 0).
+fn round_125(value: f64, up: bool) -> f64 {
+    let exponent = value.log10().floor() as i32;
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|d| snap_decimal(d, exponent));
+    if up {
+        steps.into_iter().find(|s| *s >= value * (1.0 - 1e-9)).unwrap_or(value)
+    } else {
+        steps.into_iter().rev().find(|s| *s <= value * (1.0 + 1e-9)).unwrap_or(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ticks_are_round() {
+        for (scale, n, expect) in [
+            (Scale::linear(0.0, 100.0), 6, &[0.0, 20.0, 40.0, 60.0, 80.0, 100.0][..]),
+            (Scale::linear(0.0, 10_500.0), 6, &[0.0, 2500.0, 5000.0, 7500.0, 10_000.0]),
+            (Scale::linear(3.0, 17.0), 4, &[5.0, 10.0, 15.0]),
+            (Scale::linear(-1.0, 1.0), 5, &[-1.0, -0.5, 0.0, 0.5, 1.0]),
+            (Scale::linear(0.0, 0.3), 4, &[0.0, 0.1, 0.2, 0.3]),
+            (Scale::linear(5.0, 5.0), 6, &[5.0, 6.0, 7.0, 8.0, 9.0, 10.0]),
+            (Scale::from_zero([47_812.0], 6), 6, &[0.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0, 50_000.0]),
+            (Scale::from_zero([], 3), 3, &[0.0, 0.5, 1.0]),
+            (Scale::log(1.0, 1000.0), 4, &[1.0, 10.0, 100.0, 1000.0]),
+            (Scale::log(1.0, 20.0), 6, &[1.0, 2.0, 5.0, 10.0, 20.0]),
+            (Scale::log(1e5, 5e8), 8, &[1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8]),
+            (Scale::log(1e5, 5e8), 5, &[1e5, 1e6, 1e7, 1e8]),
+            (Scale::log_around([3.0, 70.0]), 6, &[2.0, 5.0, 10.0, 20.0, 50.0, 100.0]),
+            (Scale::log_around([]), 6, &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0]),
+            (Scale::percentile(3.0), 8, &[0.0, 0.5, 0.75, 0.9, 0.99, 0.999]),
+        ] {
+            let got = scale.ticks(n);
+            let same =
+                got.len() == expect.len() && got.iter().zip(expect).all(|(a, b)| (a - b).abs() <= b.abs() * 1e-9);
+            assert!(same, "{scale:?} {n}: {got:?}, expected {expect:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_where_they_should_be() {
+        for (scale, value, place) in [
+            (Scale::linear(0.0, 10.0), 5.0, 0.5),
+            (Scale::linear(0.0, 10.0), 50.0, 1.0),
+            (Scale::linear(0.0, 10.0), f64::NAN, 0.0),
+            (Scale::linear(0.0, 10.0), f64::INFINITY, 1.0),
+            (Scale::log(1.0, 100.0), 10.0, 0.5),
+            (Scale::log(1.0, 100.0), 0.0, 0.0),
+            (Scale::log(1.0, 100.0), -5.0, 0.0),
+            (Scale::percentile(4.0), 0.99, 0.5),
+            (Scale::percentile(4.0), 1.0, 1.0),
+        ] {
+            assert!((scale.place(value) - place).abs() < 1e-9, "{scale:?} at {value}: {}", scale.place(value));
+        }
+    }
+
+    fn any_number() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            4 => -1e12..1e12f64,
+            2 => -1.0..1.0f64,
+            1 => prop::num::f64::ANY,
+            1 => Just(0.0),
+        ]
+    }
+
+    fn any_scale() -> impl Strategy<Value = Scale> {
+        (any_number(), any_number(), 0..6).prop_map(|(a, b, kind)| match kind {
+            0 => Scale::linear(a, b),
+            1 => Scale::log(a, b),
+            2 => Scale::percentile(a),
+            3 => Scale::from_zero([a, b], 6),
+            _ => Scale::log_around([a, b]),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_are_inside_ascending_and_few(scale in any_scale(), n in 1..20usize) {
+            let ticks = scale.ticks(n);
+            prop_assert!(ticks.len() <= n, "{scale:?}: {ticks:?}");
+            prop_assert!(ticks.iter().all(|t| t.is_finite() && *t >= scale.lo && *t <= scale.hi), "{scale:?}: {ticks:?}");
+            prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{scale:?}: {ticks:?}");
+            prop_assert!(scale.fine().iter().all(|t| t.is_finite()));
+        }
+
+        #[test]
+        fn places_are_finite_and_in_order(scale in any_scale(), a in any_number(), b in any_number()) {
+            let (at_a, at_b) = (scale.place(a), scale.place(b));
+            prop_assert!((0.0..=1.0).contains(&at_a) && (0.0..=1.0).contains(&at_b));
+            prop_assert!(a.is_nan() || b.is_nan() || a > b || at_a <= at_b, "{scale:?}: {a} at {at_a}, {b} at {at_b}");
+            prop_assert!(scale.lo < scale.hi && scale.lo.is_finite() && scale.hi.is_finite(), "{scale:?}");
+        }
+
+        #[test]
+        fn a_place_leads_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
+            for scale in [Scale::linear(lo, lo * factor), Scale::log(lo, lo * factor), Scale::percentile(4.0)] {
+                let value = scale.value_at(share);
+                prop_assert!((scale.place(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
+            }
+        }
+    }
+}

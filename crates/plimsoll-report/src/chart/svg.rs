@@ -1,0 +1,462 @@
+//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. No number that is not finite ever
+//! reaches the text; shapes that would need one are left out. Not here: scales, axes, what a chart means.
+
+use super::theme::{Paint, Theme};
+use std::fmt::Write;
+
+/// The fonts of charts: the embedded one where it is installed or rasterised, else what is near it.
+const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
+
+/// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and Semi Bold.
+const ADVANCES: [[u16; 95]; 2] = [
+    [
+        281, 278, 403, 631, 638, 812, 639, 222, 362, 362, 500, 659, 280, 460, 276, 357, 625, 464, 605, 636, 642, 608,
+        624, 571, 616, 624, 276, 280, 659, 659, 659, 507, 936, 676, 651, 727, 719, 598, 587, 743, 740, 264, 543, 652,
+        562, 889, 753, 761, 635, 761, 639, 638, 642, 741, 676, 949, 642, 665, 625, 362, 357, 362, 469, 452, 497, 564,
+        621, 558, 621, 582, 361, 609, 591, 237, 237, 544, 237, 869, 585, 597, 609, 609, 372, 523, 364, 581, 557, 812,
+        540, 557, 541, 362, 327, 362, 659,
+    ],
+    [
+        248, 309, 396, 643, 649, 844, 663, 213, 393, 393, 543, 673, 295, 466, 290, 379, 667, 481, 621, 652, 666, 632,
+        648, 587, 646, 648, 290, 295, 673, 673, 673, 544, 999, 724, 657, 744, 724, 608, 586, 755, 744, 275, 561, 677,
+        566, 906, 741, 775, 643, 776, 651, 649, 660, 734, 724, 1007, 690, 705, 653, 393, 379, 393, 481, 468, 497, 575,
+        630, 577, 630, 593, 377, 625, 613, 261, 261, 569, 261, 898, 610, 608, 625, 625, 397, 549, 380, 608, 576, 837,
+        562, 576, 562, 393, 358, 393, 673,
+    ],
+];
+
+/// Width of `text` in the chart font, in user units.
+pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
+    let advances = &ADVANCES[usize::from(bold)];
+    let of = |c: char| match (c as usize).checked_sub(32).and_then(|at| advances.get(at)) {
+        Some(advance) => f64::from(*advance),
+        None => 660.0,
+    };
+    text.chars().map(of).sum::<f64>() * size / 1000.0
+}
+
+/// `text`, cut with an ellipsis where it is wider than `width`.
+pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
+    if text_width(text, size, bold) <= width {
+        return text.to_owned();
+    }
+    let mut cut: String = text.to_owned();
+    while cut.pop().is_some() && text_width(&cut, size, bold) + size > width {}
+    cut.trim_end().to_owned() + "\u{2026}"
+}
+
+/// `text` in lines of at most `width`, broken between words; what does not fit `lines_max` is cut with an ellipsis.
+pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let full = lines.len() >= lines_max.max(1);
+        match lines.last_mut() {
+            Some(line) if full || text_width(&format!("{line} {word}"), size, bold) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| fitted(line, size, bold, width)).collect()
+}
+
+/// Where text stands against its x.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// How text looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Font {
+    pub size: f64,
+    pub bold: bool,
+    pub paint: Paint,
+    pub anchor: Anchor,
+    /// With an edge in the page's colour, so that it can be read across lines.
+    pub halo: bool,
+}
+
+impl Font {
+    pub const fn new(size: f64, paint: Paint) -> Font {
+        Font { size, bold: false, paint, anchor: Anchor::Start, halo: false }
+    }
+
+    pub const fn bold(self) -> Font {
+        Font { bold: true, ..self }
+    }
+
+    pub const fn halo(self) -> Font {
+        Font { halo: true, ..self }
+    }
+
+    pub const fn anchored(self, anchor: Anchor) -> Font {
+        Font { anchor, ..self }
+    }
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stroke {
+    pub paint: Paint,
+    pub width: f64,
+    /// Lengths of dash and gap; none for a whole line.
+    pub dash: Option<(f64, f64)>,
+    pub opacity: f64,
+}
+
+impl Stroke {
+    pub const fn new(paint: Paint, width: f64) -> Stroke {
+        Stroke { paint, width, dash: None, opacity: 1.0 }
+    }
+
+    pub const fn dashed(self, dash: f64, gap: f64) -> Stroke {
+        Stroke { dash: Some((dash, gap)), ..self }
+    }
+
+    pub const fn opacity(self, opacity: f64) -> Stroke {
+        Stroke { opacity, ..self }
+    }
+}
+
+/// The shape of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    Disc,
+    Cross,
+    /// Not filled.
+    Diamond,
+    Square,
+}
+
+/// How a page's pointer finds what it reads out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nearest {
+    /// The place nearest along the bottom axis.
+    Across,
+    /// The nearest point.
+    Point,
+}
+
+/// A drawing under way.
+pub struct Canvas {
+    theme: Theme,
+    width: f64,
+    body: String,
+    height: f64,
+    /// What a page's script needs for the read-out and for zooming; empty in files that stand alone.
+    places: Vec<(f64, f64, String)>,
+    nearest: Nearest,
+    axis: String,
+}
+
+fn number(value: f64) -> String {
+    let rounded = (value * 100.0).round() / 100.0;
+    // Minus zero reads badly.
+    format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
+}
+
+/// `text` as it is written in XML and HTML, also inside of attributes.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // Not allowed in XML at all.
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn finite(values: &[f64]) -> bool {
+    values.iter().all(|v| v.is_finite() && v.abs() < 1e7)
+}
+
+impl Canvas {
+    /// An empty canvas of this size.
+    pub fn new(theme: Theme, width: f64, height: f64) -> Canvas {
+        let (body, places, axis) = (String::new(), Vec::new(), String::new());
+        Canvas { theme, width, height, body, places, nearest: Nearest::Across, axis }
+    }
+
+    /// Whether the drawing is for a page, where a script may read it.
+    pub fn in_page(&self) -> bool {
+        self.theme == Theme::Page
+    }
+
+    /// What the read-out says at a place. Only pages keep it.
+    pub fn read_out(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
+        if self.in_page() && finite(&[at.0, at.1]) {
+            self.places.push((at.0, at.1, text()));
+        }
+    }
+
+    /// How the read-out finds its place.
+    pub fn read_nearest(&mut self, nearest: Nearest) {
+        self.nearest = nearest;
+    }
+
+    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what stands there.
+    pub fn zoom_axis(&mut self, (x, width): (f64, f64), (kind, lo, hi): (&str, f64, f64), unit: &str) {
+        if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
+            let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
+            self.axis = format!(r#" data-axis="{}""#, escaped(&json.to_string()));
+        }
+    }
+
+    /// What is drawn until [`Canvas::close`] moves when a page zooms; `class` `z` is stretched, `t` are ticks between
+    /// the heights `y`, with labels at `label`.
+    pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
+        if self.in_page() {
+            let [y1, y2] = [y.0, y.1].map(number);
+            let label = label.map_or(String::new(), |at| format!(r#" data-label="{}""#, number(at)));
+            let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}"{label}>"#);
+        }
+    }
+
+    /// Ends what [`Canvas::open`] began.
+    pub fn close(&mut self) {
+        if self.in_page() {
+            self.body.push_str("</g>\n");
+        }
+    }
+
+    /// The attributes of the root that a page's script reads.
+    fn script_data(&self) -> String {
+        if self.places.is_empty() {
+            return self.axis.clone();
+        }
+        let places: Vec<serde_json::Value> =
+            self.places.iter().map(|(x, y, text)| serde_json::json!([x.round(), y.round(), text])).collect();
+        let nearest = match self.nearest {
+            Nearest::Across => "x",
+            Nearest::Point => "xy",
+        };
+        let json = serde_json::Value::from(places).to_string();
+        format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escaped(&json))
+    }
+
+    fn stroke(&self, stroke: Stroke) -> String {
+        let mut out = format!(r#"stroke="{}" stroke-width="{}""#, stroke.paint.css(self.theme), number(stroke.width));
+        if let Some((dash, gap)) = stroke.dash {
+            let _ = write!(out, r#" stroke-dasharray="{} {}""#, number(dash), number(gap));
+        }
+        if stroke.opacity < 1.0 {
+            let _ = write!(out, r#" stroke-opacity="{}""#, number(stroke.opacity));
+        }
+        out
+    }
+
+    /// A filled rectangle.
+    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, paint: Paint, opacity: f64) {
+        if finite(&[x, y, width, height]) && width > 0.0 && height > 0.0 {
+            let [x, y, width, height] = [x, y, width, height].map(number);
+            let fill = paint.css(self.theme);
+            let opacity = if opacity < 1.0 { format!(r#" fill-opacity="{}""#, number(opacity)) } else { String::new() };
+            let _ = writeln!(
+                self.body,
+                r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"{opacity}/>"#
+            );
+        }
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
+        if finite(&[from.0, from.1, to.0, to.1]) {
+            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
+            let stroke = self.stroke(stroke);
+            let _ = writeln!(self.body, r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {stroke}/>"#);
+        }
+    }
+
+    /// A line through all points, interrupted where one is missing.
+    pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<(f64, f64)>>, stroke: Stroke) {
+        let mut path = String::new();
+        let mut drawing = false;
+        for point in points {
+            match point.filter(|(x, y)| finite(&[*x, *y])) {
+                Some((x, y)) => {
+                    let command = if std::mem::replace(&mut drawing, true) { 'L' } else { 'M' };
+                    let _ = write!(path, "{command}{} {}", number(x), number(y));
+                }
+                None => drawing = false,
+            }
+        }
+        if !path.is_empty() {
+            let stroke = self.stroke(stroke);
+            let _ = writeln!(
+                self.body,
+                r#"<path d="{path}" fill="none" {stroke} stroke-linejoin="round" stroke-linecap="round"/>"#
+            );
+        }
+    }
+
+    /// Many rectangles of one colour, without gaps between neighbours: (x, y, width, height).
+    pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
+        let mut path = String::new();
+        for &(x, y, width, height) in cells.iter().filter(|c| finite(&[c.0, c.1, c.2, c.3])) {
+            let [x, y, width, height, back] = [x, y, width, height, -width].map(number);
+            let _ = write!(path, "M{x} {y}h{width}v{height}h{back}z");
+        }
+        if !path.is_empty() {
+            let fill = paint.css(self.theme);
+            let _ = writeln!(self.body, r#"<path d="{path}" fill="{fill}" shape-rendering="crispEdges"/>"#);
+        }
+    }
+
+    /// A filled polygon.
+    pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
+        if points.iter().all(|(x, y)| finite(&[*x, *y])) {
+            let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+            let fill = paint.css(self.theme);
+            let _ = writeln!(self.body, r#"<polygon points="{}" fill="{fill}"/>"#, points.join(" "));
+        }
+    }
+
+    /// A circle of which only the line is drawn, filled with the page.
+    pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
+        if finite(&[at.0, at.1, radius]) {
+            let [x, y, r] = [at.0, at.1, radius].map(number);
+            let (fill, stroke) = (Paint::Surface.css(self.theme), self.stroke(stroke));
+            let _ = writeln!(self.body, r#"<circle cx="{x}" cy="{y}" r="{r}" fill="{fill}" {stroke}/>"#);
+        }
+    }
+
+    /// A point of a series; `hint` is what a pointer over it reads, where not empty.
+    pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
+        if !finite(&[at.0, at.1, radius]) {
+            return;
+        }
+        let (x, y, r) = (at.0, at.1, radius);
+        let css = paint.css(self.theme);
+        let page = Paint::Surface.css(self.theme);
+        let n = number;
+        let hint = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(hint)) };
+        let (shape, rest) = match mark {
+            Mark::Disc => (
+                "circle",
+                format!(r#"cx="{}" cy="{}" r="{}" fill="{css}" stroke="{page}" stroke-width="0.8""#, n(x), n(y), n(r)),
+            ),
+            Mark::Square => (
+                "rect",
+                format!(
+                    r#"x="{}" y="{}" width="{w}" height="{w}" fill="{css}" stroke="{page}" stroke-width="0.8""#,
+                    n(x - r * 0.9),
+                    n(y - r * 0.9),
+                    w = n(r * 1.8)
+                ),
+            ),
+            Mark::Cross => {
+                let (a, b, c, d) = (n(x - r), n(x + r), n(y - r), n(y + r));
+                let width = n(r * 0.5);
+                (
+                    "path",
+                    format!(
+                        r#"d="M{a} {c}L{b} {d}M{a} {d}L{b} {c}" fill="none" stroke="{css}" stroke-width="{width}" stroke-linecap="round""#
+                    ),
+                )
+            }
+            Mark::Diamond => {
+                let r = r * 1.15;
+                (
+                    "path",
+                    format!(
+                        r#"d="M{x} {top}L{right} {y}L{x} {bottom}L{left} {y}Z" fill="{page}" stroke="{css}" stroke-width="1.5""#,
+                        x = n(x),
+                        y = n(y),
+                        top = n(y - r),
+                        bottom = n(y + r),
+                        left = n(x - r),
+                        right = n(x + r),
+                    ),
+                )
+            }
+        };
+        // A page's script moves marks, but does not stretch them; it also reads them out, so that hints would be twice.
+        let class = if self.in_page() { r#"class="m" "# } else { "" };
+        let _ = match hint.is_empty() || self.in_page() {
+            true => writeln!(self.body, "<{shape} {class}{rest}/>"),
+            false => writeln!(self.body, "<{shape} {rest}>{hint}</{shape}>"),
+        };
+    }
+
+    /// One line of text, its baseline at `y`.
+    pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
+        if !finite(&[at.0, at.1]) || text.is_empty() {
+            return;
+        }
+        let mut rest = String::new();
+        match font.anchor {
+            Anchor::Start => {}
+            Anchor::Middle => rest.push_str(r#" text-anchor="middle""#),
+            Anchor::End => rest.push_str(r#" text-anchor="end""#),
+        }
+        if font.bold {
+            rest.push_str(r#" font-weight="600""#);
+        }
+        if font.halo {
+            let page = Paint::Surface.css(self.theme);
+            let _ = write!(rest, r#" stroke="{page}" stroke-width="4" stroke-linejoin="round" paint-order="stroke""#);
+        }
+        let [x, y, size] = [at.0, at.1, font.size].map(number);
+        let (fill, text) = (font.paint.css(self.theme), escaped(text));
+        let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
+    }
+
+    /// The whole document. `label` is read by screen readers instead of the picture.
+    pub fn finish(self, label: &str) -> String {
+        let [width, height] = [self.width, self.height].map(number);
+        let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());
+        format!(
+            concat!(
+                r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" "#,
+                r#"font-family="{fonts}" role="img" aria-label="{label}"{data}>"#,
+                "\n<rect width=\"{w}\" height=\"{h}\" fill=\"{page}\"/>\n{body}</svg>\n",
+            ),
+            w = width,
+            h = height,
+            fonts = FONTS,
+            label = label,
+            data = data,
+            page = page,
+            body = self.body,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_and_broken_to_fit() {
+        assert!((text_width("0000", 10.0, false) - 25.0).abs() < 0.01);
+        assert_eq!(fitted("short", 10.0, false, 100.0), "short");
+        let cut = fitted("a rather long piece of text", 10.0, false, 60.0);
+        assert!(cut.ends_with('\u{2026}') && text_width(&cut, 10.0, false) <= 62.0, "{cut}");
+        assert_eq!(wrapped("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
+        assert!(wrapped("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
+        assert_eq!(wrapped("", 10.0, false, 45.0, 2), [""]);
+    }
+
+    #[test]
+    fn nothing_that_is_no_number_is_drawn() {
+        let mut canvas = Canvas::new(Theme::Light, 10.0, 10.0);
+        canvas.line((f64::NAN, 0.0), (1.0, 1.0), Stroke::new(Paint::Ink, 1.0));
+        canvas.rect(0.0, 0.0, f64::INFINITY, 1.0, Paint::Ink, 1.0);
+        canvas
+            .polyline([Some((0.0, 0.0)), None, Some((1.0, f64::NAN)), Some((2.0, 2.0))], Stroke::new(Paint::Ink, 1.0));
+        canvas.text((1.0, 1.0), "a<b & \"c\"\u{1}", Font::new(10.0, Paint::Ink));
+        let svg = canvas.finish("x<y");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert!(svg.contains("M0 0M2 2") && svg.contains("a&lt;b &amp; &quot;c&quot; <") && svg.contains("x&lt;y"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Colours by what they mean. The palette is that of Okabe and Ito, told apart with every kind of colour blindness; its
+//! lightness differs enough for grey print, and no chart tells things apart by colour alone.
+
+/// Where a chart is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Theme {
+    /// On white: pages, print.
+    Light,
+    /// On a dark page.
+    Dark,
+    /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour where it is not set.
+    Page,
+}
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// The page.
+    Surface,
+    /// Titles and figures.
+    Ink,
+    /// Text beside the point.
+    Muted,
+    /// Axes.
+    Axis,
+    /// Lines of the grid.
+    Grid,
+    /// First series; what held.
+    Blue,
+    /// Second series; what did not hold.
+    Vermilion,
+    /// Third series.
+    Green,
+    /// Fourth series.
+    Purple,
+    /// Fifth series.
+    Amber,
+    /// The load line.
+    Water,
+    /// Step 0..=9 of the heat map, from few to many.
+    Heat(u8),
+}
+
+/// The colours of series, in order.
+pub const SERIES: [Paint; 5] = [Paint::Blue, Paint::Vermilion, Paint::Green, Paint::Purple, Paint::Amber];
+
+/// From few to many on white; the dark theme goes the same way through the same blue.
+const HEAT_LIGHT: [&str; 10] =
+    ["#e3eef8", "#cadff1", "#a9cce8", "#80b4da", "#569ac9", "#3280b6", "#17679e", "#0b4f83", "#073a66", "#04264a"];
+const HEAT_DARK: [&str; 10] =
+    ["#1a2b3c", "#1d3a55", "#1f4a70", "#225c8c", "#2b70a8", "#3f87c0", "#5fa0d3", "#88bce3", "#b5d7f0", "#e6f3fc"];
+
+impl Paint {
+    fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Paint::Surface => ("surface", "#ffffff", "#12171d"),
+            Paint::Ink => ("ink", "#1a2129", "#e8edf2"),
+            Paint::Muted => ("muted", "#5a6672", "#9eabb8"),
+            Paint::Axis => ("axis", "#8a96a3", "#66727f"),
+            Paint::Grid => ("grid", "#e4e8ec", "#28313a"),
+            Paint::Blue => ("blue", "#0072b2", "#56b4e9"),
+            Paint::Vermilion => ("vermilion", "#c94f00", "#f0803c"),
+            Paint::Green => ("green", "#00805c", "#2cc39a"),
+            Paint::Purple => ("purple", "#a8407f", "#d98bb8"),
+            Paint::Amber => ("amber", "#9a6a00", "#e8b23a"),
+            Paint::Water => ("water", "#1d5f8a", "#7fc4f0"),
+            Paint::Heat(step) => ("heat", HEAT_LIGHT[usize::from(step.min(9))], HEAT_DARK[usize::from(step.min(9))]),
+        }
+    }
+
+    /// The colour as SVG writes it.
+    pub fn css(self, theme: Theme) -> String {
+        let (name, light, dark) = self.names();
+        match (theme, self) {
+            (Theme::Light, _) => light.to_owned(),
+            (Theme::Dark, _) => dark.to_owned(),
+            (Theme::Page, Paint::Heat(step)) => format!("var(--plimsoll-{name}-{}, {light})", step.min(9)),
+            (Theme::Page, _) => format!("var(--plimsoll-{name}, {light})"),
+        }
+    }
+}
+
+/// The colours of both themes as CSS variables, for the pages that charts stand in.
+pub fn css_variables() -> String {
+    let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::Water];
+    let paints = || paints.into_iter().chain(SERIES).chain((0..10).map(Paint::Heat));
+    let list = |theme: Theme| {
+        let one = |paint: Paint| {
+            let (name, ..) = paint.names();
+            match paint {
+                Paint::Heat(step) => format!("  --plimsoll-{name}-{step}: {};\n", paint.css(theme)),
+                _ => format!("  --plimsoll-{name}: {};\n", paint.css(theme)),
+            }
+        };
+        paints().map(one).collect::<String>()
+    };
+    let (light, dark) = (list(Theme::Light), list(Theme::Dark));
+    format!(":root {{\n{light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{\n{dark}}} }}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance (WCAG 2).
+    fn luminance(hex: &str) -> f64 {
+        let channel = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")) / 255.0;
+            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    #[test]
+    fn everything_read_stands_out_from_its_page() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let page = luminance(&Paint::Surface.css(theme));
+            for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES) {
+                let own = luminance(&paint.css(theme));
+                let contrast = (page.max(own) + 0.05) / (page.min(own) + 0.05);
+                assert!(contrast >= 4.5, "{paint:?} on {theme:?}: {contrast:.2}");
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Reports with charts, as pages show them: the answer, the picture, the evidence, the environment. The sentences and
+//! tables are those of the terminal. Charts of one load are here too, as every kind of experiment shows some.
+
+use crate::block::{Report, Tone};
+use crate::chart::{self, Heading, Line, Panel, Searched, Theme, Unit, heading};
+use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
+use crate::format::{bytes, count, date, duration, rate, share};
+use crate::run::{RunContext, run_report};
+use crate::sweep::SweepLevel;
+use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::{Findings, Summary, Verdict, series};
+use plimsoll_model::{Experiment, Purpose, Run, Trial};
+
+/// Columns of charts over time: no more than can be told apart.
+const COLUMNS: usize = 150;
+/// Rows of heat maps.
+const ROWS: usize = 48;
+/// Most levels of a sweep whose latencies are drawn beside each other.
+const CURVES_MAX: usize = 5;
+
+/// What a page shows beyond the figures of its experiment.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// The run file, as the reader can name it.
+    pub file: String,
+    /// What else was found out, put before the environment: a flame graph, series of probes, a verdict.
+    pub extra: Report,
+}
+
+/// One load over time.
+pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
+    let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
+    chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
+}
+
+/// Response against service time of one load, by percentile.
+pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
+    let totals = run.totals();
+    let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
+    let lines = [line("response time", &totals.response), line("service time", &totals.service)];
+    chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
+}
+
+/// Which response times came when in one load.
+pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
+    let moments = series::over_time(run, COLUMNS);
+    let of = |name: &str, value: fn(&series::Moment) -> Option<f64>| {
+        let at = |m: &series::Moment| (m.start_s + m.length_s / 2.0, value(m).unwrap_or(f64::NAN));
+        Line { name: name.to_owned(), points: moments.iter().map(at).collect() }
+    };
+    let lines = [of("p50", |m| m.p50_ns), of("p99", |m| m.p99_ns)];
+    chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
+}
+
+/// Series that something else measured meanwhile (such as a probe), as a chart: panels below each other over seconds
+/// since the start, with their figures behind it.
+pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
+    let mut report = Report::default();
+    let heading = Heading { title: title.into(), subtitle: subtitle.into() };
+    let rows =
+        panels.iter().flat_map(|panel| panel.lines.iter().map(move |line| (panel, line))).map(|(panel, line)| {
+            let values: Vec<f64> = line.points.iter().map(|p| p.1).filter(|v| v.is_finite()).collect();
+            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+            let (lo, hi) = chart::scale::extent(values.iter().copied()).unwrap_or((f64::NAN, f64::NAN));
+            let figure = |value: f64| if value.is_finite() { panel.unit.tick(round4(value)) } else { "-".into() };
+            vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
+        });
+    let rows: Vec<Vec<String>> = rows.collect();
+    report.chart(chart::time_chart(&heading, panels, Theme::Page), &["", "least", "mean", "most"], rows);
+    report
+}
+
+/// Four significant digits.
+fn round4(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let unit = 10f64.powf(value.abs().log10().floor() - 3.0);
+    (value / unit).round() * unit
+}
+
+fn latency_rows(run: &Run) -> Vec<Vec<String>> {
+    let totals = run.totals();
+    let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
+    let of = |histogram: &plimsoll_model::Histogram, q: f64| match histogram.count() {
+        0 => "-".to_owned(),
+        _ => duration(histogram.quantile_ns(q) as f64),
+    };
+    let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { Unit::Share.tick(q) };
+    quantiles.iter().map(|q| vec![name(*q), of(&totals.response, *q), of(&totals.service, *q)]).collect()
+}
+
+fn time_rows(run: &Run) -> Vec<Vec<String>> {
+    let time = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), duration);
+    let row = |m: series::Moment| {
+        vec![
+            format!("{:.1} s", m.start_s),
+            rate(m.scheduled_rps),
+            rate(m.succeeded_rps),
+            rate(m.errors_rps),
+            time(m.p50_ns),
+            time(m.p99_ns),
+            time(m.max_ns),
+            time(m.lag_p99_ns),
+            share(m.work_share.min(1.0)),
+        ]
+    };
+    series::over_time(run, 30).into_iter().map(row).collect()
+}
+
+const TIME_HEADINGS: [&str; 9] =
+    ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
+
+/// The three charts of one load.
+fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
+    report.chart(time_svg(run, summary, Theme::Page), &TIME_HEADINGS, time_rows(run));
+    let headings = ["share of the requests", "response time", "service time"];
+    report.chart(percentiles_svg(run, summary, Theme::Page), &headings, latency_rows(run));
+    report.chart(heat_svg(run, summary, Theme::Page), &[], Vec::new());
+}
+
+/// Where and by what it was measured, and how to repeat it.
+fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> Report {
+    let mut report = Report::default();
+    let environment = &experiment.environment;
+    report.heading("Environment");
+    let place = if environment.target_local { "on the same machine as plimsoll" } else { "on another machine" };
+    let mut facts = vec![
+        ("started", date(experiment.started_unix_ms)),
+        (
+            "machine",
+            format!(
+                "{}, {} cores for plimsoll, {} of memory, {} open files",
+                if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu },
+                environment.cores,
+                bytes(environment.memory_bytes as f64),
+                count(environment.files_max)
+            ),
+        ),
+        ("kernel", environment.kernel.clone()),
+        ("target", place.into()),
+        ("plimsoll", environment.plimsoll.clone()),
+        ("command", experiment.command.join(" ")),
+    ];
+    if let Some(seed) = seed {
+        facts.push(("seed", seed.to_string()));
+    }
+    if !around.file.is_empty() {
+        facts.push(("again", format!("plimsoll rerun {}", around.file)));
+    }
+    report.facts(facts);
+    report
+}
+
+/// The page of one load.
+pub fn run_page(experiment: &Experiment, context: &RunContext, trial: &Trial, around: &Around) -> Report {
+    let summary = Summary::of(&trial.run);
+    let mut charts = Report::default();
+    load_charts(&mut charts, &trial.run, &summary);
+    charts.heading("All figures");
+    let mut report = run_report(context, &summary);
+    report.after_answer(charts);
+    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
+    report
+}
+
+/// The page of a search.
+pub fn find_page(experiment: &Experiment, context: &RunContext, findings: &Findings, around: &Around) -> Report {
+    let target = heading::target(context.plan);
+    let searched = [Searched { name: "", findings }];
+    let picture = chart::find_chart(&heading::find(findings, &target), &searched, None, Theme::Page);
+    let open = findings.trials.iter().filter(|t| measuring(t.purpose) && t.offered_rps().is_some());
+    let mut charts = Report::default();
+    charts.chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
+    let mut report = find_report(context, findings, false);
+    report.after_answer(charts);
+
+    report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
+    let trials = findings.trials.iter().filter(|t| measuring(t.purpose));
+    report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
+    if let Some(trial) = at_the_line(experiment, findings) {
+        report.heading("The load line, seen closely");
+        load_charts(&mut report, &trial.run, &Summary::of(&trial.run));
+    }
+    let climb: Vec<Level> = experiment
+        .trials
+        .iter()
+        .filter(|trial| trial.purpose == Purpose::Peak)
+        .filter_map(|trial| Level::of(&trial.run).map(|level| level.1))
+        .collect();
+    if climb.len() > 1 {
+        report.heading("More users instead of a higher rate");
+        levels_charts(&mut report, Over::Concurrency, &climb, &target);
+    }
+    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
+    report
+}
+
+fn measuring(purpose: Purpose) -> bool {
+    !matches!(purpose, Purpose::Settle | Purpose::Profile)
+}
+
+/// The longest trial that held the load line.
+fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
+    let line = findings.load_line_rps.lower;
+    let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);
+    let at = held.filter(|t| t.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() < 1e-6));
+    let best = at.max_by_key(|t| t.duration_ns)?;
+    experiment.trials.iter().find(|trial| trial.start_ns == best.start_ns)
+}
+
+fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &str) {
+    let rows: Vec<Vec<String>> = levels
+        .iter()
+        .map(|level| {
+            vec![
+                match over {
+                    Over::Concurrency => count(level.load.round() as u64),
+                    Over::Rate => rate(level.load),
+                },
+                rate(level.rps),
+                duration(level.mean_ns),
+                level.p99_ns.map_or_else(|| "-".into(), duration),
+                share(level.success_rate),
+            ]
+        })
+        .collect();
+    let load = match over {
+        Over::Concurrency => "concurrency",
+        Over::Rate => "offered/s",
+    };
+    let headings = [load, "requests/s", "mean", "p99", "success"];
+    let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
+    report.chart(chart::throughput_chart(&above.0, over, levels, Theme::Page), &headings, rows.clone());
+    report.chart(chart::success_chart(&above.1, over, levels, Theme::Page), &headings, rows);
+}
+
+/// The page of a sweep.
+pub fn sweep_page(experiment: &Experiment, levels: &[SweepLevel], around: &Around) -> Report {
+    let mut report = Report::default();
+    for level in levels {
+        let users = count(level.concurrency);
+        match &level.outcome {
+            Ok(summary) if summary.generator.limited => {
+                let reason = summary.generator.reason.as_deref().unwrap_or("it could not keep up");
+                report.text(
+                    Tone::Warning,
+                    format!("at concurrency {users} the generator was the limit, not the server: {reason}"),
+                );
+            }
+            Ok(_) => {}
+            Err(reason) => {
+                report.text(Tone::Warning, format!("concurrency {users} was not measured: {reason}"));
+            }
+        }
+    }
+    let measured: Vec<(Over, Level)> = experiment.trials.iter().filter_map(|trial| Level::of(&trial.run)).collect();
+    let measured: Vec<Level> = measured.into_iter().map(|level| level.1).collect();
+    let first = experiment.trials.first();
+    let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
+    report.text(Tone::Answer, heading::throughput(Over::Concurrency, &measured, "").title);
+    levels_charts(&mut report, Over::Concurrency, &measured, &target);
+    report.heading("Evidence");
+    let rows = levels.iter().map(|level| match &level.outcome {
+        Ok(s) => vec![
+            count(level.concurrency),
+            rate(s.throughput_rps),
+            duration(s.response.mean_ns),
+            duration(s.response.p50_ns as f64),
+            duration(s.response.p99_ns as f64),
+            duration(s.response.max_ns as f64),
+            share(s.success_rate),
+            share(s.generator.work_share.min(1.0)),
+        ],
+        Err(_) => {
+            let mut row = vec![count(level.concurrency)];
+            row.extend(std::iter::repeat_n("-".to_owned(), 7));
+            row
+        }
+    });
+    let headings = ["concurrency", "requests/s", "mean", "p50", "p99", "max", "success", "client busy"];
+    report.table(&headings, rows.collect());
+    // The fewest users, the most, and what lies evenly between.
+    let trials = &experiment.trials;
+    let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
+    let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
+    let lines: Vec<Line> = chosen
+        .map(|trial| Line {
+            name: format!("{} users", count(trial.run.plan.load.curve().max() as u64)),
+            points: series::by_quantile(&trial.run.totals().response),
+        })
+        .collect();
+    let above = Heading { title: "Response time by concurrency".into(), subtitle: target };
+    report.chart(chart::percentile_chart(&above, &lines, Theme::Page), &[], Vec::new());
+    let seed = first.map(|trial| trial.run.plan.seed);
+    report.append(around.extra.clone()).append(environment(experiment, seed, around));
+    report
+}

@@ -1,0 +1,125 @@
+//! Results as JUnit's XML, which CI systems show as passed and failed tests. What counts as failed is said by whoever
+//! makes the cases, not here.
+
+use crate::chart::escaped;
+use plimsoll_analysis::find::StoppedBy;
+use plimsoll_analysis::{Condition, Conditions, Findings, Summary};
+use plimsoll_model::Run;
+use std::fmt::Write;
+
+/// How a case came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CaseOutcome {
+    /// It held.
+    Passed,
+    /// It did not hold, and why.
+    Failed(String),
+    /// Nothing can be said, and why.
+    Skipped(String),
+}
+
+/// One demand, as a test case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What was demanded.
+    pub name: String,
+    /// How long it took, in s.
+    pub time_s: f64,
+    /// How it came out.
+    pub outcome: CaseOutcome,
+}
+
+/// The cases of a search: that there is a line, and that it is the server's.
+pub fn find_cases(findings: &Findings) -> Vec<Case> {
+    let line = findings.load_line_rps;
+    let answer = crate::find::answer(findings);
+    let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
+    let own = match findings.stopped_by {
+        StoppedBy::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
+        _ => CaseOutcome::Passed,
+    };
+    vec![
+        Case { name: format!("a load holds {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
+        Case { name: "the generator was not the limit".into(), time_s: 0.0, outcome: own },
+    ]
+}
+
+/// The cases of one load: each of `demands` (which must be true) is one, named after `load`. Where the generator was the
+/// limit nothing can be said about the server.
+pub fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
+    let summary = Summary::of(run);
+    let case = |demand: &Condition| {
+        let outcome = match demand.figure(run) {
+            _ if summary.generator.limited => CaseOutcome::Skipped(format!(
+                "the generator was the limit: {}",
+                summary.generator.reason.as_deref().unwrap_or("it could not keep up")
+            )),
+            Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
+            Some(figure) => CaseOutcome::Failed(format!("it was {}", demand.format(figure))),
+            None => CaseOutcome::Failed("nothing was measured".into()),
+        };
+        Case { name: format!("{demand} with {load}"), time_s: run.duration_ns() as f64 / 1e9, outcome }
+    };
+    demands.0.iter().map(case).collect()
+}
+
+/// The document of several files: (name of the suite, its cases).
+pub fn render(suites: &[(String, Vec<Case>)]) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for (name, cases) in suites {
+        let failed = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Failed(_))).count();
+        let skipped = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Skipped(_))).count();
+        let time: f64 = cases.iter().map(|c| c.time_s).sum();
+        let name = escaped(name);
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\" errors=\"0\" time=\"{time:.3}\">",
+            cases.len()
+        );
+        for case in cases {
+            let _ = write!(
+                out,
+                "    <testcase classname=\"plimsoll\" name=\"{}\" time=\"{:.3}\"",
+                escaped(&case.name),
+                case.time_s
+            );
+            let _ = match &case.outcome {
+                CaseOutcome::Passed => writeln!(out, "/>"),
+                CaseOutcome::Failed(why) => {
+                    writeln!(out, ">\n      <failure message=\"{}\"/>\n    </testcase>", escaped(why))
+                }
+                CaseOutcome::Skipped(why) => {
+                    writeln!(out, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))
+                }
+            };
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_counted_and_written() {
+        let case = |name: &str, outcome| Case { name: name.into(), time_s: 1.5, outcome };
+        let cases = vec![
+            case("a", CaseOutcome::Passed),
+            case("b < c", CaseOutcome::Failed("p99 was \"2 s\"".into())),
+            case("d", CaseOutcome::Skipped("late".into())),
+        ];
+        let text = render(&[("run & more".into(), cases)]);
+        for part in [
+            "name=\"run &amp; more\" tests=\"3\" failures=\"1\" skipped=\"1\" errors=\"0\" time=\"4.500\"",
+            "name=\"a\" time=\"1.500\"/>",
+            "<failure message=\"p99 was &quot;2 s&quot;\"/>",
+            "<skipped message=\"late\"/>",
+            "b &lt; c",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

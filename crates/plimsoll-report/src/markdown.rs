@@ -1,0 +1,63 @@
+//! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables. Charts are for pages.
+
+use crate::block::{Block, Report, Tone};
+
+/// The report as Markdown (GitHub's tables).
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    for block in &report.blocks {
+        match block {
+            Block::Chart(_) | Block::Fragment(_) => continue,
+            Block::Heading(text) => out.push_str(&format!("### {}\n", literal(text))),
+            Block::Text(Tone::Warning, text) => out.push_str(&format!("> **Warning:** {}\n", literal(text))),
+            Block::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", literal(text))),
+            Block::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", literal(text))),
+            Block::Facts(facts) => {
+                facts.iter().for_each(|(label, value)| out.push_str(&format!("- {label}: {}\n", literal(value))));
+            }
+            Block::Table(headings, rows) => {
+                let line = |cells: &[String]| {
+                    let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
+                    format!("| {} |\n", cells.join(" | "))
+                };
+                out.push_str(&line(headings));
+                out.push_str(&format!("|{}\n", " --- |".repeat(headings.len())));
+                rows.iter().for_each(|row| out.push_str(&line(row)));
+            }
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_owned() + "\n"
+}
+
+/// Text without any meaning for Markdown.
+fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_become_markdown() {
+        let mut report = Report::default();
+        report.text(Tone::Warning, "look | out").text(Tone::Answer, "p99 <= 5 ms");
+        report.facts(vec![("target", "GET http://h/a_b".into())]);
+        report.heading("Trials").table(&["", "p50"], vec![vec!["a".into(), "1 ms".into()]]);
+        report.chart("<svg></svg>".into(), &[], Vec::new());
+        let expect = "> **Warning:** look \\| out\n\n**p99 &lt;= 5 ms**\n\n- target: GET http://h/a\\_b\n\n### Trials\n\n\
+                      |  | p50 |\n| --- | --- |\n| a | 1 ms |\n";
+        assert_eq!(render(&report), expect);
+    }
+}

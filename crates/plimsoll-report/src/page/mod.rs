@@ -1,0 +1,130 @@
+//! A report as one HTML page that holds all it needs: nothing is loaded from anywhere, and it opens from a disk.
+//!
+//! Everything can be read without the script, which only adds the read-out under the pointer and zooming. Colours are
+//! variables, so that charts follow the reader's light or dark. Not here: what a report says, how charts are drawn.
+
+use crate::block::{Block, ChartBlock, Report, Tone};
+use crate::chart::{css_variables, escaped};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// The page of a report. `title` stands in the window's title bar.
+pub fn render(report: &Report, title: &str) -> String {
+    let mut body = String::new();
+    let mut answered = false;
+    for block in &report.blocks {
+        match block {
+            Block::Heading(text) => {
+                let _ = writeln!(body, "<h2>{}</h2>", escaped(text));
+            }
+            Block::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
+                let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalised(text)));
+            }
+            Block::Text(tone, text) => {
+                let class = match tone {
+                    Tone::Plain => "",
+                    Tone::Answer => r#" class="answer""#,
+                    Tone::Warning => r#" class="warning" role="note""#,
+                };
+                let label = if *tone == Tone::Warning { "<strong>Warning:</strong> " } else { "" };
+                let _ = writeln!(body, "<p{class}>{label}{}</p>", escaped(text));
+            }
+            Block::Facts(facts) => {
+                body.push_str("<dl>\n");
+                for (label, value) in facts {
+                    let _ = writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value));
+                }
+                body.push_str("</dl>\n");
+            }
+            Block::Table(headings, rows) => table(&mut body, headings, rows),
+            Block::Chart(chart) => figure(&mut body, chart),
+            Block::Fragment(html) => {
+                let _ = writeln!(body, "<div class=\"fragment\">{html}</div>");
+            }
+        }
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"plimsoll\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        escaped(title),
+        css_variables(),
+    )
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// A chart in a place that scrolls on narrow screens, and the figures behind it, folded away.
+fn figure(out: &mut String, chart: &ChartBlock) {
+    let _ = writeln!(out, "<figure>\n<div class=\"plot\">\n{}</div>", chart.svg);
+    if !chart.rows.is_empty() {
+        out.push_str("<details><summary>The figures behind this chart</summary>\n");
+        table(out, &chart.headings, &chart.rows);
+        out.push_str("</details>\n");
+    }
+    out.push_str("</figure>\n");
+}
+
+fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
+    let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
+    let right: Vec<bool> =
+        (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
+    let class = |column: usize| if right.get(column) == Some(&true) { r#" class="n""# } else { "" };
+    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
+    for (column, heading) in headings.iter().enumerate() {
+        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escaped(heading));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let _ = match column {
+                0 => write!(out, "<th scope=\"row\"{}>{}</th>", class(column), escaped(cell)),
+                _ => write!(out, "<td{}>{}</td>", class(column), escaped(cell)),
+            };
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_holds_what_the_report_says_and_nothing_of_it_is_markup() {
+        let mut report = Report::default();
+        report.text(Tone::Warning, "look <out>").text(Tone::Answer, "it carries 5 & more");
+        report.facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);
+        report.heading("Evidence").table(&["", "p50"], vec![vec!["a \"b\"".into(), "1 ms".into()]]);
+        report.chart("<svg></svg>".into(), &["load", "rate"], vec![vec!["1".into(), "2".into()]]);
+        report.fragment("<b>flames</b>".into());
+        let page = render(&report, "a </title> title");
+        for part in [
+            "<h1>It carries 5 &amp; more</h1>",
+            "<strong>Warning:</strong> look &lt;out&gt;",
+            "&lt;script&gt;alert(1)",
+            "a &lt;/title&gt; title",
+            "<h2>Evidence</h2>",
+            "<th scope=\"row\">a &quot;b&quot;</th><td class=\"n\">1 ms</td>",
+            "<details>",
+            "<b>flames</b>",
+        ] {
+            assert!(page.contains(part), "{part} is missing in {page}");
+        }
+        // The warning stands above the answer.
+        assert!(page.find("look").is_some_and(|warning| Some(warning) < page.find("<h1>")));
+        for word in ["http://", "https://", "src=", "@import", "url("] {
+            let own = page.replace("GET http://h/", "").replace("http://www.w3.org/2000/svg", "").replace("url(#", "");
+            assert!(!own.contains(word), "the page reaches out: {word}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! How a load looks while it runs: a few lines that are rewritten, no wider than the terminal, or one plain line.
+//!
+//! Not here: writing to a terminal, and collecting the figures.
+
+use crate::format::{count, duration, rate};
+
+/// The figures of the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Now {
+    /// Successes a second.
+    pub rps: f64,
+    /// Response time p50 in ns.
+    pub p50_ns: u64,
+    /// Response time p90 in ns.
+    pub p90_ns: u64,
+    /// Response time p99 in ns.
+    pub p99_ns: u64,
+    /// Longest response time in ns.
+    pub max_ns: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+}
+
+/// What is known at one moment of an experiment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// What is being done.
+    pub doing: String,
+    /// Why; empty where that needs no words.
+    pub why: String,
+    /// Time since the experiment began, in s.
+    pub elapsed_s: f64,
+    /// How long it takes, at most, in s; `None` where that is not known.
+    pub total_s: Option<f64>,
+    /// Successes a second in equal stretches so far, oldest first.
+    pub rates_rps: Vec<f64>,
+    /// `None` before anything was measured.
+    pub now: Option<Now>,
+    /// Requests that failed or were never sent, since the load began.
+    pub bad: u64,
+}
+
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The same for terminals without Unicode.
+const SIGNS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
+
+/// `values` as signs of a height each, oldest first, in at most `width` columns: several values are joined to their mean.
+pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
+    if values.is_empty() || width == 0 {
+        return String::new();
+    }
+    let joined = values.len().div_ceil(width);
+    let columns: Vec<f64> = values.chunks(joined).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
+    let most = columns.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let signs = if unicode { BLOCKS } else { SIGNS };
+    let sign = |value: f64| match (value / most * 7.0).round() {
+        height if most > 0.0 && height.is_finite() => signs[height.clamp(0.0, 7.0) as usize],
+        _ => signs[0],
+    };
+    columns.into_iter().map(sign).collect()
+}
+
+fn bar(share: f64, width: usize, unicode: bool) -> String {
+    let full = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+    let (on, off) = if unicode { ('━', '─') } else { ('=', '-') };
+    (0..width).map(|at| if at < full { on } else { off }).collect()
+}
+
+/// `text` in at most `columns` columns.
+fn cut(text: &str, columns: usize, unicode: bool) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let mark = if unicode { "…" } else { "." };
+    text.chars().take(columns.saturating_sub(1)).collect::<String>() + mark
+}
+
+fn left(progress: &Progress) -> String {
+    match progress.total_s {
+        Some(total) => format!("{:.0} s left", (total - progress.elapsed_s).max(0.0).ceil()),
+        None => String::new(),
+    }
+}
+
+fn figures(progress: &Progress, now: &Now) -> Vec<String> {
+    let time = |ns: u64| duration(ns as f64);
+    vec![
+        format!("p50 {:>7}", time(now.p50_ns)),
+        format!("p90 {:>7}", time(now.p90_ns)),
+        format!("p99 {:>7}", time(now.p99_ns)),
+        format!("max {:>7}", time(now.max_ns)),
+        format!("{} bad", count(progress.bad)),
+        format!("{} in flight", count(now.in_flight)),
+    ]
+}
+
+/// The lines that are rewritten on a terminal of `columns`.
+pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
+    // The last column stays free: some terminals break the line there.
+    let columns = columns.saturating_sub(1).max(20);
+    let mut lines = vec![cut(&progress.doing, columns, unicode)];
+    if !progress.why.is_empty() {
+        lines.push(cut(&format!("  {}", progress.why), columns, unicode));
+    }
+    let clock = match progress.total_s {
+        Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
+        None => format!("  {:.1} s", progress.elapsed_s),
+    };
+    let left = left(progress);
+    let clock = format!("{clock:<20}");
+    match progress.total_s {
+        Some(total) if total > 0.0 => {
+            let width = columns.saturating_sub(clock.chars().count() + left.len() + 2).min(60);
+            let bar = bar(progress.elapsed_s / total, width, unicode);
+            lines.push(cut(&format!("{clock}{bar}  {left}"), columns, unicode));
+        }
+        _ => lines.push(cut(clock.trim_end(), columns, unicode)),
+    }
+    if let Some(now) = &progress.now {
+        let rps = format!("{:<20}", format!("  {}/s", rate(now.rps)));
+        let width = columns.saturating_sub(rps.chars().count()).min(120);
+        lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
+        let mut line = String::new();
+        for figure in figures(progress, now) {
+            // What does not fit is left out whole; half a figure would mislead.
+            if line.chars().count() + 2 + figure.chars().count() <= columns {
+                line.push_str("  ");
+                line.push_str(&figure);
+            }
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// The same as one plain line, for logs.
+pub fn progress_line(progress: &Progress) -> String {
+    let mut parts = vec![match progress.total_s {
+        Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),
+        None => format!("{:.1} s", progress.elapsed_s),
+    }];
+    parts.push(progress.doing.clone());
+    if let Some(now) = &progress.now {
+        parts.push(format!("{}/s", rate(now.rps)));
+        let figures = figures(progress, now).into_iter();
+        parts.extend(figures.map(|f| f.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn progress() -> Progress {
+        Progress {
+            doing: "64 users".into(),
+            why: "the most that it can answer is looked for".into(),
+            elapsed_s: 12.34,
+            total_s: Some(30.0),
+            rates_rps: (0..100).map(|k| f64::from(k % 17)).collect(),
+            now: Some(Now {
+                rps: 16_206.0,
+                p50_ns: 1_200_000,
+                p90_ns: 2_000_000,
+                p99_ns: 75_900_000,
+                max_ns: 210_000_000,
+                in_flight: 64,
+            }),
+            bad: 3,
+        }
+    }
+
+    #[test]
+    fn the_block_says_what_is_known() {
+        let lines = progress_block(&progress(), 80, true);
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines[0], "64 users");
+        assert!(lines[2].starts_with("  12.3 of 30 s") && lines[2].ends_with("18 s left"), "{}", lines[2]);
+        assert!(lines[3].starts_with("  16 206/s") && lines[3].contains('█'), "{}", lines[3]);
+        assert_eq!(lines[4], "  p50 1.20 ms  p90 2.00 ms  p99 75.9 ms  max  210 ms  3 bad  64 in flight");
+        let plain = progress_line(&progress());
+        assert_eq!(
+            plain,
+            "12.3 of 30 s, 64 users, 16 206/s, p50 1.20 ms, p90 2.00 ms, p99 75.9 ms, max 210 ms, 3 bad, 64 in flight"
+        );
+    }
+
+    #[test]
+    fn heights_follow_values() {
+        for (values, width, expect) in [
+            (&[0.0, 1.0, 2.0, 7.0][..], 10, "▁▂▃█"),
+            (&[1.0, 1.0, 7.0, 7.0][..], 2, "▂█"),
+            (&[0.0, 0.0][..], 5, "▁▁"),
+            (&[][..], 5, ""),
+            (&[1.0][..], 0, ""),
+            (&[f64::NAN, 7.0][..], 5, "▁█"),
+        ] {
+            assert_eq!(sparkline(values, width, true), expect, "{values:?}");
+        }
+        assert_eq!(sparkline(&[0.0, 7.0], 5, false), "_#");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal(
+            columns in 0..250usize,
+            rates in prop::collection::vec(prop::num::f64::ANY, 0..300),
+            doing in "\\PC{0,120}",
+            total in prop::option::of(0.0..1e6f64),
+            unicode: bool,
+            figures in any::<[u64; 4]>(),
+        ) {
+            let now = Now { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..Now::default() };
+            let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..progress() };
+            for line in progress_block(&progress, columns, unicode) {
+                prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");
+                prop_assert!(unicode || line.is_ascii() || !progress.doing.is_ascii(), "{line}");
+            }
+        }
+    }
+}

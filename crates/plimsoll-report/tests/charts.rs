@@ -1,0 +1,273 @@
+//! Every chart against its golden picture, and against input that nobody would draw.
+//!
+//! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes them anew. They are
+//! to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes them as pictures into a folder.
+
+use plimsoll_analysis::find::{Bracket, Findings, Peak, StoppedBy};
+use plimsoll_analysis::judge::Evidence;
+use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::series::{Heat, Moment};
+use plimsoll_analysis::slo::LatencyBound;
+use plimsoll_analysis::{Load, Slo, TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+use plimsoll_report::chart::*;
+use proptest::prelude::*;
+
+fn golden(name: &str, svg: &str) {
+    let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
+    well_formed(svg);
+    if let Some(folder) = std::env::var_os("PLIMSOLL_GOLDEN_PICTURES") {
+        let path = std::path::Path::new(&folder).join(format!("{name}.{PICTURE_SUFFIX}"));
+        std::fs::write(path, picture(svg)).expect("written");
+    }
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, svg).expect("written");
+        return;
+    }
+    let expect = std::fs::read_to_string(&path).unwrap_or_default();
+    let line = expect.lines().zip(svg.lines()).position(|(a, b)| a != b);
+    assert!(expect == svg, "{name} differs from its golden from line {line:?} on (PLIMSOLL_UPDATE_GOLDEN=1 writes it)");
+}
+
+/// No number that is none, and every tag closed.
+fn well_formed(svg: &str) {
+    for (number, line) in svg.lines().enumerate() {
+        // Text may hold any words; attributes may not.
+        let attributes: String = line.split('"').skip(1).step_by(2).filter(|a| !a.contains(' ')).collect();
+        assert!(!attributes.contains("NaN") && !attributes.contains("inf"), "line {}: {line}", number + 1);
+        assert!(!line.contains("d=\"MNaN") && !line.contains(" NaN"), "line {}: {line}", number + 1);
+    }
+    let (mut open, mut rest) = (0i64, svg);
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let tag = &rest[..rest.find('>').expect("a closed tag")];
+        open += if tag.starts_with('/') { -1 } else { i64::from(!tag.ends_with('/')) };
+    }
+    assert_eq!(open, 0, "tags left open");
+}
+
+fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
+    TrialOutcome {
+        purpose: Purpose::Climb,
+        load: Load::Rate(rate),
+        start_ns: 0,
+        duration_ns: 5_000_000_000,
+        planned_ns: 5_000_000_000,
+        stopped: false,
+        achieved_rps: rate,
+        success_rate: 1.0,
+        p50_ns: 200_000,
+        p99_ns: (p99_ms * 1e6) as u64,
+        lag_p99_ns: 10_000,
+        verdict,
+        reason: String::new(),
+        evidence: Evidence { work_share, ..Evidence::default() },
+    }
+}
+
+fn findings(scale: f64) -> Findings {
+    use Verdict::{Fail, Pass, Void};
+    let trials = [
+        (1_200.0, 0.31, Pass, 0.05),
+        (2_400.0, 0.35, Pass, 0.09),
+        (4_800.0, 0.62, Pass, 0.17),
+        (9_600.0, 912.0, Fail, 0.33),
+        (9_600.0, 1_040.0, Fail, 0.34),
+        (8_900.0, 14.0, Void, 0.97),
+        (8_800.0, 9.0, Pass, 0.30),
+        (9_100.0, 210.0, Pass, 0.31),
+        (9_190.0, 260.0, Pass, 0.31),
+        (9_190.0, 420.0, Pass, 0.31),
+        (9_280.0, 640.0, Fail, 0.31),
+        (9_280.0, 380.0, Pass, 0.32),
+        (9_370.0, 720.0, Fail, 0.32),
+    ];
+    // Cut short: their p99 is only a lower bound.
+    let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
+    Findings {
+        load_line_rps: Bracket { lower: 9_190.0 * scale, upper: Some(9_280.0 * scale) },
+        slo: Slo::default(),
+        peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
+        knee: None,
+        trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
+        stopped_by: StoppedBy::Width,
+        held_s: 10.0,
+        elapsed_s: 58.2,
+        warnings: Vec::new(),
+    }
+}
+
+fn levels(factor: f64, success: f64) -> Vec<Level> {
+    let of = |(load, rps, mean_ms): (f64, f64, f64)| Level {
+        load,
+        rps: rps * factor,
+        mean_ns: mean_ms * 1e6 / factor,
+        p99_ns: Some(mean_ms * 2.7e6 / factor),
+        success_rate: if load < 1000.0 { 1.0 } else { 1.0 - success * load.log10() },
+        spread: None,
+    };
+    [(200.0, 47_812.0, 4.33), (500.0, 46_100.0, 11.0), (1000.0, 44_000.0, 23.0), (3000.0, 40_100.0, 76.0)]
+        .into_iter()
+        .chain([(5000.0, 38_000.0, 131.0), (10_000.0, 36_500.0, 272.0), (50_000.0, 30_000.0, 1610.0)])
+        .map(of)
+        .collect()
+}
+
+fn moments() -> Vec<Moment> {
+    let of = |k: u32| {
+        let t = f64::from(k);
+        let slow = if (30..36).contains(&k) { 40.0 } else { 1.0 };
+        Moment {
+            start_s: t * 0.5,
+            length_s: 0.5,
+            after: k > 58,
+            scheduled_rps: 1000.0,
+            succeeded_rps: if slow > 1.0 { 600.0 } else { 1000.0 + 20.0 * (t * 0.7).sin() },
+            errors_rps: if slow > 1.0 { 25.0 } else { 0.0 },
+            p50_ns: Some(2e6 * (1.0 + 0.1 * t.sin())),
+            p90_ns: Some(4e6 * slow),
+            p99_ns: Some(9e6 * slow),
+            max_ns: (k != 20).then_some(1.5e7 * slow),
+            lag_p99_ns: Some(3e4),
+            work_share: 0.2,
+        }
+    };
+    (0..60).map(of).collect()
+}
+
+fn lines(tail: f64) -> Vec<Line> {
+    let curve = |factor: f64| {
+        let at = |k: u32| {
+            let q = 1.0 - 10f64.powf(-f64::from(k) / 10.0);
+            (q, 1e6 * factor * (1.0 + (f64::from(k) / 12.0).powi(3)))
+        };
+        (0..=42).map(at).collect()
+    };
+    let line = |name: &str, points| Line { name: name.into(), points };
+    vec![line("response time", curve(tail)), line("service time", curve(1.0))]
+}
+
+fn a_heat() -> Heat {
+    let cells = (0..60usize).flat_map(|c| (0..20usize).map(move |r| (c, r, (20 - r) as u64 * ((c % 7) as u64 + 1))));
+    Heat {
+        column_s: 0.5,
+        columns: 60,
+        edges_ns: (0..=20).map(|k| 1e5 * 1.4f64.powi(k)).collect(),
+        cells: cells.filter(|c| (c.0 + c.1) % 5 != 0).collect(),
+    }
+}
+
+fn heading(title: &str) -> Heading {
+    Heading { title: title.into(), subtitle: "GET http://localhost:8080/items?page=2; a test & nothing <else>".into() }
+}
+
+const THEMES: [(Theme, &str); 3] = [(Theme::Light, "light"), (Theme::Dark, "dark"), (Theme::Page, "page")];
+
+#[test]
+fn charts_look_as_they_did() {
+    let (a, b) = (findings(1.0), findings(1.22));
+    let one = [Searched { name: "A", findings: &a }];
+    let two = [Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b }];
+    let (slow, fast) = (levels(1.0, 0.003), levels(1.13, 0.001));
+    let recorded = [Recorded { name: "api_v1", levels: &slow }, Recorded { name: "api_v2", levels: &fast }];
+    let (c, r) = (Over::Concurrency, Over::Rate);
+    for (theme, name) in THEMES {
+        golden(&format!("find-{name}"), &find_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
+    }
+    golden("find-two-light", &find_chart(&heading("B carries more"), &two, Some("+22.0 %"), Theme::Light));
+    golden("throughput-light", &throughput_chart(&heading::throughput(c, &slow, "a test"), c, &slow, Theme::Light));
+    golden("throughput-rate-dark", &throughput_chart(&heading("Over rate"), r, &slow[..3], Theme::Dark));
+    golden("success-light", &success_chart(&heading::success(c, &slow, "a test"), c, &slow, Theme::Light));
+    let (a, b) = (("api_v1", &slow[..]), ("api_v2", &fast[..]));
+    let above = heading::throughput_diff(a, b);
+    golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
+    golden("success-diff-light", &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light));
+    golden("percentiles-light", &percentile_chart(&heading("Percentiles"), &lines(2.0), Theme::Light));
+    golden("time-light", &time_chart(&heading("Over time"), &moments_panels(&moments()), Theme::Light));
+    golden("heat-dark", &heat_chart(&heading("Heat"), &a_heat(), &[], Theme::Dark));
+}
+
+#[test]
+fn charts_of_nothing_say_so() {
+    let mut nothing = findings(1.0);
+    nothing.trials.clear();
+    let none = Recorded { name: "A", levels: &[] };
+    let c = Over::Concurrency;
+    for svg in [
+        find_chart(&heading("x"), &[], None, Theme::Light),
+        find_chart(&heading("x"), &[Searched { name: "A", findings: &nothing }], None, Theme::Light),
+        throughput_chart(&heading("x"), c, &[], Theme::Light),
+        success_chart(&heading("x"), c, &[], Theme::Light),
+        throughput_diff_chart(&heading("x"), c, [none, none], Theme::Light),
+        success_diff_chart(&heading("x"), c, [none, none], Theme::Light),
+        percentile_chart(&heading("x"), &[], Theme::Light),
+        time_chart(&heading("x"), &[], Theme::Light),
+        heat_chart(&heading("x"), &Heat::default(), &[], Theme::Light),
+    ] {
+        well_formed(&svg);
+        assert!(svg.contains("measured") || svg.contains("nothing to draw"), "{svg}");
+    }
+}
+
+fn any_value() -> impl Strategy<Value = f64> {
+    prop_oneof![3 => 0.0..1e6f64, 1 => Just(0.0), 1 => Just(1e18), 1 => prop::num::f64::ANY]
+}
+
+fn any_level() -> impl Strategy<Value = Level> {
+    (any_value(), any_value(), any_value(), any_value(), any_value()).prop_map(|(load, rps, mean_ns, p99, success)| {
+        Level { load, rps, mean_ns, p99_ns: Some(p99), success_rate: success, spread: None }
+    })
+}
+
+fn any_findings() -> impl Strategy<Value = Findings> {
+    let trials = prop::collection::vec((any_value(), 0..u64::MAX, 0..3, any_value()), 0..12);
+    let line = (any_value(), prop::option::of(any_value()), any_value());
+    (trials, line, 0.0..=1.0f64, 0..u64::MAX).prop_map(|(trials, (lower, upper, peak), quantile, bound_ns)| {
+        let of = |(rate, p99_ns, verdict, share): &(f64, u64, i32, f64)| {
+            let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Void][*verdict as usize];
+            TrialOutcome { p99_ns: *p99_ns, ..trial(*rate, 0.0, verdict, *share) }
+        };
+        Findings {
+            load_line_rps: Bracket { lower, upper },
+            slo: Slo { success_min: 0.999, latency: vec![LatencyBound { quantile, bound_ns }] },
+            peak: Some(Peak { rps: peak, concurrency: 1 }),
+            trials: trials.iter().map(of).collect(),
+            ..findings(1.0)
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_levels_break_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
+        let recorded = [Recorded { name: "A", levels: &a }, Recorded { name: "B", levels: &b }];
+        let c = Over::Concurrency;
+        well_formed(&throughput_chart(&heading::throughput(c, &a, ""), c, &a, Theme::Light));
+        well_formed(&success_chart(&heading::success(c, &a, ""), c, &a, Theme::Dark));
+        well_formed(&throughput_diff_chart(&heading::throughput_diff(("A", &a), ("B", &b)), c, recorded, Theme::Light));
+        well_formed(&success_diff_chart(&heading::success_diff(("A", &a), ("B", &b)), c, recorded, Theme::Page));
+    }
+
+    #[test]
+    fn no_search_breaks_its_picture(a in any_findings(), b in any_findings()) {
+        let (a, b) = (Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b });
+        well_formed(&find_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
+        well_formed(&find_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
+    }
+
+    #[test]
+    fn no_points_break_a_chart(points in prop::collection::vec((any_value(), any_value()), 0..12), count in 0..u64::MAX) {
+        let line = |name: &str| Line { name: name.into(), points: points.clone() };
+        let both = [line("a"), line("b")];
+        well_formed(&percentile_chart(&heading("x"), &both, Theme::Light));
+        for (unit, log) in [(Unit::Count, false), (Unit::Time, true), (Unit::Share, false), (Unit::Bytes, true)] {
+            let panel = Panel { title: "t".into(), unit, log, lines: both.to_vec() };
+            well_formed(&time_chart(&heading("x"), &[panel], Theme::Light));
+        }
+        let edges_ns: Vec<f64> = points.iter().map(|p| p.1).collect();
+        let heat = Heat { column_s: points.first().map_or(0.0, |p| p.0), columns: 3, edges_ns, cells: vec![(0, 0, count), (9, 9, 1)] };
+        well_formed(&heat_chart(&heading("x"), &heat, &both, Theme::Light));
+    }
+}

@@ -1,0 +1,249 @@
+//! `plimsoll report`: what run files hold as a page, a summary, or a single chart.
+
+use super::{capture, diff, find, print, run as single, show, sweep};
+use crate::args::{ChartArg, ReportArgs, ReportFormat};
+use crate::failure::{Failure, exit};
+use crate::pictures::write;
+use plimsoll_analysis::profile::{Sort, View, read as read_profile, top, tree};
+use plimsoll_analysis::{Conditions, Summary};
+use plimsoll_model::{Experiment, ExperimentKind, Purpose};
+use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
+use plimsoll_report::flame::{Flame, inline_svg};
+use plimsoll_report::levels::levels_report;
+use plimsoll_report::{Around, Report, heat_svg, junit, load_text, markdown, page, percentiles_svg, time_svg};
+use std::path::{Path, PathBuf};
+
+/// Reports, and says with which code to end.
+pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
+    let format = format(args)?;
+    if args.chart.is_some() && !matches!(format, ReportFormat::Svg | ReportFormat::Png) {
+        return Err(Failure::usage(
+            "--chart: chooses the one chart of svg and png; the other formats show all or none",
+        ));
+    }
+    let slo = Conditions::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
+    let experiments = args.files.iter().map(|path| show::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let files: Vec<(&Path, &Experiment)> = args.files.iter().map(PathBuf::as_path).zip(&experiments).collect();
+    let text = match format {
+        ReportFormat::Html => {
+            let path = args.output.clone().unwrap_or_else(|| args.files[0].with_extension("html"));
+            write(&path, whole_page(&files)?.as_bytes())?;
+            if args.output.is_none() {
+                print(&format!("report: {}\n", path.display()));
+            }
+            return Ok(exit::DONE);
+        }
+        ReportFormat::Png => {
+            let Some(path) = &args.output else {
+                return Err(Failure::usage(
+                    "--format png: a picture is not for a terminal; say where with -o FILE.png",
+                ));
+            };
+            write(path, &chart::picture(&one_chart(args, &files)?))?;
+            return Ok(exit::DONE);
+        }
+        ReportFormat::Svg => one_chart(args, &files)?,
+        ReportFormat::Md => {
+            let reports = files.iter().map(|(path, experiment)| summary(path, experiment));
+            markdown::render(&joined(&files, reports.collect::<Result<Vec<_>, _>>()?))
+        }
+        ReportFormat::Junit => {
+            let suites = files.iter().map(|(path, experiment)| suite(path, experiment, &slo));
+            junit::render(&suites.collect::<Result<Vec<_>, _>>()?)
+        }
+        ReportFormat::Json => {
+            let documents = files
+                .iter()
+                .map(|(path, experiment)| show::document(path, experiment))
+                .collect::<Result<Vec<_>, _>>()?;
+            let document = match <[_; 1]>::try_from(documents) {
+                Ok([only]) => only,
+                Err(several) => several.into(),
+            };
+            format!("{document:#}\n")
+        }
+    };
+    match &args.output {
+        Some(path) => write(path, text.as_bytes())?,
+        None => print(&text),
+    }
+    Ok(exit::DONE)
+}
+
+/// What to write: as said, or as the name of the output ends.
+fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
+    let suffix = args.output.as_ref().and_then(|path| path.extension()).map(|s| s.to_string_lossy().to_lowercase());
+    let named = match suffix.as_deref() {
+        Some("html" | "htm") => Some(ReportFormat::Html),
+        Some("md" | "markdown") => Some(ReportFormat::Md),
+        Some("xml") => Some(ReportFormat::Junit),
+        Some("json") => Some(ReportFormat::Json),
+        Some("svg") => Some(ReportFormat::Svg),
+        Some("png") => Some(ReportFormat::Png),
+        _ => None,
+    };
+    let format = match (args.format.or(named), &args.output, args.chart) {
+        (Some(format), ..) => format,
+        (None, None, None) => ReportFormat::Html,
+        (None, None, Some(_)) => ReportFormat::Svg,
+        (None, Some(path), _) => {
+            return Err(Failure::usage(format!(
+                "-o {}: the name does not say what to write; end it in .html, .md, .xml, .json, .svg or .png, or add --format",
+                path.display()
+            )));
+        }
+    };
+    if format == ReportFormat::Png && PICTURE_SUFFIX != "png" {
+        return Err(Failure::usage("--format: this plimsoll was built without PNG; take svg"));
+    }
+    Ok(format)
+}
+
+/// The page of one experiment.
+pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
+    let around = Around { file: path.display().to_string(), extra: profiles(path, experiment) };
+    match experiment.kind {
+        ExperimentKind::Run => single::page(experiment, &around),
+        ExperimentKind::Sweep => Ok(sweep::page(experiment, &around)),
+        ExperimentKind::Find => find::page(experiment, &around),
+    }
+}
+
+/// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.
+const PAGE_FRAMES_MAX: usize = 4000;
+
+/// What profiles taken with an experiment say; nothing where none were taken.
+fn profiles(path: &Path, experiment: &Experiment) -> Report {
+    let mut report = Report::default();
+    let Some(profiles) = capture::read_back(experiment, Some(path), Vec::new()) else { return report };
+    report.heading("Where the time goes in the server").append(levels_report(&profiles));
+    let cpu = profiles.files.iter().rev().find(|(_, kind, _)| kind == "cpu");
+    let read = |file: &String| read_profile(&std::fs::read(file).ok()?).ok();
+    if let Some((level, profile)) = cpu.and_then(|(level, _, file)| read(file).map(|profile| (level, profile))) {
+        let view = View::all(profile.sample_type_default);
+        let column = &profile.sample_types[view.sample_type];
+        let tree = tree(&profile, &view, PAGE_FRAMES_MAX);
+        let total = top(&profile, &view, Sort::Cum).kept as f64;
+        let flame = Flame {
+            tree: &tree,
+            title: &format!("CPU by function ({level})"),
+            subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
+            unit: &column.unit,
+            per: None,
+            total,
+        };
+        report.fragment(inline_svg(&flame));
+    }
+    report
+}
+
+/// Writes the page of an experiment beside its run file; returns a line that says where, or why not. A result that was
+/// measured is not lost to a page that cannot be written.
+pub fn write_beside(run_file: &Path, experiment: &Experiment) -> String {
+    let path = run_file.with_extension("html");
+    let written = whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes()));
+    match written {
+        Ok(()) => format!("report: {}", path.display()),
+        Err(failure) => format!("warning: no report was written: {failure}"),
+    }
+}
+
+fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
+    let reports = files.iter().map(|(path, experiment)| page_of(path, experiment)).collect::<Result<Vec<_>, _>>()?;
+    let target =
+        files.iter().find_map(|(_, e)| e.trials.first()).map_or_else(String::new, |t| heading::target(&t.run.plan));
+    Ok(page::render(&joined(files, reports), &format!("plimsoll: {target}")))
+}
+
+/// What a file holds, in short.
+fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
+    let mut report = page_of(path, experiment)?;
+    // Tables of every trial and the machine belong on the page, not into a summary.
+    let long = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
+    let mut keep = true;
+    report.blocks.retain(|block| {
+        if let plimsoll_report::Block::Heading(text) = block {
+            keep = !long.contains(&text.as_str()) || experiment.kind == ExperimentKind::Sweep;
+        }
+        keep
+    });
+    Ok(report)
+}
+
+/// The reports of several files below each other, each under its name.
+fn joined(files: &[(&Path, &Experiment)], reports: Vec<Report>) -> Report {
+    let several = reports.len() > 1;
+    let mut all = Report::default();
+    for ((path, _), report) in files.iter().zip(reports) {
+        if several {
+            all.heading(path.display().to_string());
+        }
+        all.append(report);
+    }
+    all
+}
+
+fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(String, Vec<junit::Case>), Failure> {
+    let cases = match experiment.kind {
+        ExperimentKind::Find => junit::find_cases(&find::found(experiment)?.1),
+        ExperimentKind::Run | ExperimentKind::Sweep => {
+            let loads = experiment.trials.iter().filter(|t| t.purpose != Purpose::Profile).map(|trial| &trial.run);
+            loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load), run, slo)).collect()
+        }
+    };
+    Ok((path.display().to_string(), cases))
+}
+
+fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
+    let [(path, experiment)] = files else {
+        return Err(Failure::usage("--format svg and png: one chart of one file; `plimsoll diff A B` draws two"));
+    };
+    let theme = if args.dark { Theme::Dark } else { Theme::Light };
+    draw(path, experiment, args.chart, theme)
+}
+
+fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: Theme) -> Result<String, Failure> {
+    let wanted = wanted.unwrap_or(match experiment.kind {
+        ExperimentKind::Find => ChartArg::Line,
+        ExperimentKind::Sweep => ChartArg::Throughput,
+        ExperimentKind::Run => ChartArg::Time,
+    });
+    let shown = path.display();
+    match wanted {
+        ChartArg::Line if experiment.kind != ExperimentKind::Find => {
+            Err(Failure::usage(format!("--chart line: '{shown}' holds no search for the load line")))
+        }
+        ChartArg::Line => {
+            let (target, findings) = find::found(experiment)?;
+            let searched = [Searched { name: "", findings: &findings }];
+            Ok(chart::find_chart(&heading::find(&findings, &target), &searched, None, theme))
+        }
+        ChartArg::Throughput | ChartArg::Success => {
+            let (over, levels) =
+                diff::levels(experiment).filter(|_| experiment.kind != ExperimentKind::Find).ok_or_else(|| {
+                    Failure::usage(format!("--chart: '{shown}' holds no levels to draw; it takes a sweep or a run"))
+                })?;
+            let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
+            Ok(match wanted {
+                ChartArg::Success => {
+                    chart::success_chart(&heading::success(over, &levels, &target), over, &levels, theme)
+                }
+                _ => chart::throughput_chart(&heading::throughput(over, &levels, &target), over, &levels, theme),
+            })
+        }
+        ChartArg::Time | ChartArg::Percentiles | ChartArg::Heat => match experiment.trials.as_slice() {
+            [only, ..] if experiment.kind == ExperimentKind::Run => {
+                let summary = Summary::of(&only.run);
+                Ok(match wanted {
+                    ChartArg::Percentiles => percentiles_svg(&only.run, &summary, theme),
+                    ChartArg::Heat => heat_svg(&only.run, &summary, theme),
+                    _ => time_svg(&only.run, &summary, theme),
+                })
+            }
+            trials => Err(Failure::usage(format!(
+                "--chart: '{shown}' holds {} loads; this chart is of one (plimsoll run)",
+                trials.len()
+            ))),
+        },
+    }
+}

@@ -1,0 +1,193 @@
+//! `plimsoll report` and `plimsoll rerun`: pages in a real browser, the other formats, and what cannot be reported.
+
+use crate::rig::{Done, baseline, finish, folder, plimsoll};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Loads a page in headless Chromium; standard output is the document after its scripts ran, standard error the log with
+/// what went to the console.
+fn browse(page: &Path) -> Done {
+    let profile = folder("browser");
+    let child = Command::new("chromium")
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+        ])
+        .args(["--enable-logging=stderr", "--v=0", "--window-size=1000,2000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("chromium is needed for the end-to-end tests (apt-get install chromium)");
+    finish(child)
+}
+
+/// Moves a pointer over every chart, zooms in and out again, and leaves what it saw in an element of its own.
+const PROBE: &str = r#"<script>
+const seen = [];
+try {
+  for (const plot of document.querySelectorAll(".plot")) {
+    const svg = plot.querySelector("svg"), box = svg.getBoundingClientRect();
+    const places = JSON.parse(svg.dataset.places || "[]");
+    const middle = places[Math.floor(places.length / 2)] || [0, 0];
+    const scale = box.width / svg.viewBox.baseVal.width;
+    const at = { clientX: box.left + middle[0] * scale, clientY: box.top + middle[1] * scale, bubbles: true };
+    svg.dispatchEvent(new PointerEvent("pointermove", at));
+    const tip = plot.querySelector(".tip");
+    const read = tip && !tip.hidden ? tip.textContent : "NOTHING";
+    const [closer, , all] = plot.nextElementSibling.querySelectorAll("button");
+    closer.click();
+    const moved = svg.querySelectorAll("g.z > [transform]").length;
+    const shown = plot.nextElementSibling.querySelector("span").textContent;
+    const ticks = [...svg.querySelectorAll("g:not([class]) > text")].length;
+    all.click();
+    const left = svg.querySelectorAll("g.z > [transform]").length;
+    seen.push([read.includes(middle[2].split("\n")[0]) ? "READ" : "WRONG " + read, "moved", moved > 0, shown, ticks > 0, "left", left].join(" | "));
+  }
+} catch (error) { seen.push("THROWN " + error); }
+const out = document.createElement("pre");
+out.id = "seen";
+out.textContent = seen.join("\n");
+document.body.append(out);
+</script></body>"#;
+
+/// What the probe saw on a copy of a page: a line a chart.
+fn probe(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let copy = page.with_extension("probed.html");
+    std::fs::write(&copy, text.replace("</body>", PROBE)).expect("written");
+    let done = browse(&copy);
+    let dom = done.stdout;
+    let from = dom.find("<pre id=\"seen\">").unwrap_or_else(|| panic!("the probe left nothing: {}", done.stderr)) + 15;
+    let to = from + dom[from..].find("</pre>").expect("an end");
+    dom[from..to].lines().map(str::to_owned).collect()
+}
+
+fn assert_works_in_a_browser(page: &Path, charts: usize) {
+    let text = std::fs::read_to_string(page).expect("a page");
+    assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    let quiet = browse(page);
+    let console: Vec<&str> = quiet.stderr.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "{console:?}");
+    assert!(quiet.stdout.contains("class=\"tools on\""), "the script ran: {}", quiet.stderr);
+    let seen = probe(page);
+    assert_eq!(seen.len(), charts, "{seen:?}");
+    for line in seen {
+        assert!(line.starts_with("READ | moved | true | Shown: ") && line.ends_with("| true | left | 0"), "{line}");
+    }
+}
+
+/// A recorded run of a closed load, which has no lag: whatever else the machine does, it is not void.
+fn recorded_run(name: &str) -> (PathBuf, String) {
+    let server = baseline(1);
+    let file = folder(name).join("run.plimsoll");
+    let path = file.to_str().expect("text").to_owned();
+    let url = format!("{}/bytes/100", server.url);
+    let done = plimsoll(&["run", &url, "-c", "2", "-d", "1s", "--seed", "5", "--quiet", "-o", &path]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    (file, url)
+}
+
+#[test]
+fn a_page_works_in_a_real_browser() {
+    let (file, _) = recorded_run("page");
+    let done = plimsoll(&["report", file.to_str().expect("text")]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let page = file.with_extension("html");
+    assert_eq!(done.stdout, format!("report: {}\n", page.display()));
+    assert_works_in_a_browser(&page, 3);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    for part in ["<h1>", "<h2>Environment</h2>", "plimsoll rerun", "<dt>seed</dt><dd>5</dd>", "role=\"img\""] {
+        assert!(text.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
+fn searches_and_sweeps_write_a_page_and_say_where() {
+    let server = baseline(1);
+    let folder = folder("pages");
+    let url = format!("{}/burn/200", server.url);
+    let file = folder.join("found.plimsoll");
+    let done = plimsoll(&["find", &url, "--budget", "8s", "--quiet", "-o", file.to_str().expect("text")]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let page = folder.join("found.html");
+    assert!(done.stderr.contains(&format!("report: {}", page.display())), "{}", done.stderr);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    let charts = text.matches("<figure>").count();
+    assert!(charts >= 1, "{}", done.stdout);
+    assert_works_in_a_browser(&page, charts);
+
+    let dir = folder.to_str().expect("text");
+    let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "300ms", "--dir", dir, "--name", "swept", "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("swept.html"), "{}", done.stderr);
+    assert_works_in_a_browser(&folder.join("swept.html"), 3);
+}
+
+#[test]
+fn the_other_formats_say_the_same() {
+    let (file, url) = recorded_run("formats");
+    let path = file.to_str().expect("text");
+    let markdown = plimsoll(&["report", path, "--format", "md"]);
+    assert!(markdown.stdout.contains(" requests/s succeeded (") && markdown.stdout.contains("- command: "));
+    // A promise that also a stalled machine keeps, and one that none does.
+    let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "success>=1%, p99<=1h"]);
+    assert!(junit.stdout.contains("tests=\"2\" failures=\"0\" skipped=\"0\""), "{}", junit.stdout);
+    let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "p50<=1ns"]);
+    assert!(
+        junit.stdout.contains("failures=\"1\"") && junit.stdout.contains("<failure message=\"it was "),
+        "{}",
+        junit.stdout
+    );
+    let json = plimsoll(&["report", path, "--format", "json"]).json();
+    assert_eq!((json["schema"].as_str(), json["url"].as_str()), (Some("plimsoll.run/1"), Some(url.as_str())));
+    let svg = plimsoll(&["report", path, "--chart", "percentiles"]);
+    assert!(svg.stdout.starts_with("<svg ") && !svg.stdout.contains("data-places"), "{}", svg.stdout);
+    let page = file.with_file_name("both.html");
+    let both = plimsoll(&["report", path, path, "-o", page.to_str().expect("text")]);
+    assert_eq!((both.code, both.stdout.as_str()), (0, ""), "{}", both.stderr);
+    assert_eq!(std::fs::read_to_string(&page).expect("a page").matches("<h1>").count(), 1);
+
+    for (arguments, expect) in [
+        (vec!["report", path, "-o", "chart.gif"], "end it in .html"),
+        (vec!["report", path, "--format", "png"], "-o FILE.png"),
+        (vec!["report", path, "--format", "md", "--chart", "time"], "--chart"),
+        (vec!["report", path, path, "--format", "svg"], "one chart of one file"),
+        (vec!["report", path, "--chart", "line"], "holds no search"),
+        (vec!["report", "absent.plimsoll"], "cannot be read"),
+        (vec!["report", path, "--slo", "fast"], "--slo"),
+        (vec!["report", path, "-o", "/proc/no/page.html"], "cannot be written"),
+    ] {
+        let done = plimsoll(&arguments);
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.lines().count() == 1 && done.stderr.contains(expect), "{arguments:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_recorded_run_is_repeated_with_its_seed() {
+    let server = baseline(1);
+    let folder = folder("rerun");
+    let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
+    let (first, second) = (first.to_str().expect("text"), second.to_str().expect("text"));
+    let url = format!("{}/healthz?key=s3cret", server.url);
+    let arguments =
+        ["run", &url, "-H", "Authorization: s3cret", "--rate", "200", "-d", "300ms", "--quiet", "-o", first];
+    let done = plimsoll(&arguments);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let refused = plimsoll(&["rerun", first]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--url"), "{}", refused.stderr);
+    let refused = plimsoll(&["rerun", first, "--url", &url]);
+    assert!(refused.code == 2 && refused.stderr.contains("'Authorization'"), "{}", refused.stderr);
+    let again = plimsoll(&["rerun", first, "--url", &url, "-H", "Authorization: s3cret", "-o", second]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let documents = plimsoll(&["show", "--json", first, second]).json();
+    assert_eq!(documents[0]["seed"], documents[1]["seed"]);
+    assert_eq!(documents[0]["load"], documents[1]["load"]);
+    assert!(!documents.to_string().contains("s3cret"));
+}

@@ -163,7 +163,7 @@ fn by_latency(sight: &Sight, x0: f64, slope: f64) -> f64 {
         // The capacity is somewhere above the line, and so is the load.
         return if z > x0 - 0.01 && sight.x > x0 - 0.02 { 2.0 } else { 0.0 };
     }
-    let mean = (slope * (sight.x - x0)).clamp(-9.0, sight.most);
+    let mean = (slope * (sight.x - x0)).min(sight.most).max(-9.0);
     let sd = (0.35 + 0.1 * mean.abs()) * widen(sight).sqrt();
     if sight.few { cumulative((sight.y - mean) / sd) } else { normal(sight.y - mean, sd) }
 }

@@ -47,6 +47,7 @@ pub(crate) const TRIAL_HEADINGS: [&str; 9] =
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         Load::Rate(offered) => format!("{}/s", rate(offered)),
+        Load::Users(1) => "1 user".to_owned(),
         Load::Users(users) => format!("{} users", count(users)),
     };
     let verdict = match (trial.purpose, trial.verdict) {
@@ -106,10 +107,9 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
         (false, None) => "nothing is known yet".to_owned(),
     };
     match purpose {
-        Purpose::Peak => (
-            format!("finding the peak: {load}"),
-            "the most that it answers, however long it takes, says where to look for the line".into(),
-        ),
+        Purpose::Peak => {
+            (format!("finding the peak: {load}"), "the most that it can answer tells where to look for the line".into())
+        }
         Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
         Purpose::Line => (format!("near the line: {load}"), format!("repeated until both sides are sure; {line}")),
         Purpose::Confirm => (format!("confirming: {load}"), format!("one more look at the line itself; {line}")),

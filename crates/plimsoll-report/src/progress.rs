@@ -83,7 +83,8 @@ fn left(progress: &Progress) -> String {
 }
 
 fn figures(progress: &Progress, now: &Now) -> Vec<String> {
-    let time = |ns: u64| duration(ns as f64);
+    // No answer yet: no time.
+    let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     vec![
         format!("p50 {:>7}", time(now.p50_ns)),
         format!("p90 {:>7}", time(now.p90_ns)),

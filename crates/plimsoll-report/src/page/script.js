@@ -89,10 +89,10 @@ function interactive(plot, svg) {
   const valueAt = place => bent(straight(lo) + (straight(hi) - straight(lo)) * place);
   const placeOf = value => (straight(value) - straight(lo)) / (straight(hi) - straight(lo));
   const digits = (v, n) => Number(v.toPrecision(n)).toLocaleString("en", { maximumFractionDigits: 6 }).replaceAll(",", "\u2009");
-  function label(value) {
-    if (unit === "share") return digits(value * 100, 7) + " %";
-    if (unit === "clock") return digits(value, 6) + " s";
-    return digits(value, 6);
+  function label(value, precision = 6) {
+    // Shares near 1 differ only far behind the point.
+    if (unit === "share") return digits(value * 100, Math.min(12, precision + Math.floor(-Math.log10(1 - value)))) + " %";
+    return digits(value, precision) + (unit === "clock" ? " s" : "");
   }
   function newTicks() {
     const [from, to] = view.map(valueAt);
@@ -155,7 +155,7 @@ function interactive(plot, svg) {
     }
     // New lines of the grid lie under what is plotted.
     if (!whole && groups.length) groups[0].before(fresh);
-    note.textContent = whole ? "Drag over the chart to zoom in; arrow keys read out." : `Shown: ${label(valueAt(view[0]))} to ${label(valueAt(view[1]))}`;
+    note.textContent = whole ? "Drag over the chart to zoom in; arrow keys read out." : `Shown: ${label(valueAt(view[0]), 3)} to ${label(valueAt(view[1]), 3)}`;
     out.disabled = all.disabled = whole;
     read(-1);
   }

@@ -11,6 +11,7 @@ mod diff;
 mod faults;
 mod files;
 mod find;
+mod live;
 mod profile;
 mod report;
 mod rig;

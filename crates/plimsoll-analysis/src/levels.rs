@@ -80,6 +80,9 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
+/// No figure of a recording is larger; what is has lost its point, or is no figure.
+const VALUE_MAX: f64 = 1e15;
+
 /// Reads the text of a `.dat` file; levels in the file's order.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     let mut levels: Vec<Level> = Vec::new();
@@ -104,7 +107,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         let mut values = [0.0; 4];
         for ((value, field), name) in values.iter_mut().zip(&fields).zip(names) {
             let bare = field.trim_end_matches([',', ';']).trim_end_matches('%').trim_end_matches("ms");
-            let read = bare.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+            let read = bare.parse::<f64>().ok().filter(|v| (0.0..=VALUE_MAX).contains(v));
             *value = read.ok_or_else(|| bad(format!("'{field}' is no number for {name}")))?;
         }
         let [load, rps, mean_ms, success] = values;

@@ -79,6 +79,11 @@ fn round4(value: f64) -> f64 {
     (value / unit).round() * unit
 }
 
+/// A share as whole percent.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 fn latency_rows(run: &Run) -> Vec<Vec<String>> {
     let totals = run.totals();
     let quantiles = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
@@ -102,7 +107,7 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
             time(m.p99_ns),
             time(m.max_ns),
             time(m.lag_p99_ns),
-            share(m.work_share.min(1.0)),
+            percent(m.work_share),
         ]
     };
     series::over_time(run, 30).into_iter().map(row).collect()
@@ -270,7 +275,7 @@ pub fn sweep_page(experiment: &Experiment, levels: &[SweepLevel], around: &Aroun
             duration(s.response.p99_ns as f64),
             duration(s.response.max_ns as f64),
             share(s.success_rate),
-            share(s.generator.work_share.min(1.0)),
+            percent(s.generator.work_share),
         ],
         Err(_) => {
             let mut row = vec![count(level.concurrency)];
@@ -286,7 +291,10 @@ pub fn sweep_page(experiment: &Experiment, levels: &[SweepLevel], around: &Aroun
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
-            name: format!("{} users", count(trial.run.plan.load.curve().max() as u64)),
+            name: match trial.run.plan.load.curve().max() as u64 {
+                1 => "1 user".to_owned(),
+                users => format!("{} users", count(users)),
+            },
             points: series::by_quantile(&trial.run.totals().response),
         })
         .collect();

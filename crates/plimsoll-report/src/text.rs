@@ -5,6 +5,11 @@ use anstyle::{AnsiColor, Style};
 
 /// The report as text. `colour`: with ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
+    render_in(report, colour, None)
+}
+
+/// The same in at most `columns`: sentences and facts are broken between words; tables stay whole.
+pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;
     for block in &report.blocks {
@@ -19,7 +24,7 @@ pub fn render(report: &Report, colour: bool) -> String {
                 if !after_text {
                     out.push('\n');
                 }
-                out.push_str(&styled(text, *tone, colour));
+                out.push_str(&styled(text, *tone, colour, columns));
                 out.push('\n');
                 after_text = true;
             }
@@ -27,7 +32,9 @@ pub fn render(report: &Report, colour: bool) -> String {
                 out.push('\n');
                 let width = facts.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
                 for (label, value) in facts {
-                    out.push_str(&format!("  {label:<width$}  {value}\n"));
+                    let fact = format!("  {label:<width$}  {value}");
+                    out.push_str(&broken(&fact, columns, width + 4));
+                    out.push('\n');
                 }
                 after_text = false;
             }
@@ -41,13 +48,37 @@ pub fn render(report: &Report, colour: bool) -> String {
     out
 }
 
-fn styled(text: &str, tone: Tone, colour: bool) -> String {
+/// `text` in lines of at most `columns`, broken between words; from the second line on after `indent` spaces. Spaces at
+/// the beginning stay.
+pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
+    let length = text.chars().count();
+    let Some(columns) = columns.filter(|columns| *columns < length && indent + 20 < *columns) else {
+        return text.to_owned();
+    };
+    let mut out = String::new();
+    let mut at = 0;
+    for word in text.split_inclusive(' ') {
+        let width = word.trim_end().chars().count();
+        if at + width > columns && at > indent {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            at = indent;
+        }
+        out.push_str(word);
+        at += word.chars().count();
+    }
+    out
+}
+
+fn styled(text: &str, tone: Tone, colour: bool, columns: Option<usize>) -> String {
     let style = match tone {
         Tone::Plain => Style::new(),
         Tone::Answer => Style::new().bold(),
         Tone::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
     };
     let text = if tone == Tone::Warning { format!("warning: {text}") } else { text.to_owned() };
+    let text = broken(&text, columns, 0);
     if colour { format!("{style}{text}{style:#}") } else { text }
 }
 
@@ -78,6 +109,36 @@ fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        for (text, columns, indent, expect) in [
+            ("short", Some(80), 2, "short"),
+            ("a sentence of some more words than fit", None, 0, "a sentence of some more words than fit"),
+            ("a sentence of some more words than fit", Some(24), 0, "a sentence of some more\nwords than fit"),
+            (
+                "  label  and what is said about it here",
+                Some(31),
+                9,
+                "  label  and what is said about\n         it here",
+            ),
+            (
+                "averyverylongwordthatfitsnowhereatall and more",
+                Some(22),
+                0,
+                "averyverylongwordthatfitsnowhereatall\nand more",
+            ),
+        ] {
+            assert_eq!(broken(text, columns, indent), expect);
+        }
+        let mut report = Report::default();
+        report
+            .text(Tone::Answer, "a sentence of some more words than fit")
+            .facts(vec![("a", "1 2 3 4 5 6 7 8 9 10 11 12".into())]);
+        let shown = render_in(&report, false, Some(26));
+        assert!(shown.lines().all(|line| line.chars().count() <= 26), "{shown}");
+        assert_eq!(shown.split_whitespace().count(), 21);
+    }
 
     #[test]
     fn blocks_become_lines() {

@@ -1,6 +1,7 @@
 //! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines now and then.
 //! Always on standard error, so that standard output holds the result alone.
 
+use plimsoll_report::text::broken;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ impl Live {
 
     /// Writes a line that stays even when progress is not wanted: where files went, warnings.
     pub fn note(&mut self, line: &str) {
-        let text = format!("{}{line}\n", self.back());
+        let text = format!("{}{}\n", self.back(), broken(line, self.columns(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }

@@ -33,7 +33,9 @@ pub fn print(text: &str) {
 
 /// Writes a report as text.
 pub fn print_report(report: &Report) {
-    print(&text::render(report, std::io::stdout().is_terminal()));
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(plimsoll_sys::process::terminal_size).flatten();
+    print(&text::render_in(report, terminal, size.map(|size| size.0)));
 }
 
 /// Writes what profiles say, below the report of what they were taken beside.

@@ -1,0 +1,32 @@
+//! What must hold of reading any text as a `.dat` file; used by the tests here by seed, and by `fuzz/` by coverage.
+
+use plimsoll_analysis::levels::{DatError, Level};
+
+/// Reads `text`; what was read must be sensible and read the same when written again, and an error must name a line that
+/// there is.
+pub fn sensible(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
+    match parse(text) {
+        Err(DatError::Empty) => Ok(()),
+        Err(DatError::Line(line, what)) if what.is_empty() || line == 0 || line > text.lines().count() => {
+            Err(format!("line {line} of {}: '{what}'", text.lines().count()))
+        }
+        Err(DatError::Line(..)) => Ok(()),
+        Ok(levels) if levels.is_empty() => Err("no level, and no error".into()),
+        Ok(levels) => {
+            let bad = |l: &&Level| {
+                let finite = [l.load, l.rps, l.mean_ns].iter().all(|v| v.is_finite() && *v >= 0.0);
+                !finite || l.load == 0.0 || !(0.0..=1.0).contains(&l.success_rate)
+            };
+            if let Some(level) = levels.iter().find(bad) {
+                return Err(format!("{level:?} is no level"));
+            }
+            let line = |l: &Level| format!("{} {} {} {}\n", l.load, l.rps, l.mean_ns / 1e6, l.success_rate * 100.0);
+            let written: String = levels.iter().map(line).collect();
+            let again = parse(&written).map_err(|e| format!("written again: {e}\n{written}"))?;
+            match again.len() == levels.len() {
+                true => Ok(()),
+                false => Err(format!("{} levels became {}", levels.len(), again.len())),
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `.dat` files under seeded fuzzing: text like theirs, with damage.
+
+#![forbid(unsafe_code)]
+
+mod driver;
+
+use plimsoll_analysis::levels::{DatError, Level, parse_dat};
+use plimsoll_model::rng::Rng;
+
+const PIECES: [&str; 24] = [
+    "200",
+    "13000.5",
+    "15.2",
+    "100",
+    "99.98",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    "#",
+    "concurrency qps",
+    "%",
+    "ms",
+    "-1",
+    "nan",
+    "inf",
+    "1e308",
+    "1e-320",
+    "0",
+    "\u{feff}",
+    "é",
+    ",",
+    "1e999",
+];
+
+fn text(rng: &mut Rng) -> String {
+    let mut out = String::new();
+    for _ in 0..rng.below(40) {
+        if rng.below(3) == 0 {
+            out.push_str(&format!("{} {} {} {}\n", rng.below(9), rng.below(99_999), rng.below(999), rng.below(103)));
+        } else {
+            out.push_str(PIECES[rng.below(PIECES.len() as u64) as usize]);
+        }
+    }
+    out
+}
+
+#[test]
+fn any_text_is_read_sensibly_or_refused() {
+    for seed in 0..20_000 {
+        let text = text(&mut Rng::new(seed));
+        driver::sensible(parse_dat, &text).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{text:?}"));
+    }
+}
+
+#[test]
+fn a_reader_that_is_wrong_is_found_out() {
+    fn loses_the_last(text: &str) -> Result<Vec<Level>, DatError> {
+        parse_dat(text).map(|mut levels| {
+            levels.pop();
+            levels
+        })
+    }
+    assert!((0..2000).any(|seed| driver::sensible(loses_the_last, &text(&mut Rng::new(seed))).is_err()));
+}

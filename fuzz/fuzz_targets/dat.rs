@@ -1,0 +1,12 @@
+//! Fuzzes the reader of `.dat` files of plimsoll-analysis by coverage, with the driver of its tests: any text.
+
+#![no_main]
+
+#[path = "../../crates/plimsoll-analysis/tests/dat/driver.rs"]
+mod driver;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &str| {
+    driver::sensible(plimsoll_analysis::levels::parse_dat, data).unwrap_or_else(|what| panic!("{what}"));
+});

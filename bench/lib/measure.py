@@ -197,8 +197,8 @@ class Meter:
         self.others = (used - server - self.client_cpu_s) / wall
 
 
-def baseline(cpus):
-    return Server([need("plimsoll"), "baseline", "--threads", "1", "--listen", "127.0.0.1:0"], cpus)
+def baseline(cpus, threads=1):
+    return Server([need("plimsoll"), "baseline", "--threads", str(threads), "--listen", "127.0.0.1:0"], cpus)
 
 
 def bench_server(cpus, *arguments):

@@ -130,7 +130,8 @@ def cpu(settings):
         return measured
 
     def ours(url):
-        done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight")
+        # The engine alone, as the others are: what the probes take has a row of its own.
+        done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight", "--no-probes")
         found = done.json()
         return done, found["requests"], found["duration_s"]
 
@@ -310,6 +311,59 @@ def memory(settings):
                       rounds, notes)
 
 
+# -- probes ------------------------------------------------------------------------------------------------------------
+
+
+def probes(settings):
+    """What watching a server of 200 threads with 5 000 connections takes."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    threads, connections = (20, 200) if settings.smoke else (200, 5_000)
+    seconds, notes = settings.seconds(10), []
+
+    def ours(url):
+        # A rate that leaves both sides room: what is measured is the watching.
+        done = plimsoll_run(url, client_cpus, seconds, "-c", connections, "--spin", "off")
+        server = done.json()["server"]
+        if server["reason"]:
+            raise Failure(f"the server was not seen: {server['reason']}")
+        samples = {probe["name"]: probe["samples"] for probe in server["probes"]}
+        return {"cpu_s": done.cpu_s, "share": server["probes_cpu_share"], "threads": server["threads_max"],
+                "hz": samples["server.cpu"] / seconds, "series": len(samples)}
+
+    with measure.baseline(server_cpus, threads) as server:
+        rounds = alternate(settings, 3, {"plimsoll": ours}, server, notes,
+                           lambda f: f"{f['share']:.2%} of a core, {f['hz']:.1f} samples/s, {f['threads']} threads")
+    shares = [100 * share for share in report.values(rounds, "plimsoll", "share")]
+    hz = report.values(rounds, "plimsoll", "hz")
+    holds = max(shares) <= 1 and min(hz) >= 9
+    return report.Row("probes", f"probes on a server of {threads} threads and {connections} connections, 10 Hz",
+                      "<= 1 % of a core", f"{report.spread(shares)} % of a core at {report.spread(hz, 1)} samples/s",
+                      holds, rounds, notes)
+
+
+def server_cpu(settings):
+    """The server's CPU time a request, against the kernel's own account of its threads at the end."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    seconds, notes = settings.seconds(10), []
+    with measure.baseline(server_cpus) as server:
+        def ours(url):
+            before_s = server.cpu_s()
+            # A cost that outweighs what the server does before and after the load.
+            done = plimsoll_run(server.url("/burn/100"), client_cpus, seconds, "-c", 16, "--no-preflight")
+            kernel_s = server.cpu_s() - before_s
+            found = done.json()
+            ledger = found["ledger"]
+            kernel_us = kernel_s * 1e6 / (ledger["succeeded"] + ledger["failed"]["status"])
+            told_us = found["server"]["cpu_us_per_request"]
+            return {"cpu_s": done.cpu_s, "told_us": told_us, "kernel_us": kernel_us}
+
+        rounds = alternate(settings, 5, {"plimsoll": ours}, server, notes,
+                           lambda f: f"{f['told_us']:.2f} us a request, by the kernel {f['kernel_us']:.2f} us")
+    percent = [100 * (f["plimsoll"]["told_us"] / f["plimsoll"]["kernel_us"] - 1) for f in rounds]
+    return report.Row("server-cpu", "server CPU a request against the kernel's account at the end of the run", "within 2 %",
+                      f"{report.spread(percent)} %", max(map(abs, percent)) <= 2, rounds, notes)
+
+
 # -- a large profile ---------------------------------------------------------------------------------------------------
 
 
@@ -420,4 +474,5 @@ def _earlier(path, budget):
     return done
 
 
-ROWS = {"cpu": cpu, "p50": p50, "open": open_loop, "stall": stall, "memory": memory, "profile": profile, "find": find}
+ROWS = {"cpu": cpu, "p50": p50, "open": open_loop, "stall": stall, "memory": memory, "probes": probes,
+        "server-cpu": server_cpu, "profile": profile, "find": find}

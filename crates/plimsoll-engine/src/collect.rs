@@ -27,6 +27,8 @@ pub struct Tick<'a> {
     pub start_ns: u64,
     /// Schedule time at the tick's end, in ns.
     pub end_ns: u64,
+    /// Schedule time 0 on the monotonic clock, in ns; 0 while it is not yet known.
+    pub origin_ns: u64,
     /// What happened during the tick, over all workers.
     pub interval: &'a Interval,
 }
@@ -54,6 +56,7 @@ pub struct Collector {
     open: BTreeMap<u64, Interval>,
     stopped: Option<String>,
     window_end_ns: u64,
+    origin_ns: u64,
 }
 
 impl Collector {
@@ -66,13 +69,20 @@ impl Collector {
             open: BTreeMap::new(),
             stopped: None,
             window_end_ns: 0,
+            origin_ns: 0,
         }
+    }
+
+    /// The schedule begins at `origin_ns` of the monotonic clock.
+    pub fn begin(&mut self, origin_ns: u64) {
+        self.origin_ns = origin_ns;
     }
 
     /// Lets the caller look while nothing is measured yet.
     pub fn idle_tick(&mut self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
         let interval = Interval::default();
-        self.look(&Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, interval: &interval }, on_tick, stop);
+        let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
+        self.look(&tick, on_tick, stop);
     }
 
     /// Takes a worker's message and shows every tick that is now complete.
@@ -102,7 +112,8 @@ impl Collector {
                 _ => Phase::Measured,
             };
             self.run.push(start_ns, &interval);
-            self.look(&Tick { phase, start_ns, end_ns: start_ns + Plan::TICK_NS, interval: &interval }, on_tick, stop);
+            let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
+            self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick, stop);
         }
     }
 

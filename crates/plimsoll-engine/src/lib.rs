@@ -110,6 +110,7 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
                 if ready == workers {
                     // A moment ahead, so that every worker is at its loop when the schedule begins.
                     origin_ns = plimsoll_sys::clock::monotonic_ns() + 1_000_000;
+                    collector.begin(origin_ns);
                     for start in &starts {
                         // A worker that is gone has said so by closing its end.
                         let _ = start.send(origin_ns);

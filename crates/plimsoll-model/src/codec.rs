@@ -13,6 +13,8 @@ use crate::histogram::SparseHistogram;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Purpose};
+use crate::probes::Probes;
+use crate::probes_codec::{read_probes, write_probes};
 use crate::run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +46,8 @@ pub enum Frame {
         /// What happened.
         interval: Box<Interval>,
     },
+    /// A part of what was seen of the target during the latest load; parts add up by [`Probes::merge`].
+    Probes(Box<Probes>),
     /// The latest load has ended.
     TrialEnd {
         /// How.
@@ -92,6 +96,9 @@ const KIND_TRIAL_START: u8 = 2;
 const KIND_INTERVAL: u8 = 3;
 const KIND_TRIAL_END: u8 = 4;
 const KIND_EXPERIMENT_END: u8 = 5;
+const KIND_PROBES: u8 = 6;
+/// Kinds above this one are of later versions.
+const KIND_MAX: u8 = KIND_PROBES;
 
 impl Frame {
     /// Appends the frame's bytes to `out`.
@@ -111,6 +118,10 @@ impl Frame {
                 varint(out, u64::from(*index));
                 write_interval(out, interval);
                 KIND_INTERVAL
+            }
+            Frame::Probes(probes) => {
+                write_probes(out, probes);
+                KIND_PROBES
             }
             Frame::TrialEnd { ending, window_ns } => {
                 json(out, &TrialEnd { ending: ending.clone(), window_ns: *window_ns });
@@ -140,6 +151,11 @@ impl Frame {
                 let index = u32::try_from(reader.varint()?).ok()?;
                 let interval = read_interval(&mut reader)?;
                 reader.bytes.is_empty().then(|| Frame::Interval { index, interval: Box::new(interval) })
+            }
+            KIND_PROBES => {
+                let mut reader = Reader { bytes: payload };
+                let probes = read_probes(&mut reader)?;
+                reader.bytes.is_empty().then(|| Frame::Probes(Box::new(probes)))
             }
             KIND_TRIAL_END => {
                 let TrialEnd { ending, window_ns } = serde_json::from_slice(payload).ok()?;
@@ -212,7 +228,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
                     break;
                 }
             }
-            (None, _) if kind > KIND_EXPERIMENT_END => frames_unknown += 1,
+            (None, _) if kind > KIND_MAX => frames_unknown += 1,
             // A whole frame in a place or of a content that no writer makes: what follows cannot be trusted.
             _ => break,
         }
@@ -264,17 +280,20 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.window_ns.1 = run.window_ns.1.max(end_ns.min(measured_end_ns));
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
+        (Frame::Probes(probes), Some(run)) => run.probes.merge(&probes),
         (Frame::TrialEnd { ending, window_ns }, Some(run)) => {
             run.ending = Some(ending);
             run.window_ns = window_ns;
         }
         (Frame::ExperimentEnd { elapsed_ns }, _) => experiment.elapsed_ns = Some(elapsed_ns),
-        (Frame::Interval { .. } | Frame::TrialEnd { .. }, None) | (Frame::Experiment(_), _) => return false,
+        (Frame::Interval { .. } | Frame::Probes(_) | Frame::TrialEnd { .. }, None) | (Frame::Experiment(_), _) => {
+            return false;
+        }
     }
     true
 }
 
-fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -282,12 +301,12 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
+pub(crate) struct Reader<'a> {
+    pub(crate) bytes: &'a [u8],
 }
 
 impl Reader<'_> {
-    fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let (first, rest) = self.bytes.split_first()?;
@@ -301,7 +320,7 @@ impl Reader<'_> {
     }
 
     /// A length of items of at least one byte each: never more than there are bytes left.
-    fn length(&mut self) -> Option<usize> {
+    pub(crate) fn length(&mut self) -> Option<usize> {
         let length = usize::try_from(self.varint()?).ok()?;
         (length <= self.bytes.len()).then_some(length)
     }
@@ -450,6 +469,9 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         Frame::TrialStart { purpose: trial.purpose, start_ns: trial.start_ns, plan }.encode(&mut out);
         for (index, interval) in &trial.run.intervals {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
+        }
+        if !trial.run.probes.is_empty() {
+            Frame::Probes(Box::new(trial.run.probes.clone())).encode(&mut out);
         }
         if let Some(ending) = trial.run.ending.clone() {
             Frame::TrialEnd { ending, window_ns: trial.run.window_ns }.encode(&mut out);

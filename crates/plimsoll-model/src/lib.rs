@@ -12,6 +12,8 @@ pub mod interval;
 pub mod ledger;
 pub mod load;
 pub mod plan;
+pub mod probes;
+mod probes_codec;
 pub mod profile;
 pub mod rng;
 pub mod run;
@@ -23,6 +25,7 @@ pub use interval::{Interval, WorkerTime};
 pub use ledger::{Failure, Ledger, Outcome};
 pub use load::{Arrivals, Curve, LoadShape, Stage};
 pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
+pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
 
 pub use schedule::{Schedule, Stripe};

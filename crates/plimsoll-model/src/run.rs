@@ -4,6 +4,7 @@ use crate::histogram::Histogram;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Purpose};
+use crate::probes::Probes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ pub struct Run {
     /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the moment the run was
     /// stopped; with a number of requests only, the last answer.
     pub window_ns: (u64, u64),
+    /// What was seen of the target meanwhile.
+    pub probes: Probes,
 }
 
 /// The sums over all intervals of a run.
@@ -69,7 +72,7 @@ pub struct Totals {
 impl Run {
     /// A run in which nothing has happened yet.
     pub fn new(plan: Plan) -> Run {
-        Run { plan, intervals: BTreeMap::new(), ending: None, window_ns: (0, 0) }
+        Run { plan, intervals: BTreeMap::new(), ending: None, window_ns: (0, 0), probes: Probes::default() }
     }
 
     /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
@@ -97,6 +100,7 @@ impl Run {
         };
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
+        self.probes.merge(&other.probes);
     }
 
     /// Length of the measured window in ns.

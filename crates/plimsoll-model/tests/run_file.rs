@@ -62,6 +62,41 @@ fn plan() -> Plan {
     Plan::new(request, LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson })
 }
 
+fn probes(rng: &mut Rng) -> Probes {
+    let mut probes = Probes { cpu_ns: rng.below(99), wall_ns: rng.below(99), ..Probes::default() };
+    for (name, kind, unit) in [
+        ("server.cpu", SeriesKind::Counter, "ns"),
+        ("server.rss", SeriesKind::Gauge, "bytes"),
+        ("x", SeriesKind::Gauge, ""),
+    ] {
+        if rng.below(3) == 0 {
+            continue;
+        }
+        let mut series = Series::new(kind, unit);
+        for _ in 0..rng.below(9) {
+            let value = if rng.below(2) == 0 { rng.below(9) as f64 } else { rng.next_u64() as f64 / 7.0 };
+            let sample = Sample { at_ns: rng.below(20) as i64 - 5, value };
+            if !series.samples.contains(&sample) {
+                series.push(sample);
+            }
+        }
+        for _ in 0..rng.below(3) {
+            let from_ns = rng.below(9) as i64;
+            let reason = ["gone", "permission denied"][rng.below(2) as usize].to_owned();
+            series.push_gap(Gap { from_ns, to_ns: from_ns + rng.below(9) as i64, reason });
+        }
+        probes.series.insert(name.into(), series);
+    }
+    if rng.below(2) == 0 {
+        let (name, found_by) = ("api".to_owned(), "--pid".to_owned());
+        probes.servers.push(ServerSeen { from_ns: 0, pid: rng.below(3) as u32, name, found_by });
+    }
+    if rng.below(3) == 0 {
+        probes.unseen.push("not on this machine".into());
+    }
+    probes
+}
+
 fn run(rng: &mut Rng) -> Run {
     let mut run = Run::new(plan().redacted());
     for index in 0..rng.below(6) as u32 {
@@ -76,6 +111,7 @@ fn run(rng: &mut Rng) -> Run {
         n => Some(Ending::Stopped(reasons[n as usize - 2].into())),
     };
     run.window_ns = (0, rng.below(600_000_000));
+    run.probes = probes(rng);
     run
 }
 
@@ -224,6 +260,26 @@ fn unknown_frames_are_passed_over() {
     let decoded = codec::decode(&bytes).expect("a run file");
     assert_eq!((decoded.frames_unknown, decoded.damage), (1, None));
     assert_eq!(decoded.experiment, experiment);
+}
+
+#[test]
+fn probes_written_in_parts_read_as_a_whole() {
+    let mut rng = Rng::new(seed());
+    for _ in 0..200 {
+        let parts: Vec<Probes> = (0..3).map(|_| probes(&mut rng)).collect();
+        let mut whole = Run { ending: None, ..Run::new(plan().redacted()) };
+        parts.iter().for_each(|part| whole.probes.merge(part));
+        let before = Experiment {
+            trials: vec![Trial { purpose: Purpose::Run, start_ns: 0, run: Run::new(plan()) }],
+            elapsed_ns: None,
+            ..experiment(1)
+        };
+        let mut bytes = codec::encode(&before);
+        parts.into_iter().for_each(|part| codec::Frame::Probes(Box::new(part)).encode(&mut bytes));
+        let decoded = codec::decode(&bytes).expect("a run file");
+        assert_eq!(decoded.damage, None);
+        assert_eq!(decoded.experiment.trials[0].run.probes, whole.probes);
+    }
 }
 
 #[test]

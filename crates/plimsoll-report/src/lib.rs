@@ -24,6 +24,7 @@ mod find;
 mod full;
 mod progress;
 mod run;
+mod server;
 mod sweep;
 
 pub use block::{Block, Report, Tone};
@@ -32,4 +33,5 @@ pub use find::{find_report, search_text, trial_line};
 pub use full::{Around, find_page, heat_svg, percentiles_svg, run_page, series_section, sweep_page, time_svg};
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use run::{RunContext, load_text, run_report};
+pub use server::{ServerView, add_server, probes_csv, server_document};
 pub use sweep::{SweepLevel, dat_line, sweep_header, sweep_row};

@@ -38,6 +38,8 @@ pub struct Progress {
     pub now: Option<Now>,
     /// Requests that failed or were never sent, since the load began.
     pub bad: u64,
+    /// Cores that the server used in the last second; `None` where it is not seen.
+    pub server_cores: Option<f64>,
 }
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -85,14 +87,16 @@ fn left(progress: &Progress) -> String {
 fn figures(progress: &Progress, now: &Now) -> Vec<String> {
     // No answer yet: no time.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
-    vec![
+    let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
         format!("p90 {:>7}", time(now.p90_ns)),
         format!("p99 {:>7}", time(now.p99_ns)),
         format!("max {:>7}", time(now.max_ns)),
         format!("{} bad", count(progress.bad)),
         format!("{} in flight", count(now.in_flight)),
-    ]
+    ];
+    figures.extend(progress.server_cores.map(|cores| format!("server {cores:.2} cores")));
+    figures
 }
 
 /// The lines that are rewritten on a terminal of `columns`.
@@ -170,6 +174,7 @@ mod tests {
                 in_flight: 64,
             }),
             bad: 3,
+            server_cores: None,
         }
     }
 
@@ -186,6 +191,13 @@ mod tests {
             plain,
             "12.3 of 30 s, 64 users, 16 206/s, p50 1.20 ms, p90 2.00 ms, p99 75.9 ms, max 210 ms, 3 bad, 64 in flight"
         );
+    }
+
+    #[test]
+    fn the_server_is_shown_where_it_is_seen() {
+        let seen = Progress { server_cores: Some(1.234), ..progress() };
+        assert!(progress_line(&seen).ends_with(", 64 in flight, server 1.23 cores"), "{}", progress_line(&seen));
+        assert!(progress_block(&seen, 110, true)[4].ends_with("  server 1.23 cores"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How a sweep looks: one row a concurrency, in the table and in the `.dat` file.
 
 use crate::format::{count, duration, rate, share};
-use plimsoll_analysis::Summary;
+use plimsoll_analysis::{ServerUse, Summary};
 
 /// What a sweep found at one concurrency.
 #[derive(Debug, Clone)]
@@ -10,23 +10,28 @@ pub struct SweepLevel {
     pub concurrency: u64,
     /// The figures; or why the level could not be held.
     pub outcome: Result<Summary, String>,
+    /// What the server used; `None` if nothing was watched.
+    pub server: Option<ServerUse>,
 }
 
-const WIDTHS: [usize; 6] = [11, 12, 10, 10, 10, 10];
+const WIDTHS: [usize; 8] = [11, 12, 10, 10, 10, 10, 12, 12];
 
-fn row(cells: [&str; 6], note: &str) -> String {
+fn row(cells: [&str; 8], note: &str) -> String {
     let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}"));
     format!("{}  {note}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
 }
 
 /// The headings of a sweep's table.
 pub fn sweep_header() -> String {
-    row(["concurrency", "requests/s", "mean", "p50", "p99", "success"], "")
+    row(["concurrency", "requests/s", "mean", "p50", "p99", "success", "server cores", "CPU/request"], "")
 }
 
 /// The row of one level.
 pub fn sweep_row(level: &SweepLevel) -> String {
     let concurrency = count(level.concurrency);
+    let server = level.server.as_ref();
+    let cores = server.map_or_else(|| "-".into(), |used| format!("{:.2}", used.cores_used()));
+    let cpu = server.and_then(ServerUse::cpu_us_per_request).map_or_else(|| "-".into(), |us| duration(us * 1e3));
     match &level.outcome {
         Ok(summary) => row(
             [
@@ -36,10 +41,12 @@ pub fn sweep_row(level: &SweepLevel) -> String {
                 &duration(summary.response.p50_ns as f64),
                 &duration(summary.response.p99_ns as f64),
                 &share(summary.success_rate),
+                &cores,
+                &cpu,
             ],
             if summary.generator.limited { "the generator was the limit" } else { "" },
         ),
-        Err(reason) => row([&concurrency, "-", "-", "-", "-", "-"], reason),
+        Err(reason) => row([&concurrency, "-", "-", "-", "-", "-", "-", "-"], reason),
     }
 }
 

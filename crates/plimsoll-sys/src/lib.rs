@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod epoll;
+pub mod probe;
 pub mod process;
 pub mod signal;
 pub mod tcp;

@@ -109,6 +109,27 @@ pub struct PprofArgs {
     pub pprof_seconds: u32,
 }
 
+/// What is watched while the load runs.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Probes")]
+pub struct ProbeArgs {
+    /// Watch this process [default: the one that listens on the target's address]
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Watch the process of this name
+    #[arg(long, value_name = "NAME")]
+    pub process: Option<String>,
+    /// Read what the server tells of itself: Prometheus text or Go's /debug/vars
+    #[arg(long, value_name = "URL")]
+    pub metrics: Option<String>,
+    /// Watch this control group [default: that of the process]
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
+    /// Watch nothing
+    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
+    pub no_probes: bool,
+}
+
 /// Where results go.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
@@ -137,7 +158,8 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
     plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
     plimsoll run --rate 2k --pprof http://localhost:6060/debug/pprof http://localhost:8080/\n  \
-    plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders")]
+    plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
+    plimsoll run --process api --metrics http://localhost:8080/metrics http://localhost:8080/")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -158,6 +180,8 @@ pub struct RunArgs {
     pub warmup: String,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
     /// End the run when this becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub stop_if: Option<String>,
@@ -193,6 +217,8 @@ pub struct FindArgs {
     pub max_rate: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
     /// Exit with 1 if this is true of the line, such as 'rate<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
@@ -229,6 +255,8 @@ pub struct SweepArgs {
     pub warmup: String,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
     /// Name of the files written
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
@@ -273,6 +301,9 @@ pub struct ShowArgs {
     /// Print the intervals as CSV
     #[arg(long)]
     pub csv: bool,
+    /// Print all readings of the probes as CSV
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub probes: bool,
 }
 
 #[derive(Debug, Clone, Args)]

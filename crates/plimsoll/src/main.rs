@@ -13,6 +13,7 @@ mod meant;
 mod pictures;
 mod pprof;
 mod preflight;
+mod probes;
 mod progress;
 mod recording;
 mod target;

@@ -100,7 +100,7 @@ mod tests {
         for number in 0..2000u64 {
             let interval = tick(number, if number < 1000 { 10 } else { 20 });
             let (start_ns, end_ns) = (number * Plan::TICK_NS, (number + 1) * Plan::TICK_NS);
-            last = meter.push(&Tick { start_ns, end_ns, phase: Phase::Measured, interval: &interval });
+            last = meter.push(&Tick { start_ns, end_ns, phase: Phase::Measured, origin_ns: 0, interval: &interval });
         }
         let now = last.now.expect("figures");
         assert!((now.rps - 200.0).abs() < 1e-9 && last.bad == 2000, "{last:?}");
@@ -109,7 +109,8 @@ mod tests {
         assert_eq!((last.rates_rps[0], last.rates_rps[last.rates_rps.len() - 1]), (100.0, 200.0));
         meter.next_load();
         let interval = tick(0, 5);
-        let tick = Tick { start_ns: 0, end_ns: Plan::TICK_NS, phase: Phase::Measured, interval: &interval };
+        let tick =
+            Tick { start_ns: 0, end_ns: Plan::TICK_NS, phase: Phase::Measured, origin_ns: 0, interval: &interval };
         assert_eq!(meter.push(&tick).now.map(|n| n.rps), Some(50.0));
     }
 }

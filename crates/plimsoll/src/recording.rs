@@ -2,11 +2,13 @@
 //! happens, so that a crash loses no more than the interval under way.
 
 use crate::failure::Failure;
+use crate::probes::{LiveServer, Watcher};
 use crate::target::{shown, system_text};
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::plan::{REDACTED, is_secret_header};
-use plimsoll_model::{Environment, Experiment, ExperimentKind, Interval, Plan, Purpose, Run, Stripe, Trial};
+use plimsoll_model::{Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Run, Stripe, Trial};
+use plimsoll_sys::clock::monotonic_ns;
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -18,6 +20,7 @@ pub struct Recording {
     experiment: Experiment,
     began: Instant,
     file: Option<RunFile>,
+    watcher: Option<Watcher>,
 }
 
 /// A run file being written. The first failure to write ends the writing, not the experiment.
@@ -104,7 +107,17 @@ impl Recording {
                 options: experiment.options.clone(),
             }));
         }
-        Ok(Recording { experiment, began: Instant::now(), file })
+        Ok(Recording { experiment, began: Instant::now(), file, watcher: None })
+    }
+
+    /// Watches the target from now on, during every load.
+    pub fn watch(&mut self, watcher: Option<Watcher>) {
+        self.watcher = watcher;
+    }
+
+    /// What is seen of the server while a load runs.
+    pub fn live_server(&self) -> LiveServer {
+        self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live)
     }
 
     /// Time since the experiment began.
@@ -124,6 +137,7 @@ impl Recording {
         let mut start_ns = self.elapsed_ns();
         let mut started = false;
         let file = &mut self.file;
+        let mut seen = Seen::begin(self.watcher.as_ref());
         if let Some(file) = file {
             let plan = Box::new(plan.clone());
             file.write(&Frame::TrialStart { purpose, start_ns, plan });
@@ -131,22 +145,31 @@ impl Recording {
         let run = plimsoll_engine::drive(plan, Stripe::ALL, &mut |tick| {
             if tick.end_ns > 0 {
                 if !std::mem::replace(&mut started, true) {
-                    start_ns = (began.elapsed().as_nanos() as u64).saturating_sub(tick.end_ns);
+                    let since_origin_ns = monotonic_ns().saturating_sub(tick.origin_ns);
+                    start_ns = (began.elapsed().as_nanos() as u64).saturating_sub(since_origin_ns);
                 }
+                let part = seen.tick(tick);
                 if let Some(file) = file {
                     file.tick(plan.interval_ns, tick);
+                    if let Some(probes) = part {
+                        file.write(&Frame::Probes(Box::new(probes)));
+                    }
                 }
             }
             on_tick(tick)
         })?;
+        let last = seen.end();
         if let Some(file) = &mut self.file {
             file.close_interval();
+            if let Some(probes) = last {
+                file.write(&Frame::Probes(Box::new(probes)));
+            }
             if let Some(ending) = run.ending.clone() {
                 file.write(&Frame::TrialEnd { ending, window_ns: run.window_ns });
             }
         }
         // What is kept is what is recorded: nothing shown later can come from a secret.
-        let run = Run { plan: plan.redacted(), ..run };
+        let run = Run { plan: plan.redacted(), probes: seen.whole, ..run };
         self.experiment.trials.push(Trial { purpose, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
@@ -164,6 +187,51 @@ impl Recording {
             }
         });
         (self.experiment, note)
+    }
+}
+
+/// What the probes see during one load, moved to its clock and kept in parts.
+struct Seen<'a> {
+    watcher: Option<&'a Watcher>,
+    /// Schedule time 0 on the monotonic clock, once it is known.
+    origin_ns: Option<i64>,
+    taken_ns: u64,
+    whole: Probes,
+}
+
+impl<'a> Seen<'a> {
+    /// How often a part goes to the run file: what a crash can lose.
+    const PART_NS: u64 = 2_000_000_000;
+
+    fn begin(watcher: Option<&'a Watcher>) -> Seen<'a> {
+        if let Some(watcher) = watcher {
+            // What was seen between loads belongs to none.
+            watcher.take();
+            watcher.sample_now();
+        }
+        Seen { watcher, origin_ns: None, taken_ns: 0, whole: Probes::default() }
+    }
+
+    /// A tick has passed; gives the part to be written, if it is time for one.
+    fn tick(&mut self, tick: &Tick) -> Option<Probes> {
+        self.origin_ns = Some(tick.origin_ns as i64);
+        if tick.end_ns < self.taken_ns + Self::PART_NS {
+            return None;
+        }
+        self.taken_ns = tick.end_ns;
+        self.take()
+    }
+
+    /// The load is over; gives the last part.
+    fn end(&mut self) -> Option<Probes> {
+        self.watcher?.sample_now();
+        self.take()
+    }
+
+    fn take(&mut self) -> Option<Probes> {
+        let part = self.watcher?.take().shifted(-self.origin_ns?);
+        self.whole.merge(&part);
+        Some(part)
     }
 }
 

@@ -2,20 +2,24 @@
 
 use super::capture::{self, Asked, Recorded};
 use super::{fit_connections, preflight, print, print_json, print_profiles, print_report, report, say_setup};
-use crate::args::{DemoArgs, FindArgs, GeneratorArgs, PprofArgs, RequestArgs};
+use crate::args::{DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
 use crate::baseline;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
+use crate::probes::Watcher;
 use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::find::{self, Forecast, Step};
-use plimsoll_analysis::{Findings, Settings, Slo, TrialOutcome, judge};
+use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Purpose, Spin};
+use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Purpose, Run, Spin};
 use plimsoll_report::levels::{Profiles, levels_document};
-use plimsoll_report::{Around, Progress, Report, RunContext, find_page, find_report, json, search_text, trial_line};
+use plimsoll_report::{
+    Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, json, search_text,
+    server_document, trial_line,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -82,6 +86,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
     let asked = Asked::of(&args.profiles, &args.request, "line")?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals };
+    let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &settings.base);
     let Forecast { sentences, .. } = find::forecast(&settings);
@@ -98,6 +103,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     };
     let path = args.output.clone().unwrap_or_else(|| capture::default_path("find"));
     let mut recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
+    recording.watch(watcher);
     let history = search(&settings, &mut recording, &mut live)?;
     let missing = match &asked {
         Some(asked) => {
@@ -134,6 +140,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
 fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Result<Vec<TrialOutcome>, Failure> {
     let mut history = Vec::new();
     let mut meter = Meter::default();
+    let server = recording.live_server();
     while !plimsoll_sys::signal::interrupted() {
         let Step::Measure(measure) = find::next(settings, &history, recording.elapsed_ns()) else { break };
         let find::Measure { purpose, plan, mut watch } = *measure;
@@ -150,6 +157,7 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
                 why: why.clone(),
                 elapsed_s: began_s + tick.end_ns as f64 / 1e9,
                 total_s: Some(settings.budget_ns as f64 / 1e9),
+                server_cores: server.cores(),
                 ..meter.push(tick)
             });
             match tick.end_ns {
@@ -170,7 +178,7 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
 }
 
 /// The findings of a recorded search, computed from what was measured.
-fn concluded(experiment: &Experiment) -> Result<(Options, Findings), Failure> {
+fn concluded(experiment: &Experiment) -> Result<(Options, Findings, ServerView<'_>), Failure> {
     let options: Options = serde_json::from_value(experiment.options.clone())
         .map_err(|e| Failure::start(format!("the run file does not say what was searched for: {e}")))?;
     let settings = options.settings()?;
@@ -181,12 +189,19 @@ fn concluded(experiment: &Experiment) -> Result<(Options, Findings), Failure> {
         Some(plimsoll_model::Ending::Finished) => true,
         None => false,
     });
-    let history: Vec<_> = whole.map(|t| judge(t.purpose, t.start_ns, &t.run, &settings.slo)).collect();
+    let whole: Vec<_> = whole.collect();
+    let history: Vec<_> = whole.iter().map(|t| judge(t.purpose, t.start_ns, &t.run, &settings.slo)).collect();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search was over when profiles began to be taken.
     let began_ns = profiled.first().map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
-    Ok((options, find::conclude(&settings, &history, elapsed_ns)))
+    let findings = find::conclude(&settings, &history, elapsed_ns);
+    let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
+    let (used, from) = match AtLine::of(&findings, &runs) {
+        Ok(at) => (Ok(at.used), Some(at.from)),
+        Err(reason) => (Err(reason), None),
+    };
+    Ok((options, findings, ServerView { used, from, runs }))
 }
 
 fn show_found(
@@ -195,9 +210,10 @@ fn show_found(
     with_trials: bool,
     profiles: Option<&Profiles>,
 ) -> Result<Findings, Failure> {
-    let (options, findings) = concluded(experiment)?;
+    let (options, findings, server) = concluded(experiment)?;
     if as_json {
-        print_json(&with_profiles(json::find(experiment, &options.base, &findings, &options.warnings), profiles));
+        let document = json::find(experiment, &options.base, &findings, &options.warnings);
+        print_json(&with_others(document, &server, profiles));
     } else {
         let context = RunContext {
             plan: &options.base,
@@ -205,13 +221,17 @@ fn show_found(
             local: experiment.environment.target_local,
             warnings: &options.warnings,
         };
-        print_report(&find_report(&context, &findings, with_trials));
+        let mut report = find_report(&context, &findings, with_trials);
+        add_server(&mut report, &server);
+        print_report(&report);
         print_profiles(profiles);
     }
     Ok(findings)
 }
 
-fn with_profiles(mut document: serde_json::Value, profiles: Option<&Profiles>) -> serde_json::Value {
+/// The document with what was seen of the server, and profiles.
+fn with_others(mut document: serde_json::Value, server: &ServerView, profiles: Option<&Profiles>) -> serde_json::Value {
+    document["server"] = server_document(server);
     document["profiles"] = profiles.map(levels_document).into();
     document
 }
@@ -223,7 +243,7 @@ pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), 
 
 /// The page of a recorded search.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
-    let (options, findings) = concluded(experiment)?;
+    let (options, findings, _) = concluded(experiment)?;
     let context = RunContext {
         plan: &options.base,
         cores: experiment.environment.cores,
@@ -235,14 +255,15 @@ pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure>
 
 /// The request of a recorded search in a few words, and its findings.
 pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
-    let (options, findings) = concluded(experiment)?;
+    let (options, findings, _) = concluded(experiment)?;
     Ok((plimsoll_report::chart::heading::target(&options.base), findings))
 }
 
 /// The JSON document of a recorded search.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
-    let (options, findings) = concluded(experiment)?;
-    Ok(with_profiles(json::find(experiment, &options.base, &findings, &options.warnings), profiles))
+    let (options, findings, server) = concluded(experiment)?;
+    let document = json::find(experiment, &options.base, &findings, &options.warnings);
+    Ok(with_others(document, &server, profiles))
 }
 
 /// `plimsoll demo`: a server with a known cost on a free port, the search on it, and what to do next.
@@ -273,6 +294,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         budget: args.budget.clone(),
         max_rate: None,
         generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: None, arrivals: None },
+        probes: ProbeArgs::default(),
         fail_if: None,
         profiles: PprofArgs { pprof: None, pprof_seconds: 1 },
         output: None,

@@ -6,6 +6,7 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant;
+use crate::probes::Watcher;
 use crate::progress::Meter;
 use crate::recording::Recording;
 use plimsoll_analysis::profile::steady_rps;
@@ -13,7 +14,10 @@ use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
 use plimsoll_engine::Phase;
 use plimsoll_model::{Experiment, ExperimentKind, LoadShape, Plan, Purpose};
 use plimsoll_report::levels::{Profiles, levels_document};
-use plimsoll_report::{Around, Progress, Report, RunContext, json, load_text, run_page, run_report};
+use plimsoll_report::{
+    Around, Progress, Report, RunContext, ServerView, add_server, json, load_text, run_page, run_report,
+    server_document,
+};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -38,10 +42,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let asked = Asked::of(&args.profiles, &args.request, "load")?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| capture::default_path("run")));
+    let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &plan);
     let options = serde_json::json!({ "warnings": warnings, "pprof": asked.as_ref().map(Asked::recorded) });
     let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
+    recording.watch(watcher);
+    let server = recording.live_server();
     let mut meter = Meter::default();
     let total_s = plan.duration_ns.map(|ns| (ns + plan.warmup_ns) as f64 / 1e9);
     let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
@@ -53,6 +60,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             doing: doing(&plan, tick.phase),
             elapsed_s: tick.end_ns as f64 / 1e9,
             total_s,
+            server_cores: server.cores(),
             ..meter.push(tick)
         });
         if tick.phase != Phase::Preparing
@@ -102,7 +110,9 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
         local: experiment.environment.target_local,
         warnings: &warnings,
     };
-    print_report(&run_report(&context, &summary));
+    let mut report = run_report(&context, &summary);
+    add_server(&mut report, &ServerView::of(&trial.run));
+    print_report(&report);
     print_profiles(profiles);
     Ok(())
 }
@@ -111,6 +121,7 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
     let mut document = json::run(experiment, &trial.run.plan, &summary, &warnings(experiment));
+    document["server"] = server_document(&ServerView::of(&trial.run));
     document["profiles"] = profiles.map(levels_document).into();
     Ok(document)
 }

@@ -7,7 +7,7 @@ use crate::failure::{Failure, exit};
 use crate::target::system_text;
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Experiment, ExperimentKind};
-use plimsoll_report::csv;
+use plimsoll_report::{csv, probes_csv};
 use std::io::Write;
 use std::path::Path;
 
@@ -50,6 +50,11 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     for (number, (path, experiment)) in args.files.iter().zip(&experiments).enumerate() {
         if args.csv {
             print(&csv::intervals(experiment));
+            continue;
+        }
+        if args.probes {
+            let runs: Vec<_> = experiment.trials.iter().map(|trial| &trial.run).collect();
+            print(&probes_csv(&runs));
             continue;
         }
         if experiments.len() > 1 {

@@ -6,15 +6,17 @@ use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
 use crate::pictures::write_chart;
+use crate::probes::Watcher;
 use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
-use plimsoll_analysis::Summary;
+use plimsoll_analysis::{ServerUse, Summary};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Curve, Experiment, ExperimentKind, LoadShape, Purpose};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
-    Around, Progress, Report, SweepLevel, dat_line, json, load_text, sweep_header, sweep_page, sweep_row,
+    Around, Progress, Report, ServerView, SweepLevel, dat_line, json, load_text, server_document, sweep_header,
+    sweep_page, sweep_row,
 };
 use std::fs::File;
 use std::io::Write;
@@ -42,6 +44,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
     let warning = preflight(&base.plan, args.request.no_preflight)?;
+    let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &base.plan);
     if let Some(warning) = warning {
@@ -51,6 +54,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let dat_path = args.dir.join(format!("{}.dat", args.name));
     let options = serde_json::json!({ "levels": levels });
     let mut recording = Recording::begin(ExperimentKind::Sweep, base.local, options, Some(&run_path))?;
+    recording.watch(watcher);
+    let server = recording.live_server();
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = File::create(&dat_path).map_err(cannot)?;
@@ -68,8 +73,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         plan.duration_ns = Some(level_ns);
         plan.warmup_ns = warmup_ns;
         plan.connections_ready = concurrency as u32;
-        let outcome = match cannot_hold(&plan) {
-            Some(reason) => Err(reason),
+        let (outcome, server_used) = match cannot_hold(&plan) {
+            Some(reason) => (Err(reason), None),
             None => {
                 meter.next_load();
                 let trial = recording.drive(Purpose::Level, &plan, &mut |tick| {
@@ -77,6 +82,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
                         doing: format!("{}, level {} of {number_of}", load_text(&plan.load), number + 1),
                         elapsed_s: level_s * number as f64 + tick.end_ns as f64 / 1e9,
                         total_s: Some(level_s * number_of as f64),
+                        server_cores: server.cores(),
                         ..meter.push(tick)
                     });
                     match plimsoll_sys::signal::interrupted() {
@@ -84,11 +90,11 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
                         false => ControlFlow::Continue(()),
                     }
                 })?;
-                Ok(Summary::of(&trial.run))
+                (Ok(Summary::of(&trial.run)), ServerUse::of(&trial.run).ok())
             }
         };
         live.clear();
-        let level = SweepLevel { concurrency, outcome };
+        let level = SweepLevel { concurrency, outcome, server: server_used };
         if !args.out.json {
             print(&format!("{}\n", sweep_row(&level)));
         }
@@ -99,7 +105,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     }
     let (experiment, note) = recording.end();
     if args.out.json {
-        print_json(&json::sweep(&experiment, &done));
+        print_json(&with_servers(json::sweep(&experiment, &done), &experiment));
     }
     live.note(&format!("table: {}", dat_path.display()));
     for path in draw(args, &experiment)? {
@@ -136,11 +142,21 @@ pub fn page(experiment: &Experiment, around: &Around) -> Report {
     sweep_page(experiment, &recorded(experiment), around)
 }
 
+/// The document with what was seen of the server at each level.
+fn with_servers(mut document: serde_json::Value, experiment: &Experiment) -> serde_json::Value {
+    let measured = document["levels"].as_array_mut().into_iter().flatten().filter(|level| level["error"].is_null());
+    for (level, trial) in measured.zip(&experiment.trials) {
+        level["server"] = server_document(&ServerView::of(&trial.run));
+    }
+    document
+}
+
 /// The levels of a recorded sweep.
 fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
     let levels = experiment.trials.iter().filter_map(|trial| match &trial.run.plan.load {
         LoadShape::Closed { users } => {
-            Some(SweepLevel { concurrency: users.max() as u64, outcome: Ok(Summary::of(&trial.run)) })
+            let (outcome, server) = (Ok(Summary::of(&trial.run)), ServerUse::of(&trial.run).ok());
+            Some(SweepLevel { concurrency: users.max() as u64, outcome, server })
         }
         LoadShape::Open { .. } => None,
     });
@@ -155,5 +171,5 @@ pub fn show(experiment: &Experiment) {
 
 /// The JSON document of a recorded sweep.
 pub fn document(experiment: &Experiment) -> serde_json::Value {
-    json::sweep(experiment, &recorded(experiment))
+    with_servers(json::sweep(experiment, &recorded(experiment)), experiment)
 }

@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod find;
 mod live;
+mod probes;
 mod profile;
 mod report;
 mod rig;

@@ -120,12 +120,32 @@ pub fn folder(name: &str) -> PathBuf {
 pub struct Server {
     child: Child,
     pub url: String,
+    /// Asked to end before it is killed: its children would outlive it otherwise.
+    has_children: bool,
+}
+
+impl Server {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it now; its port is free again.
+    pub fn end(&mut self) {
+        if std::mem::take(&mut self.has_children) {
+            signal(self.child.id(), "TERM");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while Instant::now() < deadline && self.child.try_wait().is_ok_and(|status| status.is_none()) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 
@@ -136,7 +156,19 @@ pub fn baseline(threads: u32) -> Server {
         .spawn()
         .expect("the binary starts");
     let url = first_line(&mut child);
-    Server { child, url }
+    Server { child, url, has_children: false }
+}
+
+/// A server that prints its URL first; `what` is needed for it.
+pub fn serve(command: &mut Command, what: &str) -> Server {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{what} is needed for the end-to-end tests: {error}"));
+    let url = first_line(&mut child);
+    Server { child, url, has_children: false }
 }
 
 fn first_line(child: &mut Child) -> String {
@@ -164,11 +196,20 @@ pub fn go_server() -> Server {
     });
     let mut child = Command::new(binary).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
     let url = format!("http://{}", first_line(&mut child));
-    Server { child, url }
+    Server { child, url, has_children: false }
 }
 
-/// nginx with a configuration of its own, on a free port.
+/// nginx in one process, with a configuration of its own, on a free port.
 pub fn nginx() -> Server {
+    nginx_as("master_process off; worker_processes 1;")
+}
+
+/// nginx as it usually is: a parent and workers that it forks.
+pub fn nginx_with_workers(workers: u32) -> Server {
+    nginx_as(&format!("worker_processes {workers};"))
+}
+
+fn nginx_as(processes: &str) -> Server {
     let folder = folder("nginx");
     let shown = folder.display();
     // nginx cannot say which free port it took, so one is found first; should somebody else take it in between, nginx
@@ -176,7 +217,7 @@ pub fn nginx() -> Server {
     for _ in 0..5 {
         let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
         let text = format!(
-            "daemon off; master_process off; worker_processes 1; pid {shown}/pid; error_log {shown}/error.log;\n\
+            "daemon off; {processes} pid {shown}/pid; error_log {shown}/error.log;\n\
              events {{ worker_connections 4096; }}\n\
              http {{ access_log off; client_body_temp_path {shown}/body; proxy_temp_path {shown}/proxy;\n\
                fastcgi_temp_path {shown}/fastcgi; uwsgi_temp_path {shown}/uwsgi; scgi_temp_path {shown}/scgi;\n\
@@ -197,7 +238,7 @@ pub fn nginx() -> Server {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline && child.try_wait().expect("a child").is_none() {
             if std::net::TcpStream::connect(free).is_ok() {
-                return Server { child, url: format!("http://{free}") };
+                return Server { child, url: format!("http://{free}"), has_children: true };
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -1,0 +1,272 @@
+//! What the server used while it carried a load ([`ServerUse`]): CPU a request, requests a second a core, cores, memory,
+//! and its fullest thread.
+//!
+//! Requests are those that the server answered, whatever the status: it worked for all of them. Not here: how the
+//! readings were taken, and what holds the server back.
+
+use crate::find::Findings;
+use crate::judge::Verdict;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{Failure, Probes, Purpose, Run, SeriesKind, ServerSeen};
+
+/// How far from the window's edge a reading may be: three times the usual step.
+const REACH_NS: i64 = 300 * MS as i64;
+/// Trials of a search count from this share of the line on.
+const NEAR_LINE: f64 = 0.9;
+
+/// The fullest thread of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FullestThread {
+    /// Name and number, such as `nginx.1234`.
+    pub name: String,
+    /// Share of one core that it used over the measured window, 0..=1.
+    pub share: f64,
+}
+
+/// What the server used in the measured window of a run, or of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerUse {
+    /// The processes watched, by time; the last is the present one.
+    pub servers: Vec<ServerSeen>,
+    /// CPU time used, ns.
+    pub cpu_ns: f64,
+    /// Requests answered with that CPU time.
+    pub answered: u64,
+    /// Length of the measured windows, ns.
+    pub window_ns: f64,
+    /// CPU time used inside the measured windows, ns.
+    pub window_cpu_ns: f64,
+    /// Most resident memory, bytes; `None` if it was not seen.
+    pub rss_bytes_max: Option<f64>,
+    /// Most threads.
+    pub threads_max: Option<f64>,
+    /// The fullest thread; `None` if no thread used as much as a twentieth of a core.
+    pub fullest_thread: Option<FullestThread>,
+}
+
+impl ServerUse {
+    /// CPU time for each request answered, us; `None` without an answer.
+    pub fn cpu_us_per_request(&self) -> Option<f64> {
+        (self.answered > 0).then(|| self.cpu_ns / 1e3 / self.answered as f64)
+    }
+
+    /// Requests a second that one core carries: the reciprocal of the CPU time a request.
+    pub fn rps_per_core(&self) -> Option<f64> {
+        self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
+    }
+
+    /// Cores used on average.
+    pub fn cores_used(&self) -> f64 {
+        if self.window_ns > 0.0 { self.window_cpu_ns / self.window_ns } else { 0.0 }
+    }
+
+    /// How often the server was seen to be restarted.
+    pub fn restarts(&self) -> usize {
+        self.servers.len().saturating_sub(1)
+    }
+
+    /// What the server used during `run`; else why that is not known.
+    pub fn of(run: &Run) -> Result<ServerUse, String> {
+        let probes = &run.probes;
+        let unseen = || match (&probes.unseen[..], probes.is_empty()) {
+            ([], true) => "nothing was watched".to_owned(),
+            ([], false) => "no process was seen".to_owned(),
+            (reasons, _) => reasons.join("; "),
+        };
+        let cpu = probes.series.get("server.cpu").ok_or_else(unseen)?;
+        let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
+        if to_ns <= from_ns {
+            return Err("the load had no measured window".into());
+        }
+        // The ledger also holds the answers that came in the grace period; their work is counted with them.
+        let length = run.plan.interval_ns.max(1);
+        let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
+        let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
+        let at = |at_ns: i64| cpu.value_at(at_ns, REACH_NS);
+        let first_ns = cpu.samples.first().map_or(i64::MAX, |sample| sample.at_ns);
+        let late = || "the server was only seen during a part of the load".to_owned();
+        if first_ns > from_ns.saturating_add(REACH_NS) {
+            return Err(late());
+        }
+        let start = at(from_ns).ok_or_else(late)?;
+        let end = at(to_ns.max(end_ns.min(last_ns))).or_else(|| at(to_ns)).ok_or_else(late)?;
+        let mut window_cpu_ns = at(to_ns).ok_or_else(late)? - start;
+        let window_ns = (to_ns - from_ns) as f64;
+        if window_ns < SECOND as f64 {
+            // Readings a tenth of a second apart cannot say what lay inside so short a window.
+            window_cpu_ns = end - start;
+        }
+        let ledger = run.totals().ledger;
+        let most = |name: &str| {
+            let series = probes.series.get(name)?;
+            let inside = series.between(from_ns - REACH_NS, to_ns + REACH_NS);
+            inside.iter().map(|sample| sample.value).reduce(f64::max)
+        };
+        Ok(ServerUse {
+            servers: probes.servers.clone(),
+            cpu_ns: end - start,
+            answered: ledger.succeeded + ledger.failed[Failure::Status as usize],
+            window_ns,
+            window_cpu_ns,
+            rss_bytes_max: most("server.rss"),
+            threads_max: most("server.threads"),
+            fullest_thread: fullest_thread(probes, from_ns, to_ns),
+        })
+    }
+
+    /// Adds another load on the same server.
+    fn add(&mut self, other: ServerUse) {
+        for seen in other.servers {
+            if self.servers.iter().all(|known| known.pid != seen.pid) {
+                self.servers.push(seen);
+            }
+        }
+        self.cpu_ns += other.cpu_ns;
+        self.answered += other.answered;
+        self.window_ns += other.window_ns;
+        self.window_cpu_ns += other.window_cpu_ns;
+        let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        self.rss_bytes_max = most(self.rss_bytes_max, other.rss_bytes_max);
+        self.threads_max = most(self.threads_max, other.threads_max);
+        let threads = [self.fullest_thread.take(), other.fullest_thread];
+        self.fullest_thread = threads.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share));
+    }
+}
+
+fn fullest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<FullestThread> {
+    let threads = probes.series.iter().filter_map(|(name, series)| Some((name.strip_prefix("thread.")?, series)));
+    let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
+        let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
+        let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
+        // No thread uses more than one core: what lies above is the error of readings at the edges.
+        let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
+        Some(FullestThread { name: name.to_owned(), share })
+    });
+    shares.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// What the server used at the load line that a search found: from the trials that held at the line or at most a tenth
+/// below it. Where no load held, from the trial with the best goodput.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtLine {
+    /// What was used.
+    pub used: ServerUse,
+    /// Which trials these figures come from, in words.
+    pub from: String,
+}
+
+impl AtLine {
+    /// `runs`: the runs of the search's trials, in the order of `findings.trials`.
+    pub fn of(findings: &Findings, runs: &[&Run]) -> Result<AtLine, String> {
+        let line = findings.load_line_rps.lower;
+        let trials = || findings.trials.iter().zip(runs);
+        let near: Vec<_> = trials()
+            .filter(|(trial, _)| {
+                trial.purpose != Purpose::Settle
+                    && trial.verdict == Verdict::Pass
+                    && trial.offered_rps().is_some_and(|rate| rate >= line * NEAR_LINE && rate <= line * 1.000_001)
+            })
+            .collect();
+        let chosen = if near.is_empty() {
+            let best = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void);
+            best.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps)).into_iter().collect()
+        } else {
+            near
+        };
+        let mut sum: Option<ServerUse> = None;
+        let mut reason = "no trial says what the server used".to_owned();
+        let mut counted = 0;
+        for (_, run) in &chosen {
+            match (ServerUse::of(run), &mut sum) {
+                (Ok(used), Some(sum)) => sum.add(used),
+                (Ok(used), None) => sum = Some(used),
+                (Err(why), _) => {
+                    reason = why;
+                    continue;
+                }
+            }
+            counted += 1;
+        }
+        let used = sum.ok_or(reason)?;
+        let rates = chosen.iter().filter_map(|(trial, _)| trial.offered_rps());
+        let lowest = rates.clone().fold(f64::INFINITY, f64::min);
+        let from = match (line > 0.0 && lowest.is_finite(), counted) {
+            (false, _) => "the trial with the best goodput".to_owned(),
+            (true, 1) => format!("one trial at {:.0} % of the line", lowest / line * 100.0),
+            (true, _) => format!("{counted} trials at {:.0} to {:.0} % of the line", lowest / line * 100.0, {
+                rates.fold(0.0, f64::max) / line * 100.0
+            }),
+        };
+        Ok(AtLine { used, from })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RequestSpec, Sample, Series};
+
+    fn run(window_ns: (u64, u64), answered: u64) -> Run {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "h".into(),
+            port: 80,
+            addresses: vec![],
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        };
+        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+        let ledger = Ledger { scheduled: answered, succeeded: answered, ..Ledger::default() };
+        let last = (window_ns.1 / run.plan.interval_ns).saturating_sub(1) as u32;
+        run.intervals.insert(last, Interval { ledger, ..Interval::default() });
+        run.window_ns = window_ns;
+        run
+    }
+
+    fn see(run: &mut Run, name: &str, kind: SeriesKind, value: impl Fn(f64) -> f64) {
+        let mut series = Series::new(kind, "ns");
+        for tick in -2..=(run.window_ns.1 / (100 * MS)) as i64 + 2 {
+            let at_ns = tick * 100 * MS as i64 + 7 * MS as i64;
+            series.push(Sample { at_ns, value: value(at_ns as f64) });
+        }
+        run.probes.series.insert(name.into(), series);
+    }
+
+    #[test]
+    fn what_a_request_costs() {
+        let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
+        // A core and a half all the time, of which one thread takes a full one.
+        see(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
+        see(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
+        see(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);
+        see(&mut run, "server.rss", SeriesKind::Gauge, |ns| ns);
+        let used = ServerUse::of(&run).expect("seen");
+        let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-6, "{got} is not {want}");
+        close(used.cores_used(), 1.5);
+        close(used.cpu_us_per_request().expect("answered"), 750.0);
+        close(used.rps_per_core().expect("answered"), 1e6 / 750.0);
+        assert_eq!(used.fullest_thread, Some(FullestThread { name: "api.7".into(), share: 1.0 }));
+        assert_eq!(used.threads_max, None);
+        assert!(used.rss_bytes_max.is_some_and(|bytes| bytes > 5e9 && bytes < 5.4e9));
+    }
+
+    #[test]
+    fn what_was_not_seen_has_a_reason() {
+        let mut nothing = run((0, 1_000_000_000), 5);
+        assert_eq!(ServerUse::of(&nothing), Err("nothing was watched".into()));
+        nothing.probes.unseen.push("the target is not on this machine".into());
+        assert_eq!(ServerUse::of(&nothing), Err("the target is not on this machine".into()));
+        let mut late = run((0, 1_000_000_000), 5);
+        let mut series = Series::new(SeriesKind::Counter, "ns");
+        series.push(Sample { at_ns: 900_000_000, value: 1.0 });
+        late.probes.series.insert("server.cpu".into(), series);
+        assert!(ServerUse::of(&late).is_err_and(|why| why.contains("a part of the load")));
+        let mut silent = run((0, 1_000_000_000), 0);
+        see(&mut silent, "server.cpu", SeriesKind::Counter, |_| 5.0);
+        let used = ServerUse::of(&silent).expect("seen");
+        assert_eq!((used.cpu_us_per_request(), used.rps_per_core(), used.cores_used()), (None, None, 0.0));
+    }
+}

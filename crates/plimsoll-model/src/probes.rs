@@ -1,0 +1,286 @@
+//! What was seen of the target while a load ran: time series on the load's own clock ([`Probes`]).
+//!
+//! Plain data and its arithmetic. How a reading is taken, and what it means, is for others.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How the values of a series are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesKind {
+    /// A level at a moment, such as resident memory.
+    Gauge,
+    /// A sum that only grows, such as CPU time; only differences mean something.
+    Counter,
+}
+
+/// One reading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Schedule time in ns: 0 is the start of the load, negative while connections were made ready.
+    pub at_ns: i64,
+    /// The value, in the unit of its series.
+    pub value: f64,
+}
+
+/// A stretch without readings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Gap {
+    /// Schedule time of the last reading before it, ns.
+    pub from_ns: i64,
+    /// Schedule time of the last reading that failed, ns.
+    pub to_ns: i64,
+    /// Why nothing could be read.
+    pub reason: String,
+}
+
+/// One quantity over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// How to read the values.
+    pub kind: SeriesKind,
+    /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or empty for a plain count.
+    pub unit: String,
+    /// Readings, by time.
+    pub samples: Vec<Sample>,
+    /// Where readings are missing, by time; stretches with the same reason that touch are one.
+    pub gaps: Vec<Gap>,
+}
+
+/// A server process that was watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ServerSeen {
+    /// From this schedule time on, ns.
+    pub from_ns: i64,
+    /// Process number; of a server of several processes, that of the first parent.
+    pub pid: u32,
+    /// Name of the process.
+    pub name: String,
+    /// How it was found, such as `it listens on 127.0.0.1:8080`.
+    pub found_by: String,
+}
+
+/// All that was seen of the target during one load, and what the looking cost. Merging is associative and commutative,
+/// so that parts written one after the other add up to the whole.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Probes {
+    /// Series by name, such as `server.cpu`.
+    pub series: BTreeMap<String, Series>,
+    /// The processes watched, by time: more than one where the server was restarted.
+    pub servers: Vec<ServerSeen>,
+    /// Why no server process was watched, or what of it could not be seen: sentences, sorted.
+    pub unseen: Vec<String>,
+    /// CPU time that the readings took, ns.
+    pub cpu_ns: u64,
+    /// Time covered by that, ns.
+    pub wall_ns: u64,
+}
+
+impl Series {
+    /// A series without readings.
+    pub fn new(kind: SeriesKind, unit: &str) -> Series {
+        Series { kind, unit: unit.to_owned(), samples: Vec::new(), gaps: Vec::new() }
+    }
+
+    /// Adds a reading that is later than all others; an earlier one finds its place too.
+    pub fn push(&mut self, sample: Sample) {
+        self.samples.push(sample);
+        if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
+            self.samples.sort_by_key(order);
+        }
+    }
+
+    /// Adds a stretch without readings.
+    pub fn push_gap(&mut self, gap: Gap) {
+        self.gaps.push(gap);
+        join(&mut self.gaps);
+    }
+
+    /// The value at `at_ns`, between readings by a straight line; `None` without a reading on either side. Before the
+    /// first reading and after the last, the nearest one counts if it is at most `reach_ns` away.
+    pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
+        let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
+        let near = |sample: &Sample| (sample.at_ns - at_ns).abs() <= reach_ns;
+        match (next.checked_sub(1).map(|before| self.samples[before]), self.samples.get(next)) {
+            (Some(a), Some(b)) => {
+                let share = (at_ns - a.at_ns) as f64 / (b.at_ns - a.at_ns).max(1) as f64;
+                Some(a.value + (b.value - a.value) * share)
+            }
+            (Some(only), None) => near(&only).then_some(only.value),
+            (None, Some(only)) => near(only).then_some(only.value),
+            (None, None) => None,
+        }
+    }
+
+    /// The readings from `from_ns` to `to_ns`.
+    pub fn between(&self, from_ns: i64, to_ns: i64) -> &[Sample] {
+        let first = self.samples.partition_point(|sample| sample.at_ns < from_ns);
+        let end = self.samples.partition_point(|sample| sample.at_ns <= to_ns);
+        &self.samples[first.min(end)..end]
+    }
+
+    /// What can be drawn over time: a gauge's readings as they are; of a counter the change a second, each at the end of
+    /// its step. CPU time in ns becomes cores, time spent waiting how many waited on average.
+    pub fn drawn(&self) -> Vec<Sample> {
+        match self.kind {
+            SeriesKind::Gauge => self.samples.clone(),
+            SeriesKind::Counter => {
+                let per_second = if self.unit.starts_with("ns") { 1.0 } else { 1e9 };
+                let steps = self.samples.windows(2).filter(|pair| pair[1].at_ns > pair[0].at_ns);
+                steps
+                    .map(|pair| {
+                        let change = (pair[1].value - pair[0].value).max(0.0);
+                        Sample {
+                            at_ns: pair[1].at_ns,
+                            value: change * per_second / (pair[1].at_ns - pair[0].at_ns) as f64,
+                        }
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// Unit of what [`Series::drawn`] gives.
+    pub fn drawn_unit(&self) -> String {
+        match (self.kind, self.unit.as_str()) {
+            (SeriesKind::Gauge, unit) => unit.to_owned(),
+            (SeriesKind::Counter, "ns") => "cores".to_owned(),
+            (SeriesKind::Counter, "ns waiting") => "waiting".to_owned(),
+            (SeriesKind::Counter, "") => "1/s".to_owned(),
+            (SeriesKind::Counter, unit) => format!("{unit}/s"),
+        }
+    }
+
+    fn merge(&mut self, other: &Series) {
+        // Two observers that disagree about what a name means leave no trace of who came first.
+        if (other.kind, &other.unit) < (self.kind, &self.unit) {
+            (self.kind, self.unit) = (other.kind, other.unit.clone());
+        }
+        let ordered = match (self.samples.last(), other.samples.first()) {
+            (Some(last), Some(first)) => order(last) < order(first),
+            _ => true,
+        };
+        self.samples.extend_from_slice(&other.samples);
+        if !ordered {
+            self.samples.sort_by_key(order);
+            self.samples.dedup_by_key(|sample| order(sample));
+        }
+        if !other.gaps.is_empty() {
+            self.gaps.extend_from_slice(&other.gaps);
+            join(&mut self.gaps);
+        }
+    }
+}
+
+/// A total order of readings: by time, then by value.
+fn order(sample: &Sample) -> (i64, u64) {
+    (sample.at_ns, sample.value.to_bits())
+}
+
+/// Sorts gaps and joins those that touch and have the same reason.
+fn join(gaps: &mut Vec<Gap>) {
+    gaps.sort_unstable_by(|a, b| (&a.reason, a.from_ns, a.to_ns).cmp(&(&b.reason, b.from_ns, b.to_ns)));
+    gaps.dedup_by(|next, gap| {
+        let joined = next.reason == gap.reason && next.from_ns <= gap.to_ns;
+        if joined {
+            gap.to_ns = gap.to_ns.max(next.to_ns);
+        }
+        joined
+    });
+    gaps.sort_unstable();
+}
+
+impl Probes {
+    /// Whether nothing was looked at.
+    pub fn is_empty(&self) -> bool {
+        *self == Probes::default()
+    }
+
+    /// Share of one core that the readings took, 0..; 0 when nothing was read.
+    pub fn cost_share(&self) -> f64 {
+        if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
+    }
+
+    /// The same with every time `by_ns` later (earlier if negative): from one clock to another.
+    pub fn shifted(mut self, by_ns: i64) -> Probes {
+        for series in self.series.values_mut() {
+            series.samples.iter_mut().for_each(|sample| sample.at_ns += by_ns);
+            series.gaps.iter_mut().for_each(|gap| (gap.from_ns, gap.to_ns) = (gap.from_ns + by_ns, gap.to_ns + by_ns));
+        }
+        self.servers.iter_mut().for_each(|server| server.from_ns += by_ns);
+        self
+    }
+
+    /// Adds what was seen at another time or from another machine.
+    pub fn merge(&mut self, other: &Probes) {
+        for (name, theirs) in &other.series {
+            match self.series.get_mut(name) {
+                Some(mine) => mine.merge(theirs),
+                None => {
+                    self.series.insert(name.clone(), theirs.clone());
+                }
+            }
+        }
+        self.servers.extend_from_slice(&other.servers);
+        self.servers.sort_unstable();
+        self.servers.dedup();
+        self.unseen.extend_from_slice(&other.unseen);
+        self.unseen.sort_unstable();
+        self.unseen.dedup();
+        self.cpu_ns += other.cpu_ns;
+        self.wall_ns += other.wall_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(kind: SeriesKind, unit: &str, samples: &[(i64, f64)]) -> Series {
+        let mut series = Series::new(kind, unit);
+        samples.iter().for_each(|(at_ns, value)| series.push(Sample { at_ns: *at_ns, value: *value }));
+        series
+    }
+
+    #[test]
+    fn values_between_readings() {
+        let cpu = series(SeriesKind::Counter, "ns", &[(100, 10.0), (200, 30.0), (300, 30.0)]);
+        for (at_ns, expect) in [
+            (100, Some(10.0)),
+            (150, Some(20.0)),
+            (200, Some(30.0)),
+            (250, Some(30.0)),
+            (95, Some(10.0)),
+            (50, None),
+            (310, Some(30.0)),
+            (400, None),
+        ] {
+            assert_eq!(cpu.value_at(at_ns, 20), expect, "{at_ns}");
+        }
+        assert_eq!(series(SeriesKind::Gauge, "", &[]).value_at(0, 9), None);
+        assert_eq!(cpu.between(150, 300).len(), 2);
+        assert_eq!(cpu.between(300, 100).len(), 0);
+    }
+
+    #[test]
+    fn counters_are_drawn_as_rates() {
+        let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
+        let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
+        assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
+        let faults = series(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
+        assert_eq!((faults.drawn()[0].value, faults.drawn_unit().as_str()), (10.0, "1/s"));
+        let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
+        assert_eq!((rss.drawn(), rss.drawn_unit().as_str()), (rss.samples.clone(), "bytes"));
+    }
+
+    #[test]
+    fn gaps_that_touch_are_one() {
+        let mut series = Series::new(SeriesKind::Gauge, "");
+        for (from_ns, to_ns, reason) in [(0, 10, "gone"), (20, 30, "gone"), (10, 20, "gone"), (10, 20, "denied")] {
+            series.push_gap(Gap { from_ns, to_ns, reason: reason.into() });
+        }
+        let gaps: Vec<_> = series.gaps.iter().map(|gap| (gap.from_ns, gap.to_ns, gap.reason.as_str())).collect();
+        assert_eq!(gaps, [(0, 30, "gone"), (10, 20, "denied")]);
+    }
+}

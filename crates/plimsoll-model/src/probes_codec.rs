@@ -1,0 +1,93 @@
+//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they are many.
+//!
+//! ```text
+//! probes = length of JSON (varint)  JSON {servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
+//!          for each series: count (varint), count x reading
+//! reading = step in time since the one before (varint, zigzag)  bits of the value, changed against the one before
+//!           (exclusive or, bytes swapped, varint): a value that stays takes one byte
+//! ```
+
+use crate::codec::{Reader, varint};
+use crate::probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    servers: Vec<ServerSeen>,
+    unseen: Vec<String>,
+    cpu_ns: u64,
+    wall_ns: u64,
+    series: Vec<SeriesHead>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SeriesHead {
+    name: String,
+    kind: SeriesKind,
+    unit: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<Gap>,
+}
+
+fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
+    let series = probes.series.iter().map(|(name, series)| SeriesHead {
+        name: name.clone(),
+        kind: series.kind,
+        unit: series.unit.clone(),
+        gaps: series.gaps.clone(),
+    });
+    let head = Head {
+        servers: probes.servers.clone(),
+        unseen: probes.unseen.clone(),
+        cpu_ns: probes.cpu_ns,
+        wall_ns: probes.wall_ns,
+        series: series.collect(),
+    };
+    // Plain structs of numbers and strings: cannot fail.
+    let json = serde_json::to_vec(&head).unwrap_or_else(|error| unreachable!("probes serialise: {error}"));
+    varint(out, json.len() as u64);
+    out.extend_from_slice(&json);
+    for series in probes.series.values() {
+        varint(out, series.samples.len() as u64);
+        let (mut at_ns, mut bits) = (0i64, 0u64);
+        for sample in &series.samples {
+            varint(out, zigzag(sample.at_ns.wrapping_sub(at_ns)));
+            varint(out, (sample.value.to_bits() ^ bits).swap_bytes());
+            (at_ns, bits) = (sample.at_ns, sample.value.to_bits());
+        }
+    }
+}
+
+pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
+    let length = reader.length()?;
+    let (json, rest) = reader.bytes.split_at_checked(length)?;
+    reader.bytes = rest;
+    let head: Head = serde_json::from_slice(json).ok()?;
+    let mut probes = Probes {
+        servers: head.servers,
+        unseen: head.unseen,
+        cpu_ns: head.cpu_ns,
+        wall_ns: head.wall_ns,
+        ..Probes::default()
+    };
+    for SeriesHead { name, kind, unit, gaps } in head.series {
+        let count = reader.length()?;
+        let mut samples = Vec::with_capacity(count);
+        let (mut at_ns, mut bits) = (0i64, 0u64);
+        for _ in 0..count {
+            at_ns = at_ns.wrapping_add(unzigzag(reader.varint()?));
+            bits ^= reader.varint()?.swap_bytes();
+            samples.push(Sample { at_ns, value: f64::from_bits(bits) });
+        }
+        probes.series.insert(name, Series { kind, unit, samples, gaps });
+    }
+    Some(probes)
+}

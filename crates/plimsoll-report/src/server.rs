@@ -1,0 +1,230 @@
+//! How what was seen of the server looks: lines of a report, and the member `server` of a JSON document.
+
+use crate::block::{Block, Report, Tone};
+use crate::format::{bytes, count, duration, rate};
+use plimsoll_analysis::ServerUse;
+use plimsoll_model::{Probes, Run, ServerSeen};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was seen of the server.
+#[derive(Debug, Clone)]
+pub struct ServerView<'a> {
+    /// What it used, or why that is not known.
+    pub used: Result<ServerUse, String>,
+    /// Which loads the figures come from, where an experiment had several.
+    pub from: Option<String>,
+    /// All loads during which it was watched.
+    pub runs: Vec<&'a Run>,
+}
+
+impl<'a> ServerView<'a> {
+    /// The view of one load.
+    pub fn of(run: &'a Run) -> ServerView<'a> {
+        ServerView { used: ServerUse::of(run), from: None, runs: vec![run] }
+    }
+
+    fn watched(&self) -> bool {
+        self.runs.iter().any(|run| !run.probes.is_empty())
+    }
+
+    /// What stands beside the series, of all loads: what the readings cost, and what could not be seen.
+    fn around(&self) -> Probes {
+        let mut sum = Probes::default();
+        for run in &self.runs {
+            let Probes { unseen, cpu_ns, wall_ns, .. } = run.probes.clone();
+            sum.merge(&Probes { unseen, cpu_ns, wall_ns, ..Probes::default() });
+        }
+        sum
+    }
+
+    /// The processes watched, each once, in the order in which they were met.
+    fn servers(&self) -> Vec<&ServerSeen> {
+        let mut met: Vec<&ServerSeen> = Vec::new();
+        for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
+            if met.iter().all(|known| known.pid != server.pid) {
+                met.push(server);
+            }
+        }
+        met
+    }
+
+    /// The readings of each series over all loads. Times of one load mean nothing in another, so that only what does
+    /// not hang on them is joined.
+    fn readings(&self) -> BTreeMap<&str, Readings<'_>> {
+        let mut all: BTreeMap<&str, Readings> = BTreeMap::new();
+        for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
+            let readings = all.entry(name).or_default();
+            readings.unit = series.drawn_unit();
+            readings.samples += series.samples.len();
+            readings.gaps += series.gaps.len();
+            readings.reasons.extend(series.gaps.iter().map(|gap| gap.reason.as_str()));
+            readings.values.extend(series.drawn().iter().map(|sample| sample.value));
+        }
+        all
+    }
+}
+
+/// One series over all loads.
+#[derive(Default)]
+struct Readings<'a> {
+    unit: String,
+    samples: usize,
+    gaps: usize,
+    reasons: BTreeSet<&'a str>,
+    values: Vec<f64>,
+}
+
+/// The whole of a process's figures in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
+fn used_text(used: &ServerUse) -> String {
+    let mut parts = Vec::new();
+    if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
+        parts.push(format!("{} CPU a request = {} requests/s a core", duration(us * 1e3), rate(rps)));
+    }
+    parts.push(format!("{:.2} cores used", used.cores_used()));
+    parts.join(", ")
+}
+
+fn size_text(used: &ServerUse) -> String {
+    let mut parts = Vec::new();
+    parts.extend(used.rss_bytes_max.map(|most| format!("at most {} resident", bytes(most))));
+    parts.extend(used.threads_max.map(|most| match most as u64 {
+        1 => "1 thread".to_owned(),
+        threads => format!("{} threads", count(threads)),
+    }));
+    if let Some(thread) = &used.fullest_thread {
+        parts.push(format!("the fullest, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
+    }
+    parts.join(", ")
+}
+
+/// The restarts that were seen, in a sentence.
+fn restarts_text(view: &ServerView) -> Option<String> {
+    let servers = view.servers();
+    let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;
+    let shown: Vec<String> = servers.iter().map(|server| server.pid.to_string()).collect();
+    let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    Some(format!("the server was restarted {times} under load (process {})", shown.join(", then ")))
+}
+
+fn gaps_text(readings: &BTreeMap<&str, Readings>) -> String {
+    let reasons: BTreeSet<&str> = readings.values().flat_map(|readings| readings.reasons.iter().copied()).collect();
+    let reasons: Vec<&str> = reasons.into_iter().collect();
+    match reasons.len() {
+        0 => String::new(),
+        1..=3 => format!("; gaps: {}", reasons.join("; ")),
+        more => format!("; gaps: {}, and {} reasons more (--json)", reasons[..3].join("; "), more - 3),
+    }
+}
+
+/// Adds what was seen of the server to a report: above a table at its end, and restarts as a warning on top.
+pub fn add_server(report: &mut Report, view: &ServerView) {
+    if !view.watched() {
+        return;
+    }
+    let (around, readings) = (view.around(), view.readings());
+    let mut facts: Vec<(String, String)> = Vec::new();
+    match &view.used {
+        Ok(used) => {
+            let who = used.servers.last().map(|server| format!("{} (pid {}): ", server.name, server.pid));
+            facts.push(("server".into(), format!("{}{}", who.unwrap_or_default(), used_text(used))));
+            let size = size_text(used);
+            if !size.is_empty() {
+                facts.push((String::new(), size));
+            }
+            if let Some(from) = &view.from {
+                facts.push((String::new(), format!("from {from}")));
+            }
+        }
+        Err(reason) => facts.push(("server".into(), format!("not seen: {reason}"))),
+    }
+    for reason in around.unseen.iter().filter(|_| view.used.is_ok()) {
+        facts.push((String::new(), format!("not seen: {reason}")));
+    }
+    facts.push((
+        "probes".into(),
+        format!(
+            "{} series, took {:.2} % of a core{}",
+            readings.len(),
+            around.cost_share() * 100.0,
+            gaps_text(&readings)
+        ),
+    ));
+    let at = match report.blocks.last() {
+        Some(Block::Table(..)) => report.blocks.len() - 1,
+        _ => report.blocks.len(),
+    };
+    report.blocks.insert(at, Block::Facts(facts));
+    if let Some(text) = restarts_text(view) {
+        report.blocks.insert(0, Block::Text(Tone::Warning, text));
+    }
+}
+
+/// The member `server` of a document.
+pub fn server_document(view: &ServerView) -> Value {
+    let around = view.around();
+    let used = view.used.as_ref().ok();
+    let reason = match &view.used {
+        Ok(_) => None,
+        Err(reason) => Some(reason.clone()),
+    };
+    let met = view.servers();
+    let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
+    let servers: Vec<Value> = met
+        .iter()
+        .map(|s| json!({ "pid": s.pid, "name": s.name, "from_s": s.from_ns as f64 / 1e9, "found_by": s.found_by }))
+        .collect();
+    json!({
+        "pid": present.map(|server| server.pid),
+        "name": present.map(|server| server.name.clone()),
+        "found_by": present.map(|server| server.found_by.clone()),
+        "servers": servers,
+        "cpu_us_per_request": used.and_then(ServerUse::cpu_us_per_request),
+        "rps_per_core": used.and_then(ServerUse::rps_per_core),
+        "cores_used": used.map(ServerUse::cores_used),
+        "rss_bytes_max": used.and_then(|used| used.rss_bytes_max),
+        "threads_max": used.and_then(|used| used.threads_max).map(|most| most as u64),
+        "fullest_thread_share": used.and_then(|used| used.fullest_thread.as_ref()).map(|thread| thread.share),
+        "fullest_thread": used.and_then(|used| used.fullest_thread.as_ref()).map(|thread| thread.name.clone()),
+        "from": view.from,
+        "reason": reason,
+        "unseen": around.unseen,
+        "probes_cpu_share": view.watched().then(|| around.cost_share()),
+        "probes": view.readings().iter().map(|(name, readings)| probe(name, readings)).collect::<Vec<_>>(),
+    })
+}
+
+fn probe(name: &str, readings: &Readings) -> Value {
+    let values = &readings.values;
+    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    json!({
+        "name": name,
+        "samples": readings.samples,
+        "gaps": readings.gaps,
+        "gap_reasons": readings.reasons,
+        "unit": readings.unit,
+        "min": values.iter().copied().reduce(f64::min),
+        "mean": mean,
+        "max": values.iter().copied().reduce(f64::max),
+    })
+}
+
+/// All readings of an experiment as CSV: load, series, unit, time in the load, value. Counters are sums.
+pub fn probes_csv(runs: &[&Run]) -> String {
+    let mut out = String::from("trial,series,unit,at_s,value\n");
+    for (number, run) in runs.iter().enumerate() {
+        for (name, series) in &run.probes.series {
+            // Labels of metrics may hold anything.
+            let name = format!("\"{}\"", name.replace('"', "\"\""));
+            for sample in &series.samples {
+                out.push_str(&format!(
+                    "{number},{name},{},{:.6},{}\n",
+                    series.unit,
+                    sample.at_ns as f64 / 1e9,
+                    sample.value
+                ));
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! What a control group may use of the processor and memory, and how it was held back: versions 1 and 2.
+
+use super::{field, fields, keyed, number};
+use std::path::{Path, PathBuf};
+
+/// How often and how long a group was held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which the group ran with a quota.
+    pub periods: u64,
+    /// Periods in which it used its quota up and was held back.
+    pub throttled: u64,
+    /// For how long, ns.
+    pub throttled_ns: u64,
+}
+
+/// Parses `cpu.stat` of either version; `None` where no quota is counted.
+pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
+    // Version 2 counts us, version 1 ns.
+    let throttled_ns = match keyed(text, b"throttled_usec") {
+        Some(us) => us.checked_mul(1000)?,
+        None => keyed(text, b"throttled_time")?,
+    };
+    Some(Throttling { periods: keyed(text, b"nr_periods")?, throttled: keyed(text, b"nr_throttled")?, throttled_ns })
+}
+
+/// CPU time used in ns, from `cpu.stat` of version 2.
+pub fn parse_usage_ns(text: &[u8]) -> Option<u64> {
+    keyed(text, b"usage_usec")?.checked_mul(1000)
+}
+
+/// Cores allowed by `cpu.max` of version 2 (`50000 100000`); `None` inside: no quota.
+pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
+    let mut parts = fields(text);
+    let quota = parts.next()?;
+    let period = field(parts.next()).filter(|period| *period > 0)?;
+    if quota == b"max" {
+        return Some(None);
+    }
+    Some(Some(field(Some(quota))? as f64 / period as f64))
+}
+
+/// Cores allowed by `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1; `None` inside: no quota (-1).
+pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
+    let period = number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
+    if quota.trim_ascii_start().starts_with(b"-") {
+        return Some(None);
+    }
+    Some(Some(number(quota)?.0 as f64 / period as f64))
+}
+
+/// A limit or level of memory in bytes; `max`, and version 1's largest number, are no limit.
+pub fn parse_bytes(text: &[u8]) -> Option<u64> {
+    number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
+}
+
+/// Folders of the control groups of a process, by what they tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Folders {
+    /// Version 2, or version 1's cpu controller.
+    pub cpu: Option<PathBuf>,
+    /// Version 2, or version 1's memory controller.
+    pub memory: Option<PathBuf>,
+    /// Version 1's cpuacct controller.
+    pub usage: Option<PathBuf>,
+}
+
+/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`). Only those that are there are given.
+pub fn folders(text: &[u8], root: &Path) -> Folders {
+    let mut found = Folders::default();
+    let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
+    for line in text.split(|byte| *byte == b'\n') {
+        let mut parts = line.splitn(3, |byte| *byte == b':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let Ok(path) = std::str::from_utf8(path) else { continue };
+        let path = path.trim_start_matches('/');
+        // Outside of what this process's namespace shows.
+        if path.split('/').any(|part| part == "..") {
+            continue;
+        }
+        if controllers.is_empty() {
+            for base in [root.to_owned(), root.join("unified")] {
+                found.cpu = found.cpu.or_else(|| there(base.join(path), "cpu.stat"));
+                found.memory = found.memory.or_else(|| there(base.join(path), "memory.current"));
+            }
+            continue;
+        }
+        for controller in controllers.split(|byte| *byte == b',').filter_map(|name| std::str::from_utf8(name).ok()) {
+            // A container sees its own group as the root of each controller.
+            let place = |file: &str| {
+                let below = there(root.join(controller).join(path), file);
+                below.or_else(|| there(root.join(controller), file))
+            };
+            match controller {
+                "cpu" => found.cpu = place("cpu.cfs_quota_us").or(found.cpu),
+                "memory" => found.memory = place("memory.usage_in_bytes").or(found.memory),
+                "cpuacct" => found.usage = place("cpuacct.usage").or(found.usage),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_are_parsed() {
+        for (text, expect) in [
+            ("max 100000\n", Some(None)),
+            ("50000 100000\n", Some(Some(0.5))),
+            ("50000 0\n", None),
+            ("50000\n", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_cpu_max(text.as_bytes()), expect, "{text}");
+        }
+        for (quota, period, expect) in [
+            ("-1\n", "100000\n", Some(None)),
+            ("200000\n", "100000\n", Some(Some(2.0))),
+            ("x\n", "100000\n", None),
+            ("1\n", "0\n", None),
+        ] {
+            assert_eq!(parse_cfs(quota.as_bytes(), period.as_bytes()), expect, "{quota} {period}");
+        }
+        let v2 = b"usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 10\nnr_throttled 4\nthrottled_usec 7\n";
+        let v1 = b"nr_periods 10\nnr_throttled 4\nthrottled_time 7000\n";
+        let want = Throttling { periods: 10, throttled: 4, throttled_ns: 7000 };
+        assert_eq!((parse_throttling(v2), parse_throttling(v1)), (Some(want), Some(want)));
+        assert_eq!((parse_usage_ns(v2), parse_usage_ns(v1)), (Some(5000), None));
+        assert_eq!(parse_throttling(b"usage_usec 5\n"), None);
+        for (text, expect) in [("4096\n", Some(4096)), ("max\n", None), ("9223372036854771712\n", None)] {
+            assert_eq!(parse_bytes(text.as_bytes()), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn folders_are_found_where_they_are() {
+        let root = std::env::temp_dir().join(format!("plimsoll-cgroup-{}", std::process::id()));
+        for file in
+            ["a/b/cpu.stat", "cpu/x/cpu.cfs_quota_us", "memory/memory.usage_in_bytes", "cpuacct/x/cpuacct.usage"]
+        {
+            let file = root.join(file);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            std::fs::write(file, "").expect("written");
+        }
+        let v2 = folders(b"0::/a/b\n", &root);
+        assert_eq!(v2, Folders { cpu: Some(root.join("a/b")), ..Folders::default() });
+        let v1 = folders(b"4:memory:/gone\n3:cpu,cpuacct:/x\n0::/\n", &root);
+        assert_eq!(v1.cpu, Some(root.join("cpu/x")));
+        assert_eq!(v1.memory, Some(root.join("memory")));
+        assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
+        assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
+        std::fs::remove_dir_all(&root).expect("removed");
+    }
+}

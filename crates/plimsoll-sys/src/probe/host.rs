@@ -1,0 +1,220 @@
+//! What the kernel tells of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and the counters of
+//! its network (of the network namespace whose /proc files are read).
+
+use super::{field, fields, keyed, number};
+
+/// CPU time by kind, in ticks, summed over the cores; guests are part of user time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the kernel's own names")]
+pub struct CpuTicks {
+    pub user: u64,
+    pub nice: u64,
+    pub system: u64,
+    pub idle: u64,
+    pub iowait: u64,
+    pub irq: u64,
+    pub softirq: u64,
+    pub steal: u64,
+}
+
+/// `/proc/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostStat {
+    /// CPU time by kind.
+    pub cpu: CpuTicks,
+    /// Changes from one thread to another.
+    pub switches: u64,
+    /// Threads that run or could.
+    pub runnable: u64,
+    /// Threads that wait for a device.
+    pub blocked: u64,
+}
+
+/// Parses `/proc/stat`.
+pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
+    let mut ticks = fields(text.split(|byte| *byte == b'\n').next()?.strip_prefix(b"cpu ")?);
+    let mut next = || field(ticks.next());
+    let cpu = CpuTicks {
+        user: next()?,
+        nice: next()?,
+        system: next()?,
+        idle: next()?,
+        iowait: next()?,
+        irq: next()?,
+        softirq: next()?,
+        // Not in every container's imitation of this file.
+        steal: next().unwrap_or(0),
+    };
+    Some(HostStat {
+        cpu,
+        switches: keyed(text, b"ctxt")?,
+        runnable: keyed(text, b"procs_running")?,
+        blocked: keyed(text, b"procs_blocked")?,
+    })
+}
+
+/// `/proc/pressure/*`: time in which some, or all, that wanted to run stood still for want of it, in us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// At least one thread waited.
+    pub some_us: u64,
+    /// All threads waited at once; `None` where the kernel does not say.
+    pub full_us: Option<u64>,
+}
+
+/// Parses a pressure file of the host or of a control group.
+pub fn parse_pressure(text: &[u8]) -> Option<Pressure> {
+    let total = |kind: &[u8]| {
+        let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(kind))?;
+        fields(line).find_map(|part| field(part.strip_prefix(b"total=")))
+    };
+    Some(Pressure { some_us: total(b"some ")?, full_us: total(b"full ") })
+}
+
+/// Memory that can be had without swapping, in bytes (`/proc/meminfo`).
+pub fn parse_memory_available(text: &[u8]) -> Option<u64> {
+    keyed(text, b"MemAvailable")?.checked_mul(1024)
+}
+
+/// The mean number of runnable threads over the last minute (`/proc/loadavg`).
+pub fn parse_load(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(fields(text).next()?).ok()?.parse().ok().filter(|load: &f64| load.is_finite() && *load >= 0.0)
+}
+
+/// A core's frequency in Hz (`cpufreq/scaling_cur_freq`, in kHz).
+pub fn parse_frequency(text: &[u8]) -> Option<u64> {
+    number(text)?.0.checked_mul(1000)
+}
+
+/// What went through an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Traffic {
+    pub bytes_in: u64,
+    pub packets_in: u64,
+    pub dropped_in: u64,
+    pub bytes_out: u64,
+    pub packets_out: u64,
+    pub dropped_out: u64,
+}
+
+/// The traffic of `interface` in `/proc/net/dev`.
+pub fn parse_traffic(text: &[u8], interface: &str) -> Option<Traffic> {
+    let line = text
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.trim_ascii_start().strip_prefix(interface.as_bytes())?.strip_prefix(b":"))?;
+    let mut values = fields(line);
+    let mut skip = |count: usize| field(values.nth(count));
+    Some(Traffic {
+        bytes_in: skip(0)?,
+        packets_in: skip(0)?,
+        dropped_in: skip(1)?,
+        bytes_out: skip(4)?,
+        packets_out: skip(0)?,
+        dropped_out: skip(1)?,
+    })
+}
+
+/// A counter of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names is followed by a line of values, both
+/// with the same beginning such as `TcpExt:`.
+pub fn counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = fields(names).position(|field| field == name.as_bytes())?;
+    field(fields(values).nth(at))
+}
+
+/// TCP sockets in TIME-WAIT (`/proc/net/sockstat`).
+pub fn parse_time_wait(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"TCP:"))?;
+    let mut parts = fields(line);
+    parts.find(|part| *part == b"tw")?;
+    field(parts.next())
+}
+
+/// The interface of the route with the longest mask to `address` in `/proc/net/route` (IPv4).
+pub fn route_interface(text: &[u8], address: std::net::Ipv4Addr) -> Option<String> {
+    let wanted = u32::from_ne_bytes(address.octets());
+    let hex = |part: Option<&[u8]>| u32::from_str_radix(std::str::from_utf8(part?).ok()?, 16).ok();
+    let mut best: Option<(u32, &[u8])> = None;
+    for line in text.split(|byte| *byte == b'\n').skip(1) {
+        let mut parts = fields(line);
+        let (Some(name), Some(destination), Some(mask)) = (parts.next(), hex(parts.next()), hex(parts.nth(5))) else {
+            continue;
+        };
+        if wanted & mask == destination && best.is_none_or(|(longest, _)| mask.count_ones() > longest) {
+            best = Some((mask.count_ones(), name));
+        }
+    }
+    best.map(|(_, name)| String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_parsed() {
+        let text =
+            b"cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3\nintr 5 6\nctxt 77\nbtime 1\nprocs_running 3\nprocs_blocked 1\n";
+        let cpu = CpuTicks { user: 1, nice: 2, system: 3, idle: 4, iowait: 5, irq: 6, softirq: 7, steal: 8 };
+        assert_eq!(parse_stat(text), Some(HostStat { cpu, switches: 77, runnable: 3, blocked: 1 }));
+        assert_eq!(parse_stat(b"cpu  1 2 3\nctxt 1\n"), None);
+        for (text, expect) in [
+            (
+                "some avg10=0.00 avg60=1.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3\n",
+                Some(Pressure { some_us: 12, full_us: Some(3) }),
+            ),
+            ("some avg10=0.00 avg60=1.00 avg300=0.00 total=12\n", Some(Pressure { some_us: 12, full_us: None })),
+            ("some avg10=0.00\n", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_pressure(text.as_bytes()), expect, "{text}");
+        }
+        assert_eq!(parse_memory_available(b"MemTotal: 5 kB\nMemAvailable:  3 kB\n"), Some(3072));
+        for (text, expect) in [("0.50 0.3 0.2 1/2 3\n", Some(0.5)), ("x\n", None), ("nan 1\n", None), ("", None)] {
+            assert_eq!(parse_load(text.as_bytes()), expect, "{text}");
+        }
+        assert_eq!(parse_frequency(b"2400000\n"), Some(2_400_000_000));
+    }
+
+    #[test]
+    fn the_network_is_parsed() {
+        let dev = b"Inter-| Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:100 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16\n";
+        let traffic = parse_traffic(dev, "eth0").expect("there");
+        assert_eq!((traffic.bytes_in, traffic.dropped_in, traffic.bytes_out, traffic.packets_out), (100, 4, 900, 10));
+        assert_eq!((traffic.packets_in, traffic.dropped_out), (2, 12));
+        assert_eq!(parse_traffic(dev, "eth"), None);
+        let netstat =
+            b"TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 20 30\nIpExt: InNoRoutes\nIpExt: 5\n";
+        for (group, name, expect) in [
+            ("TcpExt:", "ListenOverflows", Some(20)),
+            ("TcpExt:", "ListenDrops", Some(30)),
+            ("TcpExt:", "Nothing", None),
+            ("IpExt:", "InNoRoutes", Some(5)),
+            ("Tcp:", "RetransSegs", None),
+        ] {
+            assert_eq!(counter(netstat, group, name), expect, "{group}{name}");
+        }
+        assert_eq!(parse_time_wait(b"sockets: used 5\nTCP: inuse 1 orphan 0 tw 9 alloc 2 mem 1\n"), Some(9));
+        assert_eq!(parse_time_wait(b"UDP: inuse 1\n"), None);
+        let route = b"Iface Destination Gateway Flags RefCnt Use Metric Mask\neth0 00000000 0100000A 3 0 0 0 00000000\neth1 0000000A 0 1 0 0 0 000000FF\n";
+        for (address, expect) in [([10, 1, 2, 3], "eth1"), ([192, 168, 0, 1], "eth0")] {
+            assert_eq!(route_interface(route, address.into()).as_deref(), Some(expect));
+        }
+        assert_eq!(route_interface(b"", [1, 2, 3, 4].into()), None);
+    }
+
+    #[test]
+    fn this_machine_is_parsed() {
+        let read = |path: &str| std::fs::read(path).expect(path);
+        let stat = parse_stat(&read("/proc/stat")).expect("the format is known");
+        assert!(stat.cpu.user + stat.cpu.system > 0 && stat.switches > 0);
+        assert!(parse_memory_available(&read("/proc/meminfo")).is_some_and(|bytes| bytes > 1 << 20));
+        assert!(parse_load(&read("/proc/loadavg")).is_some());
+        assert!(counter(&read("/proc/net/snmp"), "Tcp:", "RetransSegs").is_some());
+        assert!(counter(&read("/proc/net/netstat"), "TcpExt:", "ListenOverflows").is_some());
+        assert!(parse_traffic(&read("/proc/net/dev"), "lo").is_some());
+        assert!(parse_time_wait(&read("/proc/net/sockstat")).is_some());
+    }
+}

@@ -1,0 +1,134 @@
+//! Who listens on an address: from the address to the listening sockets, from those to the processes that hold them,
+//! and which processes belong together.
+
+use super::process::{Stat, look_at, numbers_in};
+use super::sockets::{Asker, Filter, Socket, states};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+
+/// The listening sockets that take connections to `address`: those bound to it, else those bound to every address.
+pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<Socket>> {
+    let mut found = Vec::new();
+    asker.each(states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| found.push(*socket))?;
+    let exact = found.iter().any(|socket| socket.local.ip() == address.ip());
+    found.retain(|socket| if exact { socket.local.ip() == address.ip() } else { socket.local.ip().is_unspecified() });
+    Ok(found)
+}
+
+/// Who holds some sockets, and how much of the search was closed to this user.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holders {
+    /// Processes, ascending.
+    pub pids: Vec<u32>,
+    /// How many processes' files could not be looked at.
+    pub denied: usize,
+}
+
+/// The number in a link of `/proc/PID/fd` such as `socket:[12345]`.
+pub fn socket_inode(link: &[u8]) -> Option<u32> {
+    std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
+}
+
+/// The inodes of all sockets that a process has open.
+pub fn sockets_of(pid: u32) -> io::Result<BTreeSet<u32>> {
+    use std::os::unix::ffi::OsStrExt;
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())).collect())
+}
+
+/// The processes that have one of the sockets open.
+pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
+    let mut found = Holders::default();
+    for pid in numbers_in("/proc")? {
+        match sockets_of(pid) {
+            Ok(open) if !open.is_disjoint(inodes) => found.pids.push(pid),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
+            // It has ended meanwhile.
+            Err(_) => {}
+        }
+    }
+    found.pids.sort_unstable();
+    Ok(found)
+}
+
+/// Every process: its parent and its name.
+pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
+    let mut buffer = Vec::new();
+    let all = numbers_in("/proc")?.into_iter();
+    Ok(all.filter_map(|pid| Some((pid, look_at(pid, &mut buffer).ok()?))).collect())
+}
+
+/// Of several processes those that are nobody's child among them.
+pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
+    pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
+}
+
+/// The processes and all their descendants, without the branch that begins at `without` (and without what cannot be
+/// reached then). Ascending.
+pub fn families(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
+    let mut found = BTreeSet::new();
+    let mut open: Vec<u32> = roots.to_vec();
+    while let Some(pid) = open.pop() {
+        if pid != without && found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn links_are_read() {
+        for (link, expect) in
+            [("socket:[123]", Some(123)), ("socket:[]", None), ("pipe:[5]", None), ("socket:[x]", None), ("", None)]
+        {
+            assert_eq!(socket_inode(link.as_bytes()), expect, "{link}");
+        }
+    }
+
+    #[test]
+    fn families_hold_together() {
+        let parents = BTreeMap::from([(10, 1), (11, 10), (12, 10), (13, 12), (20, 1), (21, 20), (30, 99), (7, 7)]);
+        for (roots, without, expect) in [
+            (&[10][..], 0, &[10, 11, 12, 13][..]),
+            (&[10], 12, &[10, 11]),
+            (&[20, 30], 0, &[20, 21, 30]),
+            (&[10], 10, &[]),
+            (&[7], 0, &[7]),
+        ] {
+            assert_eq!(families(roots, without, &parents), expect, "{roots:?} without {without}");
+        }
+        let parent_of = |pid| parents.get(&pid).copied();
+        assert_eq!(roots(&[10, 11, 12, 20], parent_of), [10, 20]);
+        assert_eq!(roots(&[11, 12], parent_of), [11, 12]);
+        assert_eq!(roots(&[55], parent_of), [55]);
+    }
+
+    #[test]
+    fn the_process_behind_a_socket_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let mut asker = Asker::open().expect("netlink");
+        let sockets = listening_on(&mut asker, address).expect("asked");
+        assert_eq!(sockets.len(), 1);
+        let found = holders(&sockets.iter().map(|s| s.inode).collect()).expect("looked");
+        assert!(found.pids.contains(&std::process::id()), "{found:?}");
+        let wildcard = TcpListener::bind("0.0.0.0:0").expect("bound");
+        let port = wildcard.local_addr().expect("an address").port();
+        let sockets = listening_on(&mut asker, SocketAddr::from(([127, 0, 0, 1], port))).expect("asked");
+        assert_eq!(sockets.len(), 1, "a wildcard takes connections to the loopback");
+        drop((listener, wildcard));
+        assert_eq!(listening_on(&mut asker, address).expect("asked"), []);
+        let all = processes().expect("looked");
+        assert!(all.contains_key(&std::process::id()));
+    }
+}

@@ -1,0 +1,119 @@
+//! Reading what the kernel tells of processes, the host, control groups and sockets, cheaply enough for ten times a
+//! second.
+//!
+//! Parsers are plain functions over bytes that give `None` for what they do not understand; a [`Source`] keeps its file
+//! open and reads it again from the start. Which process is of interest, and what a reading means, is for others.
+
+pub mod cgroup;
+pub mod host;
+pub mod listener;
+pub mod process;
+pub mod sockets;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Files of /proc and /sys that are longer than this are cut: nothing read here is.
+const LENGTH_MAX: usize = 1 << 20;
+
+/// A file of /proc or /sys, kept open. Of a process that is gone the reading fails, even if its number was given again.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+}
+
+impl Source {
+    /// Opens the file.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Source> {
+        Ok(Source { file: File::open(path)? })
+    }
+
+    /// Reads the whole file into `buffer`, whose room is used again, and returns it.
+    pub fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+        if buffer.len() < 4096 {
+            buffer.resize(4096, 0);
+        }
+        let mut length = 0;
+        loop {
+            match self.file.read_at(&mut buffer[length..], length as u64) {
+                Ok(0) => return Ok(&buffer[..length]),
+                Ok(read) => length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if length == buffer.len() {
+                if length >= LENGTH_MAX {
+                    return Ok(&buffer[..length]);
+                }
+                buffer.resize(length * 2, 0);
+            } else if length > 0 && length < 1024 {
+                // A short file of /proc comes whole with the first read: the second, which would say so, is saved.
+                return Ok(&buffer[..length]);
+            }
+        }
+    }
+}
+
+/// The number at the start of `text` (after spaces), and what follows it. Numbers too large for 64 bits are not numbers.
+pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let value = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+    Some((value, &text[digits..]))
+}
+
+/// The number after `key` at the start of a line, such as `nr_throttled 5` or `VmRSS:   12 kB`.
+pub(crate) fn keyed(text: &[u8], key: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| {
+        let rest = line.strip_prefix(key)?;
+        rest.first().is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').then_some(rest)
+    })?;
+    number(line.strip_prefix(b":").unwrap_or(line)).map(|(value, _)| value)
+}
+
+/// The space-separated fields of a line.
+pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty())
+}
+
+/// A field as a number.
+pub(crate) fn field(field: Option<&[u8]>) -> Option<u64> {
+    number(field?).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+}
+
+#[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found() {
+        for (text, key, expect) in [
+            ("nr_periods 5\nnr_throttled 7\n", "nr_throttled", Some(7)),
+            ("VmRSS:\t  12 kB\n", "VmRSS", Some(12)),
+            ("user 1\nuser_usec 2\n", "user_usec", Some(2)),
+            ("user_usec 2\n", "user", None),
+            ("nr_periods\n", "nr_periods", None),
+            ("x 99999999999999999999\n", "x", None),
+            ("", "x", None),
+        ] {
+            assert_eq!(keyed(text.as_bytes(), key.as_bytes()), expect, "{text:?} {key}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_read_again() {
+        let source = Source::open("/proc/self/stat").expect("opens");
+        let mut buffer = Vec::new();
+        let first = process::parse_stat(source.read(&mut buffer).expect("reads")).expect("parses");
+        assert_eq!(first.pid, std::process::id());
+        let spent = (0..20_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n));
+        std::hint::black_box(spent);
+        let again = process::parse_stat(source.read(&mut buffer).expect("reads")).expect("parses");
+        assert!(again.user_ticks + again.system_ticks >= first.user_ticks + first.system_ticks);
+    }
+}

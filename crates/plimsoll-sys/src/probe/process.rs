@@ -1,0 +1,251 @@
+//! What the kernel tells of a process and its threads: `/proc/PID/{stat,task,status,schedstat,limits,fd}` and its CPU
+//! clock.
+
+use super::{Source, field, fields, keyed, number};
+use crate::check;
+use std::io;
+use std::path::Path;
+
+/// `/proc/PID/stat`, or that of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Number of the process or thread.
+    pub pid: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
+    pub state: u8,
+    /// Faults that waited for a device.
+    pub major_faults: u64,
+    /// CPU time in user mode, in ticks of [`ticks_per_second`]; of all its threads, dead ones too.
+    pub user_ticks: u64,
+    /// The same in kernel mode.
+    pub system_ticks: u64,
+    /// CPU time of children that ended and were waited for, in ticks.
+    pub reaped_ticks: u64,
+    /// Threads.
+    pub threads: u64,
+    /// When it was started, in ticks since the machine was.
+    pub started_ticks: u64,
+    /// Resident memory in pages of [`page_bytes`].
+    pub resident_pages: u64,
+}
+
+/// Parses `/proc/PID/stat`. The name in it may hold anything, also spaces and brackets.
+pub fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let (pid, _) = number(text)?;
+    let name_end = text.iter().rposition(|byte| *byte == b')')?;
+    let mut rest = fields(&text[name_end + 1..]);
+    let state = *rest.next()?.first()?;
+    let parent = field(rest.next())?;
+    // Fields are counted as in proc(5); parent is number 4, major faults 12.
+    let mut skip = |count: usize| field(rest.nth(count));
+    Some(Stat {
+        pid: u32::try_from(pid).ok()?,
+        parent: u32::try_from(parent).ok()?,
+        state,
+        major_faults: skip(7)?,
+        user_ticks: skip(1)?,
+        system_ticks: skip(0)?,
+        reaped_ticks: skip(0)?.checked_add(skip(0)?)?,
+        threads: skip(2)?,
+        started_ticks: skip(1)?,
+        resident_pages: skip(1)?,
+    })
+}
+
+/// The name in `/proc/PID/stat`: at most 15 bytes.
+pub fn parse_name(text: &[u8]) -> Option<String> {
+    let from = text.iter().position(|byte| *byte == b'(')?;
+    let to = text.iter().rposition(|byte| *byte == b')')?;
+    Some(String::from_utf8_lossy(text.get(from + 1..to)?).into_owned())
+}
+
+/// `/proc/PID/task/TID/schedstat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SchedStat {
+    /// Time on a core, ns.
+    pub cpu_ns: u64,
+    /// Time runnable but waiting for a core, ns.
+    pub wait_ns: u64,
+}
+
+/// Parses a schedstat file. A kernel without these statistics gives zeros.
+pub fn parse_schedstat(text: &[u8]) -> Option<SchedStat> {
+    let (cpu_ns, rest) = number(text)?;
+    let (wait_ns, _) = number(rest)?;
+    Some(SchedStat { cpu_ns, wait_ns })
+}
+
+/// `/proc/PID/task/TID/status`, as far as it is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// As in [`Stat::state`].
+    pub state: u8,
+    /// Times that it gave its core away to wait for something.
+    pub switches_voluntary: u64,
+    /// Times that its core was taken from it.
+    pub switches_involuntary: u64,
+}
+
+/// Parses a status file.
+pub fn parse_status(text: &[u8]) -> Option<Status> {
+    let state = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"State:"))?;
+    Some(Status {
+        state: *state.trim_ascii_start().first()?,
+        switches_voluntary: keyed(text, b"voluntary_ctxt_switches")?,
+        switches_involuntary: keyed(text, b"nonvoluntary_ctxt_switches")?,
+    })
+}
+
+/// The soft limit of open files in `/proc/PID/limits`.
+pub fn parse_files_max(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
+    let soft = fields(line).next()?;
+    if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
+}
+
+/// Open files of a process: of the kernel's own count where it gives one (Linux 6.2), else by counting, which is slow
+/// for a server with many connections.
+pub fn files_open(pid: u32) -> io::Result<u64> {
+    let folder = format!("/proc/{pid}/fd");
+    let counted = std::fs::metadata(&folder)?.len();
+    if counted > 0 {
+        return Ok(counted);
+    }
+    Ok(std::fs::read_dir(&folder)?.count() as u64)
+}
+
+/// The CPU clock of a process: all its threads, dead ones too, in ns. Any process may read any other's.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuClock {
+    clock: libc::clockid_t,
+}
+
+impl CpuClock {
+    /// The clock of process `pid`.
+    pub fn of(pid: u32) -> io::Result<CpuClock> {
+        let mut clock: libc::clockid_t = 0;
+        let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+        // SAFETY: `clock` is a valid place for a clock's number.
+        match unsafe { libc::clock_getcpuclockid(pid, &mut clock) } {
+            0 => Ok(CpuClock { clock }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// CPU time so far in ns. What a thread does right now is added at the next tick of the kernel's (1 to 10 ms).
+    pub fn read_ns(&self) -> io::Result<u64> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place for a timespec.
+        check(unsafe { libc::clock_gettime(self.clock, &mut time) })?;
+        Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+}
+
+/// Ticks a second of the times in `/proc/PID/stat`.
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: no memory is passed.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
+}
+
+/// Bytes of a page of memory.
+pub fn page_bytes() -> u64 {
+    // SAFETY: no memory is passed.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
+}
+
+/// The numbers that are names in a folder such as `/proc` or `/proc/PID/task`.
+pub fn numbers_in(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
+    let entries = std::fs::read_dir(folder)?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// `/proc/PID/stat` of a process and its name, read once.
+pub fn look_at(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
+    let source = Source::open(format!("/proc/{pid}/stat"))?;
+    let text = source.read(buffer)?;
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an unknown form of /proc/PID/stat");
+    Ok((parse_stat(text).ok_or_else(unknown)?, parse_name(text).ok_or_else(unknown)?))
+}
+
+/// Gives the calling thread a table of open files of its own: what it opens counts against the limit by itself, and
+/// what others open and close does not wait for it.
+pub fn own_files() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_parsed_whatever_the_name() {
+        let tail = "S 7 1 1 0 -1 4194304 10 20 30 40 500 60 7 8 20 0 12 0 9000 123456 777 18446744073709551615";
+        for (name, expect) in [("nginx", "nginx"), ("a b", "a b"), (") R 1 (", ") R 1 ("), ("", "")] {
+            let text = format!("42 ({name}) {tail} 1 2 3\n");
+            let stat = parse_stat(text.as_bytes()).expect(name);
+            let want = Stat {
+                pid: 42,
+                parent: 7,
+                state: b'S',
+                major_faults: 30,
+                user_ticks: 500,
+                system_ticks: 60,
+                reaped_ticks: 15,
+                threads: 12,
+                started_ticks: 9000,
+                resident_pages: 777,
+            };
+            assert_eq!(stat, want);
+            assert_eq!(parse_name(text.as_bytes()).as_deref(), Some(expect));
+        }
+        for text in ["", "42", "42 (x", "42 (x) S 7 1", "x (x) S 7", "42 )x( S 7 1 1"] {
+            assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn small_files_are_parsed() {
+        for (text, expect) in [
+            ("123 45 6\n", Some(SchedStat { cpu_ns: 123, wait_ns: 45 })),
+            ("0 0 0\n", Some(SchedStat::default())),
+            ("123\n", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_schedstat(text.as_bytes()), expect, "{text:?}");
+        }
+        let status = "Name:\tx\nState:\tR (running)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
+        let want = Status { state: b'R', switches_voluntary: 5, switches_involuntary: 6 };
+        assert_eq!(parse_status(status.as_bytes()), Some(want));
+        assert_eq!(parse_status(b"State:\tR\n"), None);
+        for (text, expect) in [
+            ("Max open files            1024                 4096                 files\n", Some(1024)),
+            ("Max open files            unlimited            unlimited            files\n", Some(u64::MAX)),
+            ("Max cpu time  1 2 s\n", None),
+        ] {
+            assert_eq!(parse_files_max(text.as_bytes()), expect);
+        }
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let me = std::process::id();
+        let clock = CpuClock::of(me).expect("a clock");
+        let before = clock.read_ns().expect("reads");
+        std::hint::black_box((0..5_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
+        let spent_ns = clock.read_ns().expect("reads") - before;
+        assert!(spent_ns > 100_000, "{spent_ns} ns");
+        let (stat, name) = look_at(me, &mut Vec::new()).expect("reads");
+        assert!(stat.threads >= 1 && stat.resident_pages * page_bytes() > 100_000 && !name.is_empty());
+        let threads = numbers_in(format!("/proc/{me}/task")).expect("reads");
+        assert!(threads.contains(&me));
+        let open = files_open(me).expect("counts");
+        let more: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
+        assert!(files_open(me).expect("counts") >= open.saturating_sub(20) + 50 - 20, "{open} and {}", more.len());
+        assert!(CpuClock::of(u32::MAX).is_err());
+        assert!(look_at(u32::MAX, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,357 @@
+//! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of listeners, and for
+//! connections their ends, queues, owners and what held sending back.
+
+use crate::check;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// States of a TCP socket that are asked for, as bits.
+pub mod states {
+    /// Connections.
+    pub const ESTABLISHED: u32 = 1 << 1;
+    /// Sockets that take connections.
+    pub const LISTEN: u32 = 1 << 10;
+}
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// NLM_F_REQUEST and NLM_F_DUMP.
+const FLAGS: u16 = 0x1 | 0x300;
+const INET_DIAG_REQ_BYTECODE: u16 = 1;
+const INET_DIAG_INFO: u16 = 2;
+const NETLINK_SOCK_DIAG: libc::c_int = 4;
+const HEADER: usize = 16;
+const MESSAGE: usize = 72;
+
+/// Why sending stood still, over the life of a connection, in us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SendTime {
+    /// Something was to be sent.
+    pub busy_us: u64,
+    /// The receiver's window was full: it does not read.
+    pub window_limited_us: u64,
+    /// The own send buffer was full.
+    pub buffer_limited_us: u64,
+    /// Segments sent again.
+    pub retransmits: u32,
+}
+
+/// One socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Socket {
+    /// The own end.
+    pub local: SocketAddr,
+    /// The other end; zeros for a listener.
+    pub remote: SocketAddr,
+    /// Of a listener: connections that wait to be accepted. Of a connection: bytes that wait to be read.
+    pub receive_queue: u32,
+    /// Of a listener: the backlog, how many may wait. Of a connection: bytes not yet acknowledged.
+    pub send_queue: u32,
+    /// Owner.
+    pub user: u32,
+    /// The number in `/proc/PID/fd/N -> socket:[inode]`; 0 while nobody has accepted it.
+    pub inode: u32,
+    /// Of a connection, if asked for and told.
+    pub send_time: Option<SendTime>,
+}
+
+/// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of interest cost
+/// nothing to carry over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// All.
+    Any,
+    /// Those whose own port is this one.
+    LocalPort(u16),
+    /// Those with this port at neither end.
+    NeitherPort(u16),
+}
+
+/// A way to ask the kernel.
+#[derive(Debug)]
+pub struct Asker {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+impl Asker {
+    /// Opens the way. Fails where netlink is not to be had.
+    pub fn open() -> io::Result<Asker> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: no memory is passed.
+        let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
+        // SAFETY: the descriptor was made by the call above and is nobody else's.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        // The kernel answers at once; should it not, a probe is better late than stuck.
+        let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
+        let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
+        // SAFETY: `limit` is a timeval of the length given.
+        check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length) })?;
+        Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
+    }
+
+    /// Tells of all TCP sockets of both IP versions in one of `states`. `with_send_time`: see [`Socket::send_time`].
+    pub fn each(
+        &mut self,
+        states: u32,
+        filter: Filter,
+        with_send_time: bool,
+        tell: &mut dyn FnMut(&Socket),
+    ) -> io::Result<()> {
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            self.sequence = self.sequence.wrapping_add(1);
+            let request = request(family as u8, states, filter, with_send_time, self.sequence);
+            // SAFETY: the pointer and length are those of `request`.
+            let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+            if sent < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            loop {
+                let room = self.buffer.len();
+                // SAFETY: the buffer is writable over the length given.
+                let received = unsafe { libc::recv(self.socket.as_raw_fd(), self.buffer.as_mut_ptr().cast(), room, 0) };
+                let received = match usize::try_from(received) {
+                    Ok(received) => received,
+                    Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) => return Err(io::Error::last_os_error()),
+                };
+                match parse(&self.buffer[..received], self.sequence, tell) {
+                    Progress::More => {}
+                    Progress::Done => break,
+                    // A machine without one of the IP versions.
+                    Progress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
+                    Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequence: u32) -> Vec<u8> {
+    let code = bytecode(filter);
+    let attribute = if code.is_empty() { 0 } else { 4 + code.len() };
+    let mut out = Vec::with_capacity(HEADER + 56 + attribute);
+    out.extend_from_slice(&((HEADER + 56 + attribute) as u32).to_ne_bytes());
+    out.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    out.extend_from_slice(&FLAGS.to_ne_bytes());
+    out.extend_from_slice(&sequence.to_ne_bytes());
+    out.extend_from_slice(&[0; 4]);
+    let extensions = if with_send_time { 1 << (INET_DIAG_INFO - 1) } else { 0 };
+    out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
+    out.extend_from_slice(&states.to_ne_bytes());
+    out.extend_from_slice(&[0; 48]);
+    if !code.is_empty() {
+        out.extend_from_slice(&(attribute as u16).to_ne_bytes());
+        out.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
+        out.extend_from_slice(&code);
+    }
+    out
+}
+
+/// The filter in the kernel's little language: operations that jump ahead by `yes` or `no` bytes. Ending exactly at the
+/// end accepts, jumping four bytes beyond it rejects.
+fn bytecode(filter: Filter) -> Vec<u8> {
+    const JMP: u8 = 1;
+    const LOCAL_GE: u8 = 2;
+    const LOCAL_LE: u8 = 3;
+    const REMOTE_GE: u8 = 4;
+    const REMOTE_LE: u8 = 5;
+    let operation = |out: &mut Vec<u8>, code: u8, yes: u8, no: u16| {
+        out.extend_from_slice(&[code, yes]);
+        out.extend_from_slice(&no.to_ne_bytes());
+    };
+    let mut out = Vec::new();
+    match filter {
+        Filter::Any => {}
+        Filter::LocalPort(port) => {
+            // At least the port, else out; at most the port, else out.
+            operation(&mut out, LOCAL_GE, 8, 20);
+            operation(&mut out, 0, 0, port);
+            operation(&mut out, LOCAL_LE, 8, 12);
+            operation(&mut out, 0, 0, port);
+        }
+        Filter::NeitherPort(port) => {
+            // Less than the port, or more, goes on behind the jump, which leads out.
+            for (at_least, at_most, out_by) in [(LOCAL_GE, LOCAL_LE, 28), (REMOTE_GE, REMOTE_LE, 8)] {
+                operation(&mut out, at_least, 8, 20);
+                operation(&mut out, 0, 0, port);
+                operation(&mut out, at_most, 8, 12);
+                operation(&mut out, 0, 0, port);
+                operation(&mut out, JMP, 4, out_by);
+            }
+        }
+    }
+    out
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to receive.
+    More,
+    /// That was all.
+    Done,
+    /// The kernel's error number.
+    Refused(i32),
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// Reads netlink messages as they came in one piece. What is cut or unknown is passed over.
+pub fn parse(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> Progress {
+    while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
+        let length = length as usize;
+        if length < HEADER || length > bytes.len() {
+            break;
+        }
+        // An answer to an earlier question, which was given up, is none to this one.
+        if theirs == sequence {
+            let payload = &bytes[HEADER..length];
+            match kind {
+                NLMSG_DONE => return Progress::Done,
+                NLMSG_ERROR => {
+                    return Progress::Refused(u32_at(payload, 0).map_or(0, |code| (code as i32).wrapping_neg()));
+                }
+                SOCK_DIAG_BY_FAMILY => {
+                    if let Some(socket) = parse_socket(payload) {
+                        tell(&socket);
+                    }
+                }
+                _ => {}
+            }
+        }
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    Progress::More
+}
+
+fn parse_socket(payload: &[u8]) -> Option<Socket> {
+    let family = libc::c_int::from(*payload.first()?);
+    let address = |at: usize| {
+        let bytes: [u8; 16] = payload.get(at..at + 16)?.try_into().ok()?;
+        if family == libc::AF_INET {
+            return Some(IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])));
+        }
+        let v6 = Ipv6Addr::from(bytes);
+        // A socket for both versions shows IPv4 ends in IPv6 clothes.
+        Some(v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4))
+    };
+    let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
+    let mut socket = Socket {
+        local: SocketAddr::new(address(8)?, port(4)?),
+        remote: SocketAddr::new(address(24)?, port(6)?),
+        receive_queue: u32_at(payload, 56)?,
+        send_queue: u32_at(payload, 60)?,
+        user: u32_at(payload, 64)?,
+        inode: u32_at(payload, 68)?,
+        send_time: None,
+    };
+    let mut attributes = payload.get(MESSAGE..)?;
+    while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
+        let length = usize::from(length);
+        if length < 4 || length > attributes.len() {
+            break;
+        }
+        if kind == INET_DIAG_INFO {
+            socket.send_time = parse_send_time(&attributes[4..length]);
+        }
+        attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
+    }
+    Some(socket)
+}
+
+/// The part of `struct tcp_info` that is of use; older kernels give a shorter one.
+fn parse_send_time(info: &[u8]) -> Option<SendTime> {
+    Some(SendTime {
+        retransmits: u32_at(info, 100)?,
+        busy_us: u64_at(info, 168)?,
+        window_limited_us: u64_at(info, 176)?,
+        buffer_limited_us: u64_at(info, 184)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    fn seen(asker: &mut Asker, states: u32, filter: Filter) -> Vec<Socket> {
+        let mut sockets = Vec::new();
+        asker.each(states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket)).expect("asked");
+        sockets
+    }
+
+    #[test]
+    fn queues_of_a_real_listener_are_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let other = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let elsewhere = TcpStream::connect(other.local_addr().expect("an address")).expect("connected");
+        let mut clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).expect("connected")).collect();
+        let (mut accepted, _) = listener.accept().expect("accepted");
+        let mut asker = Asker::open().expect("netlink");
+
+        let listening = seen(&mut asker, states::LISTEN, Filter::LocalPort(address.port()));
+        assert_eq!(listening.len(), 1, "{listening:?}");
+        assert_eq!((listening[0].local, listening[0].receive_queue), (address, 2), "two wait to be accepted");
+        assert!(listening[0].send_queue >= 2 && listening[0].inode > 0, "{listening:?}");
+
+        clients[0].write_all(b"hello").expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let connections = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(address.port()));
+        assert_eq!(connections.len(), 3);
+        let first = connections.iter().find(|c| c.remote == clients[0].local_addr().expect("an address"));
+        let first = first.expect("the accepted one");
+        assert_eq!((first.receive_queue, first.local), (5, address));
+        assert!(first.send_time.is_some());
+        let mut five = [0; 5];
+        accepted.read_exact(&mut five).expect("read");
+
+        let others = seen(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
+        assert!(others.iter().all(|c| c.local.port() != address.port() && c.remote.port() != address.port()));
+        assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
+        let all = seen(&mut asker, states::ESTABLISHED, Filter::Any);
+        assert!(all.len() >= others.len().max(6));
+    }
+
+    #[test]
+    fn an_ipv6_listener_shows_its_ipv4_connections() {
+        let Ok(listener) = TcpListener::bind("[::]:0") else { return };
+        let port = listener.local_addr().expect("an address").port();
+        let client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+        let mut asker = Asker::open().expect("netlink");
+        let connections = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
+        assert!(connections.iter().any(|c| c.remote == client.local_addr().expect("an address")), "{connections:?}");
+    }
+
+    #[test]
+    fn cut_messages_are_passed_over() {
+        let mut message = vec![0u8; HEADER + MESSAGE];
+        message[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
+        message[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+        message[8..12].copy_from_slice(&7u32.to_ne_bytes());
+        message[HEADER] = libc::AF_INET as u8;
+        let mut count = 0;
+        assert_eq!(parse(&message, 7, &mut |_| count += 1), Progress::More);
+        assert_eq!(parse(&message, 8, &mut |_| count += 100), Progress::More, "an answer to another question");
+        for cut in 0..message.len() {
+            assert_eq!(parse(&message[..cut], 7, &mut |_| count += 1000), Progress::More);
+        }
+        assert_eq!(count, 1);
+    }
+}

@@ -1,0 +1,112 @@
+//! The control group of the server, or one that is named: its quota, and how it was held back.
+
+use super::Probe;
+use super::sink::Sink;
+use crate::failure::Failure;
+use crate::target::system_text;
+use plimsoll_model::SeriesKind;
+use plimsoll_sys::probe::{Source, cgroup};
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+pub struct Folder {
+    throttling: Option<Source>,
+    usage: Option<Source>,
+    /// Version 2's limit, or version 1's two numbers for it.
+    quota: Vec<Source>,
+    memory: Option<Source>,
+    memory_max: Option<Source>,
+    buffer: Vec<u8>,
+}
+
+impl Folder {
+    /// The group that `--cgroup` names, as a folder below /sys/fs/cgroup or a path within it.
+    pub fn named(path: &str) -> Result<Folder, Failure> {
+        let bad = |why: String| Failure::start(format!("--cgroup: {why}"));
+        let within = Path::new(ROOT).join(path.trim_start_matches('/'));
+        let whole = PathBuf::from(path);
+        let folder = [&whole, &within].into_iter().find(|folder| folder.is_dir());
+        let folder = folder.ok_or_else(|| bad(format!("there is no folder '{path}', also not below {ROOT}")))?;
+        std::fs::read(folder.join("cpu.stat")).map_err(|error| {
+            let shown = folder.display();
+            bad(format!("'{shown}' is no group that counts CPU time: cpu.stat: {}", system_text(&error)))
+        })?;
+        let folder = Some(folder.clone());
+        Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
+    }
+
+    /// The group of a process; `None` where nothing is to be seen of it.
+    pub fn of(pid: u32) -> Option<Folder> {
+        let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+        let folders = cgroup::folders(&text, Path::new(ROOT));
+        (folders != cgroup::Folders::default()).then(|| Folder::open(&folders))
+    }
+
+    fn open(folders: &cgroup::Folders) -> Folder {
+        let open = |folder: &Option<PathBuf>, name: &str| Source::open(folder.as_ref()?.join(name)).ok();
+        let cpu = &folders.cpu;
+        let quota = match open(cpu, "cpu.max") {
+            Some(source) => vec![source],
+            None => ["cpu.cfs_quota_us", "cpu.cfs_period_us"].iter().filter_map(|name| open(cpu, name)).collect(),
+        };
+        let memory = &folders.memory;
+        Folder {
+            throttling: open(cpu, "cpu.stat"),
+            usage: open(&folders.usage, "cpuacct.usage"),
+            quota,
+            memory: open(memory, "memory.current").or_else(|| open(memory, "memory.usage_in_bytes")),
+            memory_max: open(memory, "memory.max").or_else(|| open(memory, "memory.limit_in_bytes")),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn quota(&mut self) -> Option<f64> {
+        match &self.quota[..] {
+            [max] => cgroup::parse_cpu_max(max.read(&mut self.buffer).ok()?)?,
+            [quota, period] => {
+                let quota = quota.read(&mut self.buffer).ok()?.to_vec();
+                cgroup::parse_cfs(&quota, period.read(&mut self.buffer).ok()?)?
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Probe for Folder {
+    fn sample(&mut self, sink: &mut Sink) {
+        if let Some(cores) = self.quota() {
+            sink.gauge("cgroup.quota", "cores", cores);
+        }
+        let buffer = &mut self.buffer;
+        match self.throttling.as_ref().map(|source| source.read(buffer)) {
+            Some(Ok(text)) => {
+                if let Some(ns) = cgroup::parse_usage_ns(text) {
+                    sink.counter("cgroup.cpu", "ns", ns as f64);
+                }
+                if let Some(throttling) = cgroup::parse_throttling(text) {
+                    sink.counter("cgroup.periods", "", throttling.periods as f64);
+                    sink.counter("cgroup.periods_throttled", "", throttling.throttled as f64);
+                    sink.counter("cgroup.throttled", "ns waiting", throttling.throttled_ns as f64);
+                }
+            }
+            Some(Err(error)) => {
+                let reason = format!("the control group cannot be read: {}", system_text(&error));
+                sink.gap("cgroup.throttled", SeriesKind::Counter, "ns waiting", &reason);
+            }
+            None => {}
+        }
+        let mut read = |source: &Option<Source>| cgroup::parse_bytes(source.as_ref()?.read(buffer).ok()?);
+        for (name, kind, unit, value) in [
+            ("cgroup.cpu", SeriesKind::Counter, "ns", read(&self.usage)),
+            ("cgroup.memory", SeriesKind::Gauge, "bytes", read(&self.memory)),
+            ("cgroup.memory_max", SeriesKind::Gauge, "bytes", read(&self.memory_max)),
+        ] {
+            match (kind, value) {
+                (SeriesKind::Counter, Some(value)) => sink.counter(name, unit, value as f64),
+                (SeriesKind::Gauge, Some(value)) => sink.gauge(name, unit, value as f64),
+                (_, None) => {}
+            }
+        }
+    }
+}

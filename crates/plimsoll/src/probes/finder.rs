@@ -1,0 +1,195 @@
+//! Which processes are the server: those that listen on the target's address, or what `--pid` or `--process` names.
+
+use crate::args::ProbeArgs;
+use crate::failure::Failure;
+use crate::meant::Base;
+use crate::target::system_text;
+use plimsoll_sys::probe::listener::{self, Holders};
+use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::probe::sockets::Asker;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// The server's processes, without the children that they have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Parents of the server's processes, ascending; never empty.
+    pub roots: Vec<u32>,
+    /// Name of the first.
+    pub name: String,
+    /// How it was found.
+    pub found_by: String,
+}
+
+#[derive(Debug, Clone)]
+enum Wanted {
+    Listener,
+    Pid(u32),
+    Name(String),
+}
+
+/// How to find the server, also again after it was restarted.
+#[derive(Debug, Clone)]
+pub struct Finder {
+    wanted: Wanted,
+    addresses: Vec<SocketAddr>,
+    local: bool,
+    /// What was found at the start, or why nothing was.
+    first: Result<Found, String>,
+}
+
+impl Finder {
+    /// Looks for the server. That a named process is not there is an error; that nobody is seen to listen is not.
+    pub fn new(args: &ProbeArgs, base: &Base) -> Result<Finder, Failure> {
+        let wanted = match (args.pid, &args.process) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
+            }
+            (Some(pid), None) => Wanted::Pid(pid),
+            (None, Some(name)) => Wanted::Name(name.clone()),
+            (None, None) => Wanted::Listener,
+        };
+        let (addresses, local) = (base.plan.request.addresses.clone(), base.local);
+        let mut finder = Finder { wanted, addresses, local, first: Err(String::new()) };
+        finder.first = finder.look();
+        match (&finder.wanted, &finder.first) {
+            (Wanted::Listener, _) | (_, Ok(_)) => {}
+            (_, Err(reason)) => return Err(Failure::start(reason.clone())),
+        }
+        Ok(finder)
+    }
+
+    /// What was found at the start.
+    pub fn first(&self) -> &Result<Found, String> {
+        &self.first
+    }
+
+    /// Looks as asked.
+    fn look(&self) -> Result<Found, String> {
+        match &self.wanted {
+            Wanted::Listener => self.by_listener(),
+            Wanted::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
+                Ok((stat, name)) if stat.state != b'Z' => {
+                    Ok(Found { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
+                }
+                Ok(_) => Err(format!(
+                    "--pid {pid}: that process has ended; leave --pid out to watch who listens on the target"
+                )),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!(
+                    "--pid {pid}: there is no such process; leave --pid out to watch who listens on the target"
+                )),
+                Err(error) => Err(format!("--pid {pid}: it cannot be looked at: {}", system_text(&error))),
+            },
+            Wanted::Name(name) => self.by_name(name),
+        }
+    }
+
+    /// Looks for the server that took the place of one that is gone.
+    pub fn look_again(&self) -> Result<Found, String> {
+        match &self.wanted {
+            // The number is no longer anybody's: who listens in its place took over. A name alone could be another's.
+            Wanted::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
+            Wanted::Listener => self.by_listener(),
+            Wanted::Name(name) => self.by_name(name).map_err(|_| format!("no process is called {name} any more")),
+        }
+    }
+
+    fn by_listener(&self) -> Result<Found, String> {
+        let shown = self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ");
+        if !self.local {
+            return Err("the target is not on this machine (--metrics URL reads what it tells of itself)".into());
+        }
+        let blocked =
+            |error: std::io::Error| format!("who listens on {shown} cannot be found out: {}", system_text(&error));
+        let mut asker = Asker::open().map_err(blocked)?;
+        let mut sockets = Vec::new();
+        for address in &self.addresses {
+            sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
+        }
+        let Some(first) = sockets.first() else {
+            return Err(format!(
+                "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
+            ));
+        };
+        let inodes: BTreeSet<u32> = sockets.iter().map(|socket| socket.inode).collect();
+        let Holders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
+        let me = std::process::id();
+        if pids == [me] {
+            return Err("plimsoll serves the target itself: its server and its load share one process".into());
+        }
+        pids.retain(|pid| *pid != me);
+        if pids.len() > 1 {
+            // A service manager keeps a copy of the sockets that it hands over.
+            pids.retain(|pid| *pid != 1);
+        }
+        if pids.is_empty() {
+            return Err(if denied > 0 {
+                format!(
+                    "the process that listens on {shown} is of user {} and its files may not be looked at: run plimsoll as that user or as root, or give --pid",
+                    first.user
+                )
+            } else {
+                format!(
+                    "no process seen here holds the socket that listens on {shown}: for a server in a container, give --pid"
+                )
+            });
+        }
+        let all = listener::processes().map_err(blocked)?;
+        let roots = listener::roots(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
+        let root = roots.first().copied().unwrap_or(pids[0]);
+        let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
+        if name == "docker-proxy" {
+            return Err(format!(
+                "on {shown} listens docker-proxy, not the server: give --pid of the container's process (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
+            ));
+        }
+        Ok(Found { roots, name, found_by: format!("it listens on {shown}") })
+    }
+
+    fn by_name(&self, wanted: &str) -> Result<Found, String> {
+        let all = listener::processes().map_err(|e| format!("--process {wanted}: {}", system_text(&e)))?;
+        let me = std::process::id();
+        let pids: Vec<u32> = all
+            .iter()
+            .filter(|(pid, (stat, name))| **pid != me && stat.state != b'Z' && is_called(**pid, name, wanted))
+            .map(|(pid, _)| *pid)
+            .collect();
+        let mut roots = listener::roots(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
+        if roots.len() > 1
+            && let Ok(listening) = self.by_listener()
+        {
+            let ours: Vec<u32> = roots.iter().copied().filter(|pid| listening.roots.contains(pid)).collect();
+            if !ours.is_empty() {
+                roots = ours;
+            }
+        }
+        match roots[..] {
+            [] => Err(format!("--process {wanted}: no process is called that; see ps -e, or give --pid")),
+            [root] => {
+                let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
+                Ok(Found { roots, name, found_by: format!("--process {wanted}") })
+            }
+            _ => {
+                let shown: Vec<String> = roots.iter().take(5).map(u32::to_string).collect();
+                let more = if roots.len() > 5 { ", ..." } else { "" };
+                Err(format!(
+                    "--process {wanted}: {} processes are called that ({}{more}): say which one with --pid",
+                    roots.len(),
+                    shown.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// Whether a process bears a name: the kernel's name for it, or the file name of its program.
+fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
+    if name == wanted {
+        return true;
+    }
+    // The kernel keeps 15 bytes: a longer name is told by the command line.
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    let program = String::from_utf8_lossy(program);
+    !program.is_empty() && program.rsplit('/').next() == Some(wanted)
+}

@@ -1,0 +1,98 @@
+//! What the server tells of itself: `--metrics URL`, in Prometheus' text form or Go's `/debug/vars`, asked once a
+//! second on a thread of its own. Nothing is asked that the user did not name: a probe must not be load.
+
+use super::Probe;
+use super::metrics_text::{Metric, parse};
+use super::sink::Sink;
+use crate::failure::Failure;
+use crate::fetch::{Fetched, fetch};
+use crate::target::{Target, shown};
+use plimsoll_model::SeriesKind;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Time from one question to the next.
+pub const PERIOD_NS: u64 = 1_000_000_000;
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// A longer answer is not metrics.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// More series than this are not kept.
+const SERIES_MAX: usize = 150;
+
+pub struct Metrics {
+    target: Target,
+    known: BTreeSet<String>,
+    left_out: usize,
+}
+
+impl Metrics {
+    /// Asks once: what is named must be there.
+    pub fn new(url: &str) -> Result<Metrics, Failure> {
+        let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
+        // To read is not to put load on: a public address needs no leave.
+        let mut target = Target::resolve(url, true).map_err(|failure| flagged(failure.to_string()))?;
+        let bare = target.path == "/";
+        let paths = if bare { vec!["/metrics", "/debug/vars"] } else { vec![target.path.as_str()] };
+        let mut reasons = Vec::new();
+        let mut fitting = None;
+        for path in paths {
+            match ask(&target, path) {
+                Ok(metrics) if !metrics.is_empty() => {
+                    fitting = Some(path.to_owned());
+                    break;
+                }
+                Ok(_) => reasons.push(format!("{path} answers, but with nothing about a runtime, pools or queues")),
+                Err(reason) => reasons.push(format!("{path} {reason}")),
+            }
+        }
+        let tried = || flagged(format!("'{}': {}", shown(url), reasons.join("; ")));
+        target.path = fitting.ok_or_else(tried)?;
+        Ok(Metrics { target, known: BTreeSet::new(), left_out: 0 })
+    }
+}
+
+/// Asks for metrics; the error is the end of a sentence that begins with the path.
+fn ask(target: &Target, path: &str) -> Result<Vec<Metric>, String> {
+    let Fetched { status, body } =
+        fetch(target, path, TIMEOUT, ANSWER_BYTES_MAX).map_err(|error| error.text().to_owned())?;
+    if status != 200 {
+        return Err(format!("answers with status {status}"));
+    }
+    parse(&body).ok_or_else(|| "answers neither in Prometheus' text form nor as Go's /debug/vars".into())
+}
+
+impl Probe for Metrics {
+    fn sample(&mut self, sink: &mut Sink) {
+        match ask(&self.target, &self.target.path.clone()) {
+            Ok(metrics) => {
+                self.left_out = 0;
+                for metric in metrics {
+                    if !self.known.contains(&metric.name) {
+                        if self.known.len() >= SERIES_MAX {
+                            self.left_out += 1;
+                            continue;
+                        }
+                        self.known.insert(metric.name.clone());
+                    }
+                    let name = format!("metrics.{}", metric.name);
+                    match metric.kind {
+                        SeriesKind::Counter => sink.counter(&name, "", metric.value),
+                        SeriesKind::Gauge => sink.gauge(&name, "", metric.value),
+                    }
+                }
+                if self.left_out > 0 {
+                    sink.unseen_part(&format!("--metrics: {} more series than the {SERIES_MAX} kept", self.left_out));
+                }
+            }
+            Err(reason) => {
+                sink.gap("metrics.up", SeriesKind::Gauge, "", &format!("{} {reason}", shown_path(&self.target)));
+                return;
+            }
+        }
+        sink.gauge("metrics.up", "", 1.0);
+    }
+}
+
+fn shown_path(target: &Target) -> String {
+    plimsoll_model::plan::redact_target(&target.path).to_string()
+}

@@ -1,0 +1,245 @@
+//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of Go's `/debug/vars`. Only
+//! what tells of a runtime, of pools, queues and garbage collection is taken.
+
+use plimsoll_model::SeriesKind;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One number of the server's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// Name with labels, as the server writes them.
+    pub name: String,
+    pub kind: SeriesKind,
+    pub value: f64,
+}
+
+/// Beginnings of names that runtimes use.
+const RUNTIMES: [&str; 12] = [
+    "go_",
+    "process_",
+    "jvm_",
+    "nodejs_",
+    "python_",
+    "dotnet_",
+    "ruby_",
+    "puma_",
+    "hikaricp_",
+    "tomcat_",
+    "jetty_",
+    "erlang_",
+];
+/// Words in names that tell of what requests wait for.
+const WORDS: [&str; 12] = [
+    "pool",
+    "queue",
+    "conn",
+    "gc",
+    "goroutine",
+    "thread",
+    "inflight",
+    "in_flight",
+    "wait",
+    "eventloop",
+    "limiter",
+    "worker",
+];
+/// Longer names are not kept.
+const NAME_BYTES_MAX: usize = 200;
+
+fn wanted(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    RUNTIMES.iter().any(|start| name.starts_with(start)) || WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Reads either form; `None` for what is neither. Lines that are not understood are passed over, but not all of them may
+/// be.
+pub fn parse(bytes: &[u8]) -> Option<Vec<Metric>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    if text.trim_start().starts_with('{') {
+        return debug_vars(text);
+    }
+    let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
+    let (mut metrics, mut understood) = (Vec::new(), 0);
+    for line in text.lines().map(str::trim) {
+        if let Some(comment) = line.strip_prefix('#') {
+            let mut words = comment.split_whitespace();
+            if words.next() == Some("TYPE")
+                && let (Some(name), Some(kind)) = (words.next(), words.next())
+            {
+                kinds.insert(name, kind);
+            }
+            continue;
+        }
+        let Some((name, labels, value)) = sample(line) else { continue };
+        understood += 1;
+        // Buckets of histograms are many, and their count and sum say enough here.
+        if name.ends_with("_bucket") || !wanted(name) || !value.is_finite() {
+            continue;
+        }
+        let whole = format!("{name}{labels}");
+        if whole.len() <= NAME_BYTES_MAX {
+            metrics.push(Metric { kind: kind_of(name, &kinds), name: whole, value });
+        }
+    }
+    (understood > 0).then_some(metrics)
+}
+
+fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
+    let declared = |name: &str| kinds.get(name).copied();
+    // Parts of a summary or histogram, and OpenMetrics' counters, are declared under the name without its ending.
+    let family = ["_total", "_sum", "_count"].iter().find_map(|end| declared(name.strip_suffix(end)?));
+    match declared(name).or(family) {
+        Some("counter") => SeriesKind::Counter,
+        Some("summary" | "histogram") if declared(name).is_none() => SeriesKind::Counter,
+        Some(_) => SeriesKind::Gauge,
+        None if name.ends_with("_total") => SeriesKind::Counter,
+        None => SeriesKind::Gauge,
+    }
+}
+
+/// A line such as `name{a="b"} 1.5 1700000000`: name, labels with their braces, value.
+fn sample(line: &str) -> Option<(&str, &str, f64)> {
+    let name_end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))?;
+    let (name, rest) = line.split_at(name_end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let labels_end = if rest.starts_with('{') { labels_end(rest)? } else { 0 };
+    let (labels, rest) = rest.split_at(labels_end);
+    let value = rest.split_whitespace().next()?;
+    let value = match value {
+        "+Inf" | "Inf" => f64::INFINITY,
+        "-Inf" => f64::NEG_INFINITY,
+        "NaN" => f64::NAN,
+        number => number.parse().ok()?,
+    };
+    Some((name, labels, value))
+}
+
+/// Where `{...}` ends: a brace inside quotes is part of a value.
+fn labels_end(text: &str) -> Option<usize> {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'}' if !quoted => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Go's `/debug/vars`: the heap and garbage collection of `memstats`, and every number at the top.
+fn debug_vars(text: &str) -> Option<Vec<Metric>> {
+    const GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
+    const COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
+    let Value::Object(vars) = serde_json::from_str(text).ok()? else { return None };
+    let memory = vars.get("memstats").and_then(Value::as_object);
+    let mut metrics = Vec::new();
+    for (names, kind) in [(GAUGES, SeriesKind::Gauge), (COUNTERS, SeriesKind::Counter)] {
+        for name in names {
+            if let Some(value) = memory.and_then(|memory| memory.get(name)?.as_f64()) {
+                metrics.push(Metric { name: format!("memstats.{name}"), kind, value });
+            }
+        }
+    }
+    for (name, value) in vars.iter().filter(|(name, _)| name.len() <= NAME_BYTES_MAX) {
+        metrics.extend(value.as_f64().map(|value| Metric { name: name.clone(), kind: SeriesKind::Gauge, value }));
+    }
+    // Any other document of JSON is not about metrics.
+    (!metrics.is_empty()).then_some(metrics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    const TEXT: &str = "# HELP go_goroutines Number of goroutines.\n# TYPE go_goroutines gauge\ngo_goroutines 12\n\
+        # TYPE go_gc_duration_seconds summary\ngo_gc_duration_seconds{quantile=\"0.5\"} 1e-05\n\
+        go_gc_duration_seconds_sum 0.5\ngo_gc_duration_seconds_count 7\n\
+        # TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 3.5 1700000000000\n\
+        # TYPE db_pool_wait counter\ndb_pool_wait{db=\"a}b\",q=\"\\\"\"} 4\n\
+        shop_orders_total 5\nhttp_conn_bucket{le=\"1\"} 4\ngo_info{version=\"go1.26\"} 1\ngo_nan NaN\n";
+
+    #[test]
+    fn prometheus_text_is_read() {
+        let got: Vec<(String, SeriesKind, f64)> =
+            parse(TEXT.as_bytes()).expect("text").into_iter().map(|m| (m.name, m.kind, m.value)).collect();
+        let expect = [
+            ("go_goroutines", SeriesKind::Gauge, 12.0),
+            ("go_gc_duration_seconds{quantile=\"0.5\"}", SeriesKind::Gauge, 1e-5),
+            ("go_gc_duration_seconds_sum", SeriesKind::Counter, 0.5),
+            ("go_gc_duration_seconds_count", SeriesKind::Counter, 7.0),
+            ("process_cpu_seconds_total", SeriesKind::Counter, 3.5),
+            ("db_pool_wait{db=\"a}b\",q=\"\\\"\"}", SeriesKind::Counter, 4.0),
+            ("go_info{version=\"go1.26\"}", SeriesKind::Gauge, 1.0),
+        ];
+        assert_eq!(got, expect.map(|(name, kind, value)| (name.to_owned(), kind, value)));
+    }
+
+    #[test]
+    fn go_vars_are_read() {
+        let text = r#"{"cmdline":["x"],"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3,"BySize":[{"Size":0}]}}"#;
+        let got: Vec<(String, SeriesKind)> =
+            parse(text.as_bytes()).expect("vars").into_iter().map(|m| (m.name, m.kind)).collect();
+        let expect = [
+            ("memstats.HeapAlloc", SeriesKind::Gauge),
+            ("memstats.NumGC", SeriesKind::Counter),
+            ("hits", SeriesKind::Gauge),
+        ];
+        assert_eq!(got, expect.map(|(name, kind)| (name.to_owned(), kind)));
+    }
+
+    #[test]
+    fn what_is_no_list_of_metrics_is_refused() {
+        for text in [
+            "",
+            "{}",
+            "{\"status\":\"ok\"}",
+            "hello, world",
+            "<html>\n<body>",
+            "{",
+            "[1]",
+            "# only a comment\n",
+            "go_x\n",
+            "go_x{a=\"b 1\n",
+        ] {
+            assert_eq!(parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(parse(b"\xff\xfe"), None);
+        assert_eq!(parse(b"orders 5\n"), Some(vec![]), "metrics, but none of a runtime");
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a random test says its seed")]
+    fn damaged_metrics_never_panic() {
+        let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
+        eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
+        let mut rng = Rng::new(seed);
+        let vars = br#"{"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3}}"#;
+        let mut understood = 0;
+        for round in 0..20_000 {
+            let mut bytes = if round % 2 == 0 { TEXT.as_bytes().to_vec() } else { vars.to_vec() };
+            for _ in 0..=rng.below(4) {
+                let at = rng.below(bytes.len() as u64 + 1) as usize;
+                match rng.below(3) {
+                    0 => bytes.truncate(at),
+                    1 if at < bytes.len() => bytes[at] ^= 1 << rng.below(7),
+                    _ => {
+                        let noise: Vec<u8> = (0..rng.below(9)).map(|_| rng.next_u64() as u8 & 0x7f).collect();
+                        bytes.splice(at..at, noise);
+                    }
+                }
+            }
+            if let Some(metrics) = parse(&bytes) {
+                understood += 1;
+                assert!(metrics.iter().all(|m| m.value.is_finite() && m.name.len() <= NAME_BYTES_MAX));
+            }
+        }
+        assert!(understood > 1000, "only {understood} were understood: the damage is too great to test anything");
+    }
+}

@@ -1,0 +1,238 @@
+//! Watching the target while the load runs: a thread of its own reads, ten times a second, what the kernel tells of the
+//! server's processes, the host, control groups and sockets ([`Watcher`]).
+//!
+//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. Not here:
+//! what they mean.
+
+mod cgroup;
+mod finder;
+mod host;
+mod metrics;
+mod metrics_text;
+mod server;
+mod sink;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub use finder::Finder;
+
+use crate::args::ProbeArgs;
+use crate::failure::Failure;
+use crate::meant::Base;
+use plimsoll_model::Probes;
+use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
+use sink::Sink;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time from one sample to the next.
+const PERIOD_NS: u64 = 100_000_000;
+/// Samples that are handed over together.
+const SAMPLES_TOGETHER: u32 = 10;
+/// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
+const SAMPLE_WAIT: Duration = Duration::from_millis(200);
+
+/// Something that can be read again and again.
+trait Probe: Send {
+    /// Reads once and says what was seen.
+    fn sample(&mut self, sink: &mut Sink);
+}
+
+/// What is shown of the server while it runs, in thousandths of a core; the largest number: not seen.
+#[derive(Debug, Clone)]
+pub struct LiveServer(Arc<AtomicU64>);
+
+impl LiveServer {
+    const UNSEEN: u64 = u64::MAX;
+
+    /// Nothing is seen.
+    pub fn unseen() -> LiveServer {
+        LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
+    }
+
+    fn set(&self, cores: Option<f64>) {
+        self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
+    }
+
+    /// Cores that the server used of late.
+    pub fn cores(&self) -> Option<f64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// Seen since it was last taken; times are those of the monotonic clock.
+    seen: Probes,
+    stop: bool,
+    /// Samples asked for out of turn, and how many of those are taken.
+    asked: u64,
+    done: u64,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What a panicking probe left behind is whole: it is only ever changed under the lock, by merging.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `until_ns` or until something is asked; `None`: it is over, else what was asked for so far.
+    fn wait_until(&self, until_ns: u64) -> Option<u64> {
+        let mut state = self.lock();
+        loop {
+            let now_ns = monotonic_ns();
+            if state.stop {
+                return None;
+            }
+            if state.asked > state.done || now_ns >= until_ns {
+                return Some(state.asked);
+            }
+            let left = Duration::from_nanos(until_ns - now_ns);
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The watching under way.
+pub struct Watcher {
+    shared: Arc<Shared>,
+    live: LiveServer,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Begins to watch what was asked for: the process that listens on the target's address, or what the flags name.
+    /// `None` where nothing is wanted. What the flags name must be there.
+    pub fn begin(args: &ProbeArgs, base: &Base) -> Result<Option<Watcher>, Failure> {
+        if args.no_probes {
+            return Ok(None);
+        }
+        let finder = Finder::new(args, base)?;
+        let cgroup = args.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
+        let metrics = args.metrics.as_deref().map(metrics::Metrics::new).transpose()?;
+        let live = LiveServer::unseen();
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let mut threads = Vec::new();
+        let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
+        {
+            let (shared, live, addresses) = (Arc::clone(&shared), live.clone(), base.plan.request.addresses.clone());
+            let local = base.local;
+            let watch = move || {
+                // Its own table of files: thousands of threads' files must not be taken from the load's connections.
+                // Refused in some containers: then the table is shared, which is no reason not to look.
+                let _ = plimsoll_sys::probe::process::own_files();
+                let server = server::Server::new(finder, live);
+                let mut probes: Vec<Box<dyn Probe>> = Vec::new();
+                let (roots, pids) = (server.roots().to_vec(), server.pids());
+                probes.push(Box::new(server));
+                probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
+                if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
+                    probes.push(Box::new(group));
+                }
+                if local && let Some(address) = addresses.first() {
+                    probes.push(Box::new(sockets::Sockets::new(address.port(), pids)));
+                }
+                sample_all(&shared, &mut probes, PERIOD_NS, SAMPLES_TOGETHER, true);
+            };
+            threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
+        }
+        if let Some(metrics) = metrics {
+            // An answer may take its time: it must not hold the other readings up.
+            let shared = Arc::clone(&shared);
+            let watch = move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, 1, false);
+            threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
+        }
+        Ok(Some(Watcher { shared, live, threads }))
+    }
+
+    /// What can be shown while it runs.
+    pub fn live(&self) -> LiveServer {
+        self.live.clone()
+    }
+
+    /// Takes a sample now, and waits for it within reason: at the edges of a load.
+    pub fn sample_now(&self) {
+        let mut state = self.shared.lock();
+        state.asked += 1;
+        let asked = state.asked;
+        self.shared.changed.notify_all();
+        let wait = self.shared.changed.wait_timeout_while(state, SAMPLE_WAIT, |state| state.done < asked);
+        // Late or not: the load goes on.
+        drop(wait);
+    }
+
+    /// What was seen since the last call; times are of the monotonic clock.
+    pub fn take(&self) -> Probes {
+        std::mem::take(&mut self.shared.lock().seen)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic there was told by the panic itself; the figures of the load do not hang on it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Samples until told to stop. `answers`: whether this thread answers to [`Watcher::sample_now`].
+fn sample_all(shared: &Shared, probes: &mut [Box<dyn Probe>], period_ns: u64, together: u32, answers: bool) {
+    let mut sink = Sink::new(monotonic_ns());
+    let (mut cpu_ns, mut wall_ns) = (thread_cpu_ns(), monotonic_ns());
+    let mut next_ns = wall_ns;
+    let mut held = 0;
+    loop {
+        let asked = if answers {
+            match shared.wait_until(next_ns) {
+                None => return,
+                Some(asked) => asked,
+            }
+        } else {
+            let mut state = shared.lock();
+            while !state.stop && monotonic_ns() < next_ns {
+                let left = Duration::from_nanos(next_ns.saturating_sub(monotonic_ns()));
+                state = shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if state.stop {
+                return;
+            }
+            0
+        };
+        sink.begin(monotonic_ns());
+        probes.iter_mut().for_each(|probe| probe.sample(&mut sink));
+        held += 1;
+        let mut state = shared.lock();
+        let wanted = answers && asked > state.done;
+        if wanted || held >= together || !answers {
+            let mut seen = sink.take();
+            let (cpu_now_ns, now_ns) = (thread_cpu_ns(), monotonic_ns());
+            seen.cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
+            // One thread stands for the time covered; the other only adds its cost.
+            seen.wall_ns = if answers { now_ns.saturating_sub(wall_ns) } else { 0 };
+            (cpu_ns, wall_ns, held) = (cpu_now_ns, now_ns, 0);
+            state.seen.merge(&seen);
+        }
+        if wanted {
+            state.done = asked;
+            shared.changed.notify_all();
+        }
+        drop(state);
+        let now_ns = monotonic_ns();
+        if now_ns >= next_ns {
+            // Late samples are not made up for: the next one is a whole period on the grid later.
+            next_ns += (now_ns - next_ns) / period_ns * period_ns + period_ns;
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The server's processes: the parents that were found and all their descendants, summed. A server that is restarted is
+//! found again; its sums go on.
+
+use super::finder::{Finder, Found};
+use super::sink::{Seldom, Sink};
+use super::threads::Threads;
+use super::{LiveServer, Probe};
+use plimsoll_model::SeriesKind;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::process::{
+    CpuClock, Stat, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat, ticks_per_second,
+};
+use plimsoll_sys::probe::{Source, listener};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The live figure is that of so many samples.
+const LIVE_SAMPLES: usize = 10;
+/// From this share of a core on a thread gets a series of its own...
+const THREAD_SHARE_MIN: f64 = 0.05;
+/// ... up to so many threads.
+const THREADS_SHOWN_MAX: usize = 24;
+
+/// One process of the server.
+struct Member {
+    pid: u32,
+    name: String,
+    clock: CpuClock,
+    source: Source,
+    first: Stat,
+    last: Stat,
+    /// CPU time that is not counted, because it was before the watching, and CPU time since, ns.
+    base_ns: u64,
+    cpu_ns: u64,
+    threads: Threads,
+    files_max: Option<u64>,
+}
+
+/// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of waiting, switches, faults.
+#[derive(Default, Clone, Copy)]
+struct Sums {
+    user_ticks: u64,
+    system_ticks: u64,
+    wait_ns: u64,
+    switches: (u64, u64),
+    major_faults: u64,
+}
+
+/// The number of all processes that belong to the server, for probes that look at something else of theirs.
+pub type Pids = Arc<Mutex<Vec<u32>>>;
+
+pub struct Server {
+    finder: Finder,
+    live: LiveServer,
+    pids: Pids,
+    roots: Vec<u32>,
+    members: Vec<Member>,
+    /// CPU time of servers before a restart, and of children that ended since, ns.
+    settled_ns: u64,
+    ended_ns: u64,
+    ended: Sums,
+    lost: Option<String>,
+    /// A process that was started after this one did all that it did under our eyes.
+    own_start_ticks: u64,
+    shown: BTreeSet<(u32, u32)>,
+    recent: VecDeque<(u64, u64)>,
+    rescan: Seldom,
+    seek: Seldom,
+    files: Seldom,
+    before_ns: u64,
+    buffer: Vec<u8>,
+}
+
+impl Member {
+    fn open(pid: u32, own_start_ticks: u64, from_birth: bool, buffer: &mut Vec<u8>) -> io::Result<Member> {
+        let source = Source::open(format!("/proc/{pid}/stat"))?;
+        let (last, name) = look_at(pid, buffer)?;
+        let clock = CpuClock::of(pid)?;
+        let from_birth = from_birth && last.started_ticks >= own_start_ticks;
+        let base_ns = if from_birth { 0 } else { clock.read_ns()? };
+        let nothing = Stat { user_ticks: 0, system_ticks: 0, reaped_ticks: 0, major_faults: 0, ..last };
+        let first = if from_birth { nothing } else { last };
+        let files_max = std::fs::read(format!("/proc/{pid}/limits")).ok().and_then(|text| parse_files_max(&text));
+        let mut threads = Threads::default();
+        threads.refresh(pid, from_birth, buffer);
+        Ok(Member { pid, name, clock, source, first, last, base_ns, cpu_ns: 0, threads, files_max })
+    }
+
+    /// Reads CPU time; false if the process is gone.
+    fn sample_cpu(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let Some(stat) = self.source.read(buffer).ok().and_then(parse_stat) else { return false };
+        if let Ok(cpu_ns) = self.clock.read_ns() {
+            self.cpu_ns = cpu_ns.saturating_sub(self.base_ns).max(self.cpu_ns);
+        }
+        let known = self.threads.list.len() as u64;
+        let threads_changed = stat.threads != known && !self.threads.too_many;
+        // An ended process that nobody waited for keeps its CPU time, but no threads and no memory.
+        if stat.state != b'Z' {
+            self.last = stat;
+        }
+        if threads_changed {
+            self.threads.refresh(self.pid, true, buffer);
+        }
+        stat.state != b'Z'
+    }
+
+    fn reaped_ticks(&self) -> u64 {
+        self.last.reaped_ticks.saturating_sub(self.first.reaped_ticks)
+    }
+
+    fn sums(&self) -> Sums {
+        Sums {
+            user_ticks: self.last.user_ticks.saturating_sub(self.first.user_ticks),
+            system_ticks: self.last.system_ticks.saturating_sub(self.first.system_ticks),
+            wait_ns: self.threads.wait_ns(),
+            switches: self.threads.switches(),
+            major_faults: self.last.major_faults.saturating_sub(self.first.major_faults),
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, other: Sums) {
+        self.user_ticks += other.user_ticks;
+        self.system_ticks += other.system_ticks;
+        self.wait_ns += other.wait_ns;
+        self.switches = (self.switches.0 + other.switches.0, self.switches.1 + other.switches.1);
+        self.major_faults += other.major_faults;
+    }
+}
+
+impl Server {
+    pub fn new(finder: Finder, live: LiveServer) -> Server {
+        let mut buffer = Vec::new();
+        let own_start_ticks = look_at(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
+        let mut server = Server {
+            finder,
+            live,
+            pids: Pids::default(),
+            roots: Vec::new(),
+            members: Vec::new(),
+            settled_ns: 0,
+            ended_ns: 0,
+            ended: Sums::default(),
+            lost: None,
+            own_start_ticks,
+            shown: BTreeSet::new(),
+            recent: VecDeque::new(),
+            rescan: Seldom::new(1_000_000_000),
+            // A server that is gone may be back at once.
+            seek: Seldom::with_part(100_000_000, 100),
+            files: Seldom::new(100_000_000),
+            before_ns: 0,
+            buffer,
+        };
+        match server.finder.first().clone() {
+            Ok(found) => {
+                server.roots = found.roots;
+                server.gather(false);
+            }
+            Err(reason) => {
+                server.lost = Some(reason);
+                server.seek = Seldom::new(1_000_000_000);
+            }
+        }
+        server
+    }
+
+    /// Parents of the server's processes; empty while none is seen.
+    pub fn roots(&self) -> &[u32] {
+        &self.roots
+    }
+
+    pub fn pids(&self) -> Pids {
+        Arc::clone(&self.pids)
+    }
+
+    /// Learns which processes belong to the server by now.
+    fn gather(&mut self, from_birth: bool) {
+        let mut parents = BTreeMap::new();
+        for pid in numbers_in("/proc").unwrap_or_default() {
+            if let Ok((stat, _)) = look_at(pid, &mut self.buffer) {
+                parents.insert(pid, stat.parent);
+            }
+        }
+        let wanted = listener::families(&self.roots, std::process::id(), &parents);
+        for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
+            if self.members.iter().all(|member| member.pid != pid) {
+                // One that ended in between was too short-lived to be seen; its parent's sum of ended children has it.
+                self.members.extend(Member::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
+            }
+        }
+        *self.pids.lock().unwrap_or_else(PoisonError::into_inner) = self.members.iter().map(|m| m.pid).collect();
+    }
+
+    /// CPU time of all processes since the watching began, ns.
+    fn cpu_ns(&self) -> u64 {
+        let reaped_ticks: u64 = self.members.iter().map(Member::reaped_ticks).sum();
+        let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
+        // An ended child is in its parent's sum once the parent has waited for it, and in ours if it was ever seen.
+        self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
+    }
+
+    /// Looks for what took the place of a server that is gone; true if something is watched.
+    fn find_again(&mut self, sink: &mut Sink) -> bool {
+        let finder = &self.finder;
+        match self.seek.read(|| finder.look_again()) {
+            Some(Ok(found)) => {
+                self.take_up(found, sink);
+                true
+            }
+            Some(Err(reason)) => {
+                self.lost = Some(reason);
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn take_up(&mut self, found: Found, sink: &mut Sink) {
+        let known = found.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
+        self.roots = found.roots;
+        if !known {
+            self.settled_ns = self.cpu_ns();
+            self.ended_ns = 0;
+            for member in self.members.drain(..) {
+                self.ended.add(member.sums());
+            }
+            self.shown.clear();
+        }
+        self.gather(true);
+        if let (false, Some(root)) = (known, self.roots.first()) {
+            sink.server(*root, &found.name, &found.found_by);
+        }
+        self.lost = None;
+        sink.unseen(None);
+    }
+
+    /// Reads CPU time of all processes and lets go of those that have ended.
+    fn sample_cpu(&mut self) {
+        let buffer = &mut self.buffer;
+        let ended: Vec<Member> = self.members.extract_if(.., |member| !member.sample_cpu(buffer)).collect();
+        for member in &ended {
+            self.ended_ns += member.cpu_ns;
+            self.ended.add(member.sums());
+        }
+        if !ended.is_empty() {
+            *self.pids.lock().unwrap_or_else(PoisonError::into_inner) = self.members.iter().map(|m| m.pid).collect();
+        }
+    }
+
+    fn show_live(&mut self, at_ns: u64, cpu_ns: u64) {
+        self.recent.push_back((at_ns, cpu_ns));
+        if self.recent.len() > LIVE_SAMPLES {
+            self.recent.pop_front();
+        }
+        let cores = match (self.recent.front(), self.recent.back()) {
+            (Some(first), Some(last)) if last.0 > first.0 => {
+                Some((last.1 - first.1) as f64 / (last.0 - first.0) as f64)
+            }
+            _ => None,
+        };
+        self.live.set(cores);
+    }
+
+    fn tell_threads(&mut self, at_ns: u64, sink: &mut Sink) {
+        let step_ns = at_ns.saturating_sub(self.before_ns).max(1);
+        let mut fullest = 0.0f64;
+        for member in &self.members {
+            for thread in &member.threads.list {
+                // The kernel adds up in ticks, which need not lie evenly in our steps: no thread uses more than a core.
+                let share = ((thread.cpu_ns - thread.cpu_before_ns) as f64 / step_ns as f64).min(1.0);
+                fullest = fullest.max(share);
+                let key = (member.pid, thread.tid);
+                let shown = self.shown.contains(&key);
+                let full = self.shown.len() >= THREADS_SHOWN_MAX;
+                if !shown && (full || share < THREAD_SHARE_MIN || self.before_ns == 0) {
+                    continue;
+                }
+                let name = format!("thread.{}.{}", thread.name, thread.tid);
+                if !shown {
+                    self.shown.insert(key);
+                    sink.counter_at(&name, "ns", self.before_ns, thread.cpu_before_ns as f64);
+                }
+                sink.counter_at(&name, "ns", at_ns, thread.cpu_ns as f64);
+            }
+        }
+        if self.before_ns > 0 {
+            sink.gauge("server.fullest_thread", "cores", fullest);
+        }
+        self.before_ns = at_ns;
+    }
+
+    fn tell_files(&mut self, sink: &mut Sink) {
+        let members = &self.members;
+        // Of several processes the one that is nearest to its limit.
+        let read = self.files.read(|| {
+            let mut fullest: Option<(u64, u64)> = None;
+            let mut denied = false;
+            for member in members {
+                let max = member.files_max.unwrap_or(u64::MAX);
+                match files_open(member.pid) {
+                    Ok(open) => {
+                        let share = |of: (u64, u64)| of.0 as f64 / of.1 as f64;
+                        if fullest.is_none_or(|most| share((open, max)) > share(most)) {
+                            fullest = Some((open, max));
+                        }
+                    }
+                    Err(error) => denied |= error.kind() == io::ErrorKind::PermissionDenied,
+                }
+            }
+            fullest.ok_or(denied)
+        });
+        match read {
+            Some(Ok((open, max))) => {
+                sink.gauge("server.files_open", "", open as f64);
+                sink.gauge("server.files_max", "", max as f64);
+            }
+            Some(Err(true)) => {
+                let reason = "permission denied: the process is another user's";
+                sink.gap("server.files_open", SeriesKind::Gauge, "", reason);
+            }
+            Some(Err(false)) | None => {}
+        }
+    }
+}
+
+impl Probe for Server {
+    fn sample(&mut self, sink: &mut Sink) {
+        if self.before_ns == 0
+            && self.lost.is_none()
+            && let (Ok(found), Some(root)) = (self.finder.first().clone(), self.roots.first())
+        {
+            sink.server(*root, &found.name, &found.found_by);
+        }
+        if let Some(reason) = self.lost.clone() {
+            if !self.find_again(sink) {
+                sink.unseen(Some(&reason));
+                sink.gaps("server.", &reason);
+                self.live.set(None);
+                return;
+            }
+        } else {
+            let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
+            rescan.read(|| self.gather(true));
+            self.rescan = rescan;
+        }
+        let at_ns = monotonic_ns();
+        self.sample_cpu();
+        if !self.roots.iter().any(|root| self.members.iter().any(|member| member.pid == *root))
+            && !self.find_again(sink)
+            && self.members.is_empty()
+        {
+            let reason = format!("process {} has ended", self.roots.first().copied().unwrap_or_default());
+            self.lost.get_or_insert(reason.clone());
+            sink.gaps("server.", &reason);
+            self.live.set(None);
+            return;
+        }
+        let cpu_ns = self.cpu_ns();
+        sink.counter_at("server.cpu", "ns", at_ns, cpu_ns as f64);
+        self.show_live(at_ns, cpu_ns);
+        let mut sums = self.ended;
+        let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
+        for member in &mut self.members {
+            member.threads.sample(&mut self.buffer);
+            sums.add(member.sums());
+            pages += member.last.resident_pages;
+            threads += member.last.threads;
+            runnable += member.threads.in_state(b'R');
+            blocked += member.threads.in_state(b'D');
+            if member.threads.too_many {
+                sink.unseen_part(&format!("{}: it has too many threads to watch every one", member.name));
+            }
+        }
+        let tick_ns = 1e9 / ticks_per_second() as f64;
+        sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
+        sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);
+        sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);
+        sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
+        sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
+        sink.counter("server.major_faults", "", sums.major_faults as f64);
+        sink.gauge("server.rss", "bytes", (pages * page_bytes()) as f64);
+        sink.gauge("server.threads", "", threads as f64);
+        sink.gauge("server.threads_runnable", "", runnable as f64);
+        sink.gauge("server.threads_blocked", "", blocked as f64);
+        sink.gauge("server.processes", "", self.members.len() as f64);
+        self.tell_threads(at_ns, sink);
+        self.tell_files(sink);
+    }
+}

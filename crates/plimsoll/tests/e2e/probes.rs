@@ -1,0 +1,296 @@
+//! What is seen of real servers: three runtimes, one that forks, one that restarts, one that may not be looked at, one
+//! that is elsewhere.
+
+use crate::rig::{
+    Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, plimsoll, serve, signal,
+};
+use plimsoll_sys::probe::process::CpuClock;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server in Python: `hello` on every path but /metrics.
+const PYTHON: &str = "
+import http.server, time
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        body = b'hello'
+        if self.path == '/metrics':
+            body = ('# TYPE go_goroutines gauge\\ngo_goroutines 7\\n# TYPE pool_waits_total counter\\npool_waits_total %d\\n' % (time.time() * 10)).encode()
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *a): pass
+s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
+print('http://127.0.0.1:%d' % s.server_address[1], flush=True)
+s.serve_forever()
+";
+
+/// A server in Node.js.
+const NODE: &str = "
+const s = require('http').createServer((q, r) => r.end('hello'));
+s.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port));
+";
+
+fn python() -> Server {
+    serve(Command::new("python3").args(["-c", PYTHON]), "python3")
+}
+
+fn probe<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let probes = document["server"]["probes"].as_array().expect("probes");
+    let found = probes.iter().find(|probe| probe["name"] == name);
+    found.unwrap_or_else(|| panic!("no series {name} in {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>()))
+}
+
+/// Whether the figures of a server agree with each other and with what the kernel says of `pids`, whose CPU time before
+/// was `before_ns`.
+fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
+    let server = &document["server"];
+    assert!(server["reason"].is_null(), "{what}: {}", server["reason"]);
+    let answered = number(document, "ledger.succeeded");
+    assert!(answered > 20.0, "{what}: only {answered} answers");
+    let cost_us = number(document, "server.cpu_us_per_request");
+    let ours_s = cost_us * answered / 1e6;
+    let theirs_s = (cpu_ns(pids) - before_ns) as f64 / 1e9;
+    // The kernel's sum also holds the preflight and what the server did before and after the load.
+    let error_s = (ours_s - theirs_s).abs();
+    assert!(error_s <= 0.02 * theirs_s + 0.06, "{what}: {ours_s:.3} s of CPU, by the kernel {theirs_s:.3} s");
+    let per_core = number(document, "server.rps_per_core");
+    assert!((per_core * cost_us / 1e6 - 1.0).abs() < 1e-6, "{what}: {per_core} a core at {cost_us} us");
+    assert!(number(document, "server.cores_used") > 0.0, "{what}");
+    assert!(number(document, "server.rss_bytes_max") > 1e6, "{what}");
+    assert!(number(document, "server.threads_max") >= 1.0, "{what}");
+    let cpu = probe(document, "server.cpu");
+    let expected = number(document, "duration_s") * 10.0;
+    assert!(cpu["samples"].as_f64().is_some_and(|n| n >= expected * 0.3), "{what}: {cpu}, about {expected} samples");
+    for name in ["host.cpu_user", "listen.queue", "tcp.listen_overflows", "net.lo.bytes_in", "server.run_queue_wait"] {
+        probe(document, name);
+    }
+}
+
+fn cpu_ns(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| CpuClock::of(*pid).expect("a clock").read_ns().expect("reads")).sum()
+}
+
+#[test]
+fn servers_of_three_runtimes_are_seen() {
+    let servers = [
+        ("go", go_server()),
+        ("python", python()),
+        ("node", serve(Command::new("node").args(["-e", NODE]), "Node.js")),
+    ];
+    for (what, server) in servers {
+        let before_ns = cpu_ns(&[server.pid()]);
+        let document = json(&["run", &format!("{}/", server.url), "-c", "4", "-d", "1500ms"]);
+        assert_eq!(document["server"]["pid"], server.pid(), "{what}");
+        assert_agrees(what, &document, before_ns, &[server.pid()]);
+    }
+}
+
+#[test]
+fn children_of_a_server_that_forks_are_summed() {
+    let server = nginx_with_workers(2);
+    let children = || {
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &server.pid().to_string()]).output();
+        let text = String::from_utf8(children.expect("ps").stdout).expect("text");
+        text.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect::<Vec<u32>>()
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while children().len() < 2 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut pids = children();
+    pids.push(server.pid());
+    let before_ns = cpu_ns(&pids);
+    let document = json(&["run", &format!("{}/", server.url), "-c", "8", "-d", "1500ms"]);
+    assert_eq!(document["server"]["pid"], server.pid(), "the parent stands for all");
+    assert_agrees("nginx", &document, before_ns, &pids);
+    assert_eq!(probe(&document, "server.processes")["max"], 3.0);
+    let by_name = json(&["run", &format!("{}/", server.url), "-n", "50", "--pid", &server.pid().to_string()]);
+    assert_eq!(by_name["server"]["pid"], server.pid());
+}
+
+#[test]
+fn a_restarted_server_is_followed_and_said() {
+    let mut server = baseline(1);
+    let (first, url) = (server.pid(), server.url.clone());
+    let listen = url.trim_start_matches("http://").to_owned();
+    let file = folder("restart").join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    let child = command(&["run", &format!("{url}/healthz"), "-c", "2", "-d", "4s", "-o", path])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    server.end();
+    let again = serve(&mut command(&["baseline", "--listen", &listen, "--threads", "1"]), "plimsoll");
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("the server was restarted once under load"), "{}", done.stdout);
+    let document = plimsoll(&["show", "--json", path]).json();
+    let pids: Vec<&Value> =
+        document["server"]["servers"].as_array().expect("servers").iter().map(|s| &s["pid"]).collect();
+    assert_eq!(pids, [&Value::from(first), &Value::from(again.pid())]);
+    assert_eq!(document["server"]["pid"], again.pid());
+    assert!(number(&document, "server.cpu_us_per_request") > 0.0);
+}
+
+#[test]
+fn a_target_elsewhere_is_said_to_be() {
+    // Nobody is there, or nobody answers: either way it is not this machine.
+    let document =
+        json(&["run", "http://10.255.255.1:81/", "--no-preflight", "--timeout", "300ms", "-n", "1", "-c", "1"]);
+    let server = &document["server"];
+    assert!(server["pid"].is_null() && server["cpu_us_per_request"].is_null(), "{server}");
+    assert!(server["reason"].as_str().is_some_and(|r| r.contains("not on this machine")), "{}", server["reason"]);
+    assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
+}
+
+/// The binary where every user can run it.
+fn public_binary() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let binary = folder.join("plimsoll");
+    std::fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &binary).expect("copied");
+    binary
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what is not tested is said")]
+fn a_process_of_another_user_is_seen_as_far_as_may_be() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    if cpu_ns(&[1]) == 0 || std::fs::read_dir("/proc/1/fd").is_err() {
+        // Without the rights of root nobody else's server can be started. The greatest foreign process is there though.
+        eprintln!("not root: only --pid of a foreign process is tested");
+        let document = json(&["run", &url, "-n", "50", "--pid", "1"]);
+        assert!(document["server"]["reason"].is_null(), "{}", document["server"]["reason"]);
+        return;
+    }
+    let binary = public_binary();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.args(["run", &url, "-n", "200", "--json", "--quiet"]).args(more).current_dir("/");
+        command.uid(65534).gid(65534).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let done = finish(command.spawn().expect("starts"));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.json()
+    };
+    let unseen = run(&[]);
+    let reason = unseen["server"]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("is of user 0") && reason.contains("--pid"), "{reason}");
+    let named = run(&["--pid", &server.pid().to_string()]);
+    assert!(number(&named, "server.cpu_us_per_request") > 0.0, "CPU time is open to everybody");
+    let files = probe(&named, "server.files_open");
+    // Since Linux 6.2 the number of open files is open to everybody; before, it is a gap with its reason.
+    let denied = files["gap_reasons"][0].as_str().is_some_and(|r| r.contains("another user's"));
+    assert!(denied || files["samples"].as_u64().is_some_and(|n| n >= 1), "{files}");
+    let unseen = named["server"]["unseen"][0].as_str().expect("what is not seen");
+    assert!(unseen.contains("the server's own connections"), "{unseen}");
+    std::fs::remove_dir_all(binary.parent().expect("a folder")).expect("removed");
+}
+
+#[test]
+fn a_kernel_without_pressure_leaves_a_gap() {
+    let server = baseline(1);
+    let script = "mount -t tmpfs none /proc/pressure && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    // With a user namespace also those who are not root may mount in their own.
+    let flags = if std::fs::read_dir("/proc/1/fd").is_ok() { "-m" } else { "-rm" };
+    command.args([flags, "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_plimsoll")]);
+    command.args(["run", &format!("{}/healthz", server.url), "-n", "50", "--json", "--quiet"]);
+    let done =
+        finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let pressure = probe(&document, "host.pressure_cpu_some");
+    assert_eq!(
+        (&pressure["samples"], &pressure["gap_reasons"][0]),
+        (&0.into(), &"/proc/pressure/cpu is not there".into())
+    );
+    assert!(number(&document, "server.cpu_us_per_request") > 0.0);
+}
+
+#[test]
+fn what_a_server_tells_of_itself_is_kept() {
+    let server = python();
+    let file = folder("metrics").join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = format!("{}/", server.url);
+    let document = json(&["run", &url, "--rate", "20", "-d", "2500ms", "--metrics", &url, "-o", path]);
+    let goroutines = probe(&document, "metrics.go_goroutines");
+    assert_eq!((&goroutines["max"], &goroutines["unit"]), (&7.0.into(), &"".into()));
+    assert!(goroutines["samples"].as_u64().is_some_and(|n| (2..=4).contains(&n)), "once a second: {goroutines}");
+    let waits = probe(&document, "metrics.pool_waits_total");
+    assert!(waits["mean"].as_f64().is_some_and(|rate| (5.0..15.0).contains(&rate)), "10 a second: {waits}");
+    let csv = plimsoll(&["show", "--probes", path]);
+    let rows: Vec<&str> = csv.stdout.lines().collect();
+    assert_eq!(rows[0], "trial,series,unit,at_s,value");
+    assert!(rows.iter().any(|row| row.starts_with("0,\"server.cpu\",ns,")), "{}", csv.stdout);
+}
+
+#[test]
+fn find_states_what_a_request_costs_at_the_line() {
+    let server = baseline(1);
+    let file = folder("find").join("find.plimsoll");
+    let path = file.to_str().expect("text");
+    let document = json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "-o", path]);
+    let cost_us = number(&document, "server.cpu_us_per_request");
+    // It burns 2 ms of CPU; what HTTP and a shared machine add is not much beside that.
+    assert!((1990.0..3000.0).contains(&cost_us), "{cost_us} us");
+    assert!(document["server"]["from"].as_str().is_some_and(|from| from.contains("trial")), "{}", document["server"]);
+    assert_eq!(document["server"]["pid"], server.pid());
+    let text = plimsoll(&["show", path]).stdout;
+    assert!(text.contains("CPU a request = ") && text.contains("requests/s a core"), "{text}");
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["server"], document["server"]);
+}
+
+#[test]
+fn what_cannot_be_watched_is_one_sentence() {
+    let server = baseline(1);
+    for (arguments, expect) in [
+        (&["--pid", "4194304"][..], "there is no such process"),
+        (&["--process", "no-such-server"], "no process is called that"),
+        (&["--pid", "1", "--process", "x"], "exclude each other"),
+        (&["--cgroup", "/no/such/group"], "there is no folder"),
+        (&["--metrics", "http://127.0.0.1:1/metrics"], "cannot be connected to"),
+        (&["--metrics", &format!("{}/healthz", server.url)], "neither in Prometheus' text form"),
+        (&["--metrics", &format!("{}/status/404", server.url)], "answers with status 404"),
+        (&["--no-probes", "--pid", "1"], "--no-probes"),
+    ] {
+        let done = plimsoll(&[&["run", &server.url, "-n", "5"], arguments].concat());
+        assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.contains(expect), "{arguments:?}: {}", done.stderr);
+    }
+    let unwatched = json(&["run", &server.url, "-n", "20", "--no-probes"]);
+    let watched = &unwatched["server"];
+    assert_eq!((&watched["pid"], &watched["reason"]), (&Value::Null, &"nothing was watched".into()));
+    assert_eq!(watched["probes"], Value::Array(vec![]));
+}
+
+#[test]
+fn a_server_that_ends_leaves_gaps_not_a_failure() {
+    let mut server = baseline(1);
+    let pid = server.pid().to_string();
+    let child = command(&["run", &format!("{}/healthz", server.url), "--rate", "50", "-d", "2500ms", "--pid", &pid])
+        .args(["--json", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(Duration::from_millis(1000));
+    signal(server.pid(), "KILL");
+    server.end();
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let cpu = probe(&document, "server.cpu");
+    assert!(cpu["gaps"].as_u64().is_some_and(|n| n >= 1), "{cpu}");
+    assert!(cpu["gap_reasons"][0].as_str().is_some_and(|r| r.contains("has ended")), "{cpu}");
+}

@@ -1,6 +1,8 @@
 //! `plimsoll run` on servers in use: nginx, Go's net/http, and the reference server.
 
-use crate::rig::{assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal};
+use crate::rig::{
+    assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal, unhindered,
+};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ fn loads_of_every_shape_on_servers_in_use() {
             (&["-c", "4", "-d", "300ms", "--spin", "off", "-t", "2"], None),
         ] {
             let what = format!("{load:?} on {url}");
-            let document = json(&[&["run", &url], load].concat());
+            let document = unhindered(&[&["run", &url], load].concat());
             assert_ledger_closes(&document, &what);
             assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
             assert!(number(&document, "throughput_rps") > 0.0, "{what}");
@@ -138,11 +140,18 @@ fn an_interruption_ends_in_a_report() {
 #[test]
 fn a_stalling_server_shows_in_response_times() {
     let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
-    let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
-    assert_ledger_closes(&document, "stall");
-    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms.
-    for (quantile, expect) in [("p95", 150e6), ("p99", 190e6)] {
-        let got = number(&document, &format!("response_time_ns.{quantile}"));
-        assert!((got / expect - 1.0).abs() < 0.2, "{quantile}: {got} ns");
+    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms. A busy machine only adds to that, so
+    // the least of a few runs counts.
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..4 {
+        let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
+        assert_ledger_closes(&document, "stall");
+        for (least, quantile) in least.iter_mut().zip(["p95", "p99"]) {
+            *least = least.min(number(&document, &format!("response_time_ns.{quantile}")));
+        }
+        if (least[0] / 150e6 - 1.0).abs() < 0.2 && (least[1] / 190e6 - 1.0).abs() < 0.2 {
+            return;
+        }
     }
+    panic!("p95 and p99 in ns: {least:?}");
 }

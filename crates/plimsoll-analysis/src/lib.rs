@@ -1,8 +1,8 @@
 //! What runs mean, and which plan to try next: plain functions on values.
 //!
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
-//! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line;
-//! [`server`] says what the server used; [`profile`] reads profiles, sums them up and compares them.
+//! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
+//! compares builds; [`server`] says what the server used; [`profile`] reads profiles, sums them up and compares them.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
 //! was made and how a finding looks are the affair of others.
@@ -14,6 +14,7 @@ pub mod find;
 pub mod judge;
 pub mod levels;
 pub mod profile;
+pub mod prove;
 pub mod series;
 pub mod server;
 pub mod slo;

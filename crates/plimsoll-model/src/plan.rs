@@ -190,6 +190,8 @@ pub enum Purpose {
     Settle,
     /// A fixed rate at which profiles of the server were taken.
     Profile,
+    /// A load on one side of a comparison: 0 is A, 1 is B, and so on.
+    Arm(u8),
 }
 
 /// Everything a load will do.

@@ -163,6 +163,8 @@ pub enum ExperimentKind {
     Sweep,
     /// The search for the load line.
     Find,
+    /// A comparison of builds, or of the rungs of a ladder.
+    Prove,
 }
 
 /// One load of an experiment.

@@ -52,5 +52,10 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Confirm => "confirm",
         Purpose::Settle => "settle",
         Purpose::Profile => "profile",
+        Purpose::Arm(arm) => {
+            const NAMES: &str = "abcdefghijklmnopqrstuvwxyz";
+            let at = usize::from(arm).min(NAMES.len() - 1);
+            &NAMES[at..=at]
+        }
     }
 }

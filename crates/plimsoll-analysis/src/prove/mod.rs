@@ -1,0 +1,348 @@
+//! Whether one build is better than another: blocks of paired loads, and a verdict with a known rate of false alarms.
+//!
+//! A block is one short load on each arm (A and B), one right after the other, in an order drawn at random. What a block
+//! says is the ratio B/A; what the machine does meanwhile meets both arms alike, or either with the same chance. All
+//! inference is over blocks, never over requests. One *primary* measure decides; the others stand beside it, corrected
+//! for their number. The same blocks hold a control: A against A and B against B in neighbouring blocks, which shows
+//! how much two measurements of one and the same build differ here.
+//!
+//! Everything is a pure function of the blocks measured so far. Not here: carrying loads out, starting builds.
+
+pub mod ladder;
+pub mod looks;
+pub mod reading;
+pub mod stats;
+
+pub use ladder::{Ladder, Rung, ladder};
+pub use reading::{Block, Measure, Reading, arm_name, blocks, order};
+pub use stats::Interval;
+
+use looks::{CONTROL_ERROR, LAST, Seen};
+use plimsoll_model::rng::Rng;
+use std::fmt;
+
+/// Error of the control's interval whose half-width may widen the margin.
+const MARGIN_ERROR: f64 = 0.05;
+/// So many void blocks, and twice as many as others, end a comparison.
+const VOIDS_MAX: usize = 6;
+
+/// What is compared, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The measure that decides.
+    pub primary: Measure,
+    /// Differences up to this share do not matter (0.02: 2 %).
+    pub margin: f64,
+    /// At most so many blocks.
+    pub blocks_max: Option<usize>,
+    /// The order of the arms, and the control's labels, follow from it.
+    pub seed: u64,
+}
+
+/// What a comparison says of B against A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A real difference beyond the margin, for the better.
+    Better,
+    /// A real difference beyond the margin, for the worse.
+    Worse,
+    /// Any difference lies inside the margin, and none was seen.
+    Same,
+    /// A real difference inside the margin.
+    Small,
+    /// None of these can be said.
+    Inconclusive,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Small => "small",
+            Verdict::Inconclusive => "inconclusive",
+        })
+    }
+}
+
+/// Why a comparison ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoppedBy {
+    /// A planned look was certain.
+    Verdict,
+    /// The number of blocks asked for.
+    Blocks,
+    /// The time was used up.
+    Budget,
+    /// The generator, not the builds, was the limit.
+    Generator,
+    /// Something else, in words: ^C, a build that died.
+    Broken(String),
+}
+
+/// What one measure says of B against A.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Which.
+    pub measure: Measure,
+    /// Whether it decides.
+    pub primary: bool,
+    /// Hodges-Lehmann estimate of B/A.
+    pub ratio: f64,
+    /// Interval of B/A that holds over all looks, and over all secondary measures together; `None`: too few blocks.
+    pub ratio_interval: Option<Interval>,
+    /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by Holm among them.
+    pub p: f64,
+    /// The margin it was held against, a share.
+    pub margin: f64,
+    /// What it says.
+    pub verdict: Verdict,
+    /// Median over the blocks, by arm, in the measure's unit.
+    pub medians: [f64; 2],
+}
+
+/// The A/A control.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Control {
+    /// Whether measurements of the same build differ: then nothing can be said.
+    pub rejected: bool,
+    /// p of no difference, of the last look alone.
+    pub p: f64,
+    /// Half-width of the 95 % interval of the ratio of two measurements of the same build; `None`: too few blocks.
+    pub half_width: Option<f64>,
+}
+
+/// The primary measure after so many blocks, at the error of a last look: how the interval narrows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Blocks that count.
+    pub blocks: usize,
+    /// Estimate of B/A.
+    pub ratio: f64,
+    /// Its interval; `None`: too few blocks.
+    pub ratio_interval: Option<Interval>,
+    /// The margin at this point, a share.
+    pub margin: f64,
+}
+
+/// The outcome of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    /// Of the primary measure, unless something forbids it.
+    pub verdict: Verdict,
+    /// All measures that were taken, the primary one first.
+    pub measures: Vec<Compared>,
+    /// The control.
+    pub control: Control,
+    /// Blocks that count.
+    pub blocks: usize,
+    /// Blocks in which the generator was the limit.
+    pub blocks_void: usize,
+    /// About how many more blocks it would take, when inconclusive for want of blocks.
+    pub blocks_more: Option<usize>,
+    /// Why it ended.
+    pub stopped_by: StoppedBy,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// The logarithms of B/A of a measure, block by block, where both have it.
+pub fn log_ratios(blocks: &[Block], measure: Measure) -> Vec<f64> {
+    let of = |block: &Block| match block.readings.as_slice() {
+        [a, b] => Some((b.value(measure)? / a.value(measure)?).ln()),
+        _ => None,
+    };
+    blocks.iter().filter_map(of).collect()
+}
+
+/// The logarithms of the ratios of two measurements of one and the same build in neighbouring blocks, labelled first and
+/// second at random.
+pub fn control_log_ratios(blocks: &[Block], measure: Measure, seed: u64) -> Vec<f64> {
+    let mut labels = Rng::stream(seed, u64::MAX);
+    let mut ratios = Vec::with_capacity(blocks.len());
+    for pair in blocks.chunks_exact(2) {
+        for (one, other) in pair[0].readings.iter().zip(&pair[1].readings) {
+            let sign = if labels.below(2) == 0 { 1.0 } else { -1.0 };
+            if let (Some(one), Some(other)) = (one.value(measure), other.value(measure)) {
+                ratios.push(sign * (other / one).ln());
+            }
+        }
+    }
+    ratios
+}
+
+/// The margin in logarithms: the wider of what was asked for and the control's half-width.
+fn margin_ln(asked: f64, control: &[f64]) -> f64 {
+    let half_width = stats::interval(control, MARGIN_ERROR).map_or(0.0, |interval| interval.half_width());
+    (1.0 + asked).ln().max(half_width)
+}
+
+/// What one look says, in logarithms. At a planned look the whole interval has to lie beyond the margin; at the last one
+/// it is enough that there is a difference and that its best estimate is beyond.
+fn judge(seen: &Seen, margin: f64, more_is_better: bool, last: bool) -> Verdict {
+    let Some(interval) = seen.interval else { return Verdict::Inconclusive };
+    let real = !interval.contains(0.0);
+    let inside = seen.equivalence.is_some_and(|interval| interval.within(margin));
+    let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
+    match (real, beyond, inside) {
+        (true, true, _) if (seen.estimate > 0.0) == more_is_better => Verdict::Better,
+        (true, true, _) => Verdict::Worse,
+        // Inside for certain; or, at the end, to the best of our knowledge.
+        (true, false, inside) if inside || last => Verdict::Small,
+        (false, _, true) => Verdict::Same,
+        _ => Verdict::Inconclusive,
+    }
+}
+
+/// The blocks that count.
+fn counting(blocks: &[Block], primary: Measure) -> Vec<Block> {
+    let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
+    blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()
+}
+
+/// The planned look at exactly these blocks, if it is certain.
+fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
+    let part = looks::interim_part(counted.len())?;
+    let seen = Seen::of(&log_ratios(counted, settings.primary), part, 1)?;
+    let control = control_log_ratios(counted, settings.primary, settings.seed);
+    let margin = margin_ln(settings.margin, &control);
+    let verdict = judge(&seen, margin, settings.primary.more_is_better(), false);
+    (verdict != Verdict::Inconclusive).then_some(part)
+}
+
+/// Whether to stop after these blocks for a reason that lies in them; time is the caller's.
+pub fn stop(settings: &Settings, blocks: &[Block]) -> Option<StoppedBy> {
+    let counted = counting(blocks, settings.primary);
+    let void = blocks.len() - counted.len();
+    if void >= VOIDS_MAX && void > 2 * counted.len() {
+        return Some(StoppedBy::Generator);
+    }
+    if certain(settings, &counted).is_some() {
+        return Some(StoppedBy::Verdict);
+    }
+    settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(StoppedBy::Blocks)
+}
+
+/// How the primary measure stands after these blocks, to be shown while more are measured.
+pub fn standing(settings: &Settings, blocks: &[Block]) -> Option<Progress> {
+    standing_of(settings, &counting(blocks, settings.primary))
+}
+
+fn standing_of(settings: &Settings, counted: &[Block]) -> Option<Progress> {
+    let seen = Seen::of(&log_ratios(counted, settings.primary), LAST, 1)?;
+    let control = control_log_ratios(counted, settings.primary, settings.seed);
+    Some(Progress {
+        blocks: counted.len(),
+        ratio: seen.estimate.exp(),
+        ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
+        margin: margin_ln(settings.margin, &control).exp() - 1.0,
+    })
+}
+
+/// How the interval narrowed, at up to 100 points of the way.
+pub fn narrowing(settings: &Settings, blocks: &[Block]) -> Vec<Progress> {
+    let counted = counting(blocks, settings.primary);
+    let step = counted.len().div_ceil(100).max(1);
+    let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
+    if after.last() != Some(&counted.len()) && !counted.is_empty() {
+        after.push(counted.len());
+    }
+    after.into_iter().filter_map(|n| standing_of(settings, &counted[..n])).collect()
+}
+
+/// What all blocks together say.
+pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) -> Proof {
+    let counted = counting(blocks, settings.primary);
+    let part = if stopped_by == StoppedBy::Verdict { certain(settings, &counted) } else { None };
+    let part = part.unwrap_or(LAST);
+    let control_values = control_log_ratios(&counted, settings.primary, settings.seed);
+    let control_p = stats::sign_flip_p(&control_values);
+    let control = Control {
+        rejected: control_p <= CONTROL_ERROR * part,
+        p: control_p,
+        half_width: stats::interval(&control_values, MARGIN_ERROR).map(|interval| interval.half_width().exp() - 1.0),
+    };
+    let mut measures: Vec<Compared> = compare(settings, &counted, settings.primary, part, 1).into_iter().collect();
+    for compared in &mut measures {
+        compared.p = (compared.p / part).min(1.0);
+    }
+    measures.append(&mut secondary(settings, &counted, part));
+    let mut verdict = measures.first().map_or(Verdict::Inconclusive, |compared| compared.verdict);
+    let mut warnings = Vec::new();
+    let void = blocks.len() - counted.len();
+    if void > 0 {
+        let reason = blocks.iter().find_map(Block::void).unwrap_or("a value was missing");
+        warnings.push(format!("{void} of {} blocks do not count: {reason}", blocks.len()));
+    }
+    warnings.extend(reading::answers_differ(&counted));
+    if let StoppedBy::Broken(reason) = &stopped_by {
+        warnings.push(format!("no verdict, because the comparison broke off: {reason}"));
+        verdict = Verdict::Inconclusive;
+    }
+    if stopped_by == StoppedBy::Generator {
+        warnings.push("no verdict, because the generator, not the builds, was the limit".into());
+        verdict = Verdict::Inconclusive;
+    }
+    if control.rejected {
+        warnings.push("no verdict, because two measurements of the same build differ (the A/A control)".into());
+        verdict = Verdict::Inconclusive;
+    }
+    let only_blocks_are_missing = verdict == Verdict::Inconclusive
+        && matches!(stopped_by, StoppedBy::Blocks | StoppedBy::Budget)
+        && !control.rejected;
+    let blocks_more = only_blocks_are_missing.then(|| more(settings, &counted));
+    Proof { verdict, measures, control, blocks: counted.len(), blocks_void: void, blocks_more, stopped_by, warnings }
+}
+
+/// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
+fn secondary(settings: &Settings, counted: &[Block], part: f64) -> Vec<Compared> {
+    let taken =
+        |measure: &Measure| *measure != settings.primary && log_ratios(counted, *measure).len() == counted.len();
+    // At a fixed rate goodput is that rate.
+    let others: Vec<Measure> = Measure::ALL
+        .into_iter()
+        .filter(taken)
+        .filter(|measure| *measure != Measure::Goodput || !settings.primary.at_fixed_rate())
+        .collect();
+    let mut compared: Vec<Compared> =
+        others.iter().filter_map(|measure| compare(settings, counted, *measure, part, others.len())).collect();
+    let adjusted = stats::holm(&compared.iter().map(|one| one.p).collect::<Vec<_>>());
+    for (one, p) in compared.iter_mut().zip(adjusted) {
+        one.p = p;
+    }
+    compared
+}
+
+/// One measure of a family at a look that spends `part` of the error; its p is that of this look alone.
+fn compare(settings: &Settings, counted: &[Block], measure: Measure, part: f64, family: usize) -> Option<Compared> {
+    let seen = Seen::of(&log_ratios(counted, measure), part, family)?;
+    let margin = margin_ln(settings.margin, &control_log_ratios(counted, measure, settings.seed));
+    let middle = |arm: usize| {
+        let values: Vec<f64> = counted.iter().filter_map(|block| block.readings[arm].value(measure)).collect();
+        stats::median(&values).unwrap_or(0.0)
+    };
+    Some(Compared {
+        measure,
+        primary: measure == settings.primary,
+        ratio: seen.estimate.exp(),
+        ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
+        p: seen.p,
+        margin: margin.exp() - 1.0,
+        verdict: judge(&seen, margin, measure.more_is_better(), part == LAST),
+        medians: [middle(0), middle(1)],
+    })
+}
+
+/// How many more blocks it would take to see a difference as large as the margin four times in five: n = (z(0.975) +
+/// z(0.8))^2 s^2 / margin^2 in all, and at least as many again as are needed for any answer.
+fn more(settings: &Settings, counted: &[Block]) -> usize {
+    let values = log_ratios(counted, settings.primary);
+    let n = values.len();
+    // The spread, by the interval: half-width = z s / sqrt(n).
+    let half_width = stats::interval(&values, 0.05).map(|interval| interval.half_width());
+    let Some(half_width) = half_width else { return 10usize.saturating_sub(n).max(1) };
+    let spread = half_width * (n as f64).sqrt() / stats::normal_quantile(0.975);
+    let needed = (2.8 * spread / (1.0 + settings.margin).ln()).powi(2).ceil() as usize;
+    needed.saturating_sub(n).max(n / 2).max(1)
+}

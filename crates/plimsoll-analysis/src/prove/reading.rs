@@ -1,0 +1,200 @@
+//! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
+
+use crate::summary::Summary;
+use plimsoll_model::rng::Rng;
+use plimsoll_model::{Ending, LoadShape, Purpose, Run, Trial};
+
+/// A quantity by which builds are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Successes a second with enough users to keep the server full.
+    Goodput,
+    /// Median response time under the same load.
+    P50,
+    /// Response time that 99 % stay below, under the same load.
+    P99,
+    /// CPU time of the server's processes for each answered request.
+    Cpu,
+}
+
+impl Measure {
+    /// All measures.
+    pub const ALL: [Measure; 4] = [Measure::Goodput, Measure::P50, Measure::P99, Measure::Cpu];
+
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Measure::Goodput => "goodput",
+            Measure::P50 => "p50",
+            Measure::P99 => "p99",
+            Measure::Cpu => "cpu",
+        }
+    }
+
+    /// The measure that a word names.
+    pub fn named(word: &str) -> Option<Measure> {
+        Measure::ALL.into_iter().find(|measure| measure.word() == word)
+    }
+
+    /// Whether more of it is better.
+    pub fn more_is_better(self) -> bool {
+        self == Measure::Goodput
+    }
+
+    /// Whether it is taken at a fixed rate below what the builds can do, not at their peak.
+    pub fn at_fixed_rate(self) -> bool {
+        matches!(self, Measure::P50 | Measure::P99)
+    }
+}
+
+/// What one load says about the build under it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Successes a second.
+    pub goodput_rps: f64,
+    /// Median response time, ns.
+    pub p50_ns: f64,
+    /// 99th percentile of the response time, ns.
+    pub p99_ns: f64,
+    /// CPU time of the server's processes for each answer, ns, where it could be read.
+    pub cpu_ns_per_request: Option<f64>,
+    /// Share of the scheduled requests that succeeded.
+    pub success_rate: f64,
+    /// The status that most answers had; 0 without answers.
+    pub status: u16,
+    /// Bytes received for each answer; 0 where the load was too short to tell.
+    pub answer_bytes: f64,
+    /// Why the generator was the limit, if it was.
+    pub generator_limit: Option<String>,
+}
+
+impl Reading {
+    /// The reading of a load. `cpu_ns`: CPU time that the server's processes took for it.
+    pub fn of(trial: &Trial, cpu_ns: Option<u64>) -> Reading {
+        let summary = Summary::of(&trial.run);
+        let answers: u64 = summary.statuses.iter().map(|(_, count)| count).sum();
+        let per_answer = |total: f64| if answers > 0 { total / answers as f64 } else { 0.0 };
+        Reading {
+            goodput_rps: summary.throughput_rps,
+            p50_ns: summary.response.p50_ns as f64,
+            p99_ns: summary.response.p99_ns as f64,
+            cpu_ns_per_request: cpu_ns.filter(|ns| *ns > 0 && answers > 0).map(|ns| per_answer(ns as f64)),
+            success_rate: summary.success_rate,
+            status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
+            answer_bytes: answer_bytes(&trial.run),
+            generator_limit: summary.generator.reason.filter(|_| summary.generator.limited),
+        }
+    }
+
+    /// The value of a measure; `None` where it was not or could not be taken.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        let value = match measure {
+            Measure::Goodput => Some(self.goodput_rps),
+            Measure::P50 => Some(self.p50_ns),
+            Measure::P99 => Some(self.p99_ns),
+            Measure::Cpu => self.cpu_ns_per_request,
+        };
+        value.filter(|value| *value > 0.0)
+    }
+}
+
+/// Bytes received for each answer, over the intervals that lie whole in the measured window: elsewhere bytes are counted
+/// whose answers are not.
+fn answer_bytes(run: &Run) -> f64 {
+    let length = run.plan.interval_ns.max(1);
+    let (first, last) = (run.window_ns.0.div_ceil(length) + 1, run.window_ns.1 / length);
+    let inside = run.intervals.iter().filter(|(index, _)| (first..last).contains(&u64::from(**index)));
+    let (mut bytes, mut answers) = (0, 0);
+    for (_, interval) in inside {
+        bytes += interval.bytes_in;
+        answers += interval.statuses.iter().map(|(_, count)| count).sum::<u64>();
+    }
+    if answers > 0 { bytes as f64 / answers as f64 } else { 0.0 }
+}
+
+/// One load on each arm, in an order drawn at random.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// By arm: A, B, ...
+    pub readings: Vec<Reading>,
+}
+
+impl Block {
+    /// Why the block says nothing about the builds, if so.
+    pub fn void(&self) -> Option<&str> {
+        self.readings.iter().find_map(|reading| reading.generator_limit.as_deref())
+    }
+}
+
+/// The order of the arms in block number `block`: a shuffle that follows from the seed.
+pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
+    let mut rng = Rng::stream(seed, block as u64);
+    let mut order: Vec<u8> = (0..arms as u8).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+/// The whole blocks among recorded loads, and why the recording broke off, if it did.
+pub fn blocks(trials: &[Trial], arms: usize, cpu_ns: impl Fn(&Trial) -> Option<u64>) -> (Vec<Block>, Option<String>) {
+    let mut blocks = Vec::new();
+    let mut block: Vec<Option<Reading>> = vec![None; arms];
+    for trial in trials {
+        let Purpose::Arm(arm) = trial.purpose else { continue };
+        match &trial.run.ending {
+            Some(Ending::Finished) => {}
+            Some(Ending::Stopped(reason)) => return (blocks, Some(reason.clone())),
+            None => return (blocks, Some("the recording was cut off".into())),
+        }
+        let reading = Reading::of(trial, cpu_ns(trial));
+        if reading.goodput_rps <= 0.0 {
+            let name = arm_name(arm);
+            let number = blocks.len() + 1;
+            return (blocks, Some(format!("{name} answered no request successfully in block {number}")));
+        }
+        if let Some(place) = block.get_mut(usize::from(arm)) {
+            *place = Some(reading);
+        }
+        if block.iter().all(Option::is_some) {
+            blocks.push(Block { readings: block.iter_mut().filter_map(Option::take).collect() });
+        }
+    }
+    (blocks, None)
+}
+
+/// A, B, ... Z.
+pub fn arm_name(arm: u8) -> char {
+    char::from(b'A' + arm.min(25))
+}
+
+/// What to warn about where the arms do not answer alike: a status or a size that differs from the first arm's.
+pub fn answers_differ(blocks: &[Block]) -> Option<String> {
+    let of = |block: &Block, arm: usize| (block.readings[arm].status, block.readings[arm].answer_bytes);
+    let arms = blocks.first()?.readings.len();
+    for arm in 1..arms {
+        let differing = blocks.iter().filter(|block| {
+            let ((status, bytes), (first_status, first_bytes)) = (of(block, arm), of(block, 0));
+            status != first_status
+                || bytes > 0.0 && first_bytes > 0.0 && (bytes / first_bytes - 1.0).abs() > SIZE_TOLERANCE
+        });
+        let differing: Vec<&Block> = differing.collect();
+        if differing.len() * 2 > blocks.len() {
+            let ((first_status, first_bytes), (status, bytes)) = (of(differing[0], 0), of(differing[0], arm));
+            return Some(format!(
+                "the targets answer differently: A with status {first_status} and {first_bytes:.0} bytes, {} with status \
+                 {status} and {bytes:.0} bytes; they may not do the same work",
+                arm_name(arm as u8)
+            ));
+        }
+    }
+    None
+}
+
+/// Mean sizes of answers may differ by this share before it is worth a warning.
+const SIZE_TOLERANCE: f64 = 0.01;
+
+/// The load of recorded blocks: that of the first.
+pub fn block_load(trials: &[Trial]) -> Option<&LoadShape> {
+    trials.iter().find(|trial| matches!(trial.purpose, Purpose::Arm(_))).map(|trial| &trial.run.plan.load)
+}

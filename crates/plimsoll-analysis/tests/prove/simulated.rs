@@ -1,0 +1,98 @@
+//! Verdicts on simulated builds: how often they are right. The full numbers are a row of `bench/run`; these are the same
+//! comparisons, fewer of them, with bounds that a correct method crosses less than once in ten thousand runs.
+
+use crate::simulator::{HERE, World};
+use plimsoll_analysis::prove::{Measure, Settings, StoppedBy, Verdict, conclude, narrowing, stop};
+
+/// Blocks that fit into the default budget of 60 s, as measured.
+const BLOCKS: usize = 56;
+
+/// Of 200 comparisons: how many had one of `verdicts`.
+fn count(world: World, verdicts: &[Verdict]) -> usize {
+    let seeds = crate::seed()..crate::seed() + 200;
+    seeds.filter(|seed| verdicts.contains(&world.prove(*seed, BLOCKS).verdict)).count()
+}
+
+#[test]
+fn two_copies_are_rarely_told_apart() {
+    // 5 % of 200 and four standard deviations.
+    let wild = World { drift: 0.2, memory: 0.8, ..HERE };
+    for world in [HERE, wild] {
+        let wrong = count(world, &[Verdict::Better, Verdict::Worse]);
+        assert!(wrong <= 22, "{wrong} of 200 in {world:?}");
+    }
+}
+
+#[test]
+fn a_slowdown_of_5_percent_is_found() {
+    let slower = World { effect: -(1.05f64.ln()), ..HERE };
+    let found = count(slower, &[Verdict::Worse]);
+    assert!(found >= 178, "{found} of 200");
+    assert_eq!(count(slower, &[Verdict::Better]), 0);
+}
+
+#[test]
+fn two_copies_are_said_to_be_the_same() {
+    let same = count(HERE, &[Verdict::Same]);
+    assert!(same >= 140, "{same} of 200");
+}
+
+#[test]
+fn a_large_effect_ends_the_comparison_early() {
+    let proof = World { effect: 0.3, ..HERE }.prove(crate::seed(), BLOCKS);
+    assert_eq!((proof.verdict, &proof.stopped_by), (Verdict::Better, &StoppedBy::Verdict));
+    assert!(proof.blocks <= 20, "{proof:?}");
+    assert!(proof.measures[0].ratio > 1.2 && proof.measures.len() == 3, "{proof:?}");
+}
+
+#[test]
+fn what_cannot_be_said_is_not() {
+    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
+    let blocks = World { effect: 0.3, ..HERE }.blocks(1, 20);
+    // Too few blocks; how many more it takes is said.
+    let few = conclude(&settings, &blocks[..4], StoppedBy::Blocks);
+    assert_eq!((few.verdict, few.measures[0].ratio_interval), (Verdict::Inconclusive, None));
+    assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
+    // Broken off.
+    let broken = conclude(&settings, &blocks, StoppedBy::Broken("^C".into()));
+    assert_eq!(broken.verdict, Verdict::Inconclusive);
+    assert!(broken.warnings.iter().any(|warning| warning.contains("^C")), "{broken:?}");
+    // None at all.
+    let none = conclude(&settings, &[], StoppedBy::Broken("no time".into()));
+    assert!(none.measures.is_empty() && none.blocks_more.is_none());
+    // The generator was the limit.
+    let mut limited = blocks.clone();
+    limited.iter_mut().for_each(|block| block.readings[1].generator_limit = Some("busy".into()));
+    assert_eq!(stop(&settings, &limited), Some(StoppedBy::Generator));
+    let proof = conclude(&settings, &limited, StoppedBy::Generator);
+    assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (Verdict::Inconclusive, 0, 20));
+    // Other answers.
+    let mut other = blocks.clone();
+    other.iter_mut().for_each(|block| block.readings[1].answer_bytes = 60.0);
+    let proof = conclude(&settings, &other, StoppedBy::Blocks);
+    assert!(proof.warnings.iter().any(|warning| warning.contains("answer differently")), "{proof:?}");
+}
+
+/// A control that shows two measurements of one build to differ forbids the verdict.
+#[test]
+fn a_control_that_fails_refuses_the_verdict() {
+    let world = World { effect: 0.3, white: 0.001, drift: 0.0, disturbed: 0.0, ..HERE };
+    let mut refused = 0;
+    for seed in 0..40 {
+        let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed };
+        let mut blocks = world.blocks(seed, 20);
+        // Every second block is of a faster machine, but the labels are drawn at random: no control can see that.
+        blocks.iter_mut().step_by(2).for_each(|block| block.readings.iter_mut().for_each(|r| r.goodput_rps *= 1.5));
+        refused += usize::from(conclude(&settings, &blocks, StoppedBy::Blocks).control.rejected);
+    }
+    assert!(refused <= 3, "{refused} of 40 at an error of 0.6 %");
+}
+
+#[test]
+fn the_interval_narrows() {
+    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: None, seed: 3 };
+    let points = narrowing(&settings, &HERE.blocks(3, 40));
+    assert_eq!(points.len(), 40);
+    let width = |at: usize| points[at].ratio_interval.expect("an interval").half_width();
+    assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
+}

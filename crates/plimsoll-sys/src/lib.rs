@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod epoll;
 pub mod probe;
+pub mod group;
 pub mod process;
 pub mod signal;
 pub mod tcp;

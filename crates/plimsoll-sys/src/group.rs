@@ -1,0 +1,107 @@
+//! Process groups of children: ending them whole, and the CPU time that they used.
+
+use std::io;
+
+/// How a group is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It may clean up (SIGTERM).
+    Ask,
+    /// At once (SIGKILL).
+    Force,
+}
+
+/// Sends the wish to end to every process of a group. That there is none any more is no error.
+pub fn end(group: u32, how: End) -> io::Result<()> {
+    let signal = match how {
+        End::Ask => libc::SIGTERM,
+        End::Force => libc::SIGKILL,
+    };
+    match send(group, signal) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether any process of a group still runs (one that has ended and was not waited for does not).
+pub fn alive(group: u32) -> bool {
+    members(group).next().is_some()
+}
+
+/// CPU time in ns that the living processes of a group have used so far, with all their threads.
+pub fn cpu_ns(group: u32) -> u64 {
+    members(group).filter_map(process_cpu_ns).sum()
+}
+
+fn send(group: u32, signal: libc::c_int) -> io::Result<()> {
+    let group = i32::try_from(group).ok().filter(|group| *group > 1);
+    let group = group.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: no memory is passed; the group is not our own (0) and not everybody (1).
+    crate::check(unsafe { libc::kill(-group, signal) })?;
+    Ok(())
+}
+
+/// The processes of a group that have not ended.
+fn members(group: u32) -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // pid (name) state parent group ...; the name may hold anything, parentheses too.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let ended = matches!(fields.next()?, "Z" | "X");
+        let its_group: u32 = fields.nth(1)?.parse().ok()?;
+        (its_group == group && !ended).then_some(pid)
+    })
+}
+
+/// CPU time of a process in ns, ended threads included.
+fn process_cpu_ns(pid: i32) -> Option<u64> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is a valid place for a clock's number.
+    if unsafe { libc::clock_getcpuclockid(pid, &mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for a timespec.
+    let result = unsafe { libc::clock_gettime(clock, &mut time) };
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// Waits for what must come true soon.
+    fn soon(what: &str, mut check: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !check() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_group_is_seen_and_ended_whole() {
+        // A shell with a child that works, in a group of their own.
+        let script = "(while :; do :; done) & wait";
+        let mut shell = Command::new("sh").args(["-c", script]).process_group(0).spawn().expect("sh starts");
+        let group = shell.id();
+        soon("both run", || members(group).count() == 2);
+        let before = cpu_ns(group);
+        soon("the child works", || cpu_ns(group) > before + 10_000_000);
+        end(group, End::Ask).expect("asked");
+        shell.wait().expect("ends");
+        soon("the whole group ends", || !alive(group));
+        assert_eq!(cpu_ns(group), 0);
+        end(group, End::Force).expect("nobody is left, which is what was wanted");
+    }
+
+    #[test]
+    fn nobody_elses_group_is_touched() {
+        assert!(end(0, End::Force).is_err() && end(1, End::Force).is_err() && end(u32::MAX, End::Force).is_err());
+    }
+}

@@ -76,7 +76,7 @@ fn figures(summary: &Summary) -> Map<String, Value> {
 }
 
 /// What stands around the figures of every document: schema, command, machine, request.
-fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) -> Map<String, Value> {
+pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) -> Map<String, Value> {
     let environment = &experiment.environment;
     let mut map = Map::new();
     map.insert("schema".into(), schema.into());

@@ -5,8 +5,8 @@
 
 pub mod clock;
 pub mod epoll;
-pub mod probe;
 pub mod group;
+pub mod probe;
 pub mod process;
 pub mod signal;
 pub mod tcp;

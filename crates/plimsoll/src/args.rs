@@ -23,6 +23,8 @@ pub struct Cli {
 pub enum Command {
     /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
     Find(FindArgs),
+    /// Compare two builds: a verdict with a known rate of false alarms
+    Prove(Box<crate::args_prove::ProveArgs>),
     /// Put one load on a URL and measure it
     Run(RunArgs),
     /// Measure one load for each of several concurrencies

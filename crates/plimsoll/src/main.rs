@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod args_prove;
 mod baseline;
 mod commands;
 mod failure;
@@ -16,6 +17,7 @@ mod preflight;
 mod probes;
 mod progress;
 mod recording;
+mod subject;
 mod target;
 
 use args::{Cli, Command};
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     plimsoll_sys::signal::catch_interrupts();
     let result = match &cli.command {
         Command::Find(args) => commands::find::run(args),
+        Command::Prove(args) => commands::prove::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
         Command::Baseline(args) => commands::baseline::run(args),

@@ -26,6 +26,11 @@ pub fn ask(plan: &Plan) -> Result<u16, Failure> {
     Err(Failure::start(format!("nothing was started: {} (--no-preflight starts all the same)", reasons.join("; "))))
 }
 
+/// Whether anybody accepts connections there.
+pub fn listens(address: &SocketAddr) -> bool {
+    TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok()
+}
+
 fn ask_at(address: &SocketAddr, request: &[u8], head: bool, timeout: Duration) -> Result<u16, String> {
     let late = format!("gave no whole answer within {} s", timeout.as_secs_f64());
     let text = |error: std::io::Error| match error.kind() {

@@ -125,6 +125,11 @@ impl Recording {
         self.began.elapsed().as_nanos() as u64
     }
 
+    /// The loads so far.
+    pub fn trials(&self) -> &[Trial] {
+        &self.experiment.trials
+    }
+
     /// Drives one load and returns it. `on_tick` may end it.
     pub fn drive(
         &mut self,
@@ -172,6 +177,12 @@ impl Recording {
         let run = Run { plan: plan.redacted(), probes: seen.whole, ..run };
         self.experiment.trials.push(Trial { purpose, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
+    }
+
+    /// Leaves the experiment as it is: what was measured is kept, without the mark of a whole recording.
+    pub fn break_off(self) -> (Experiment, Option<String>) {
+        let note = self.file.map(|file| format!("run file: {} (broken off)", file.path.display()));
+        (self.experiment, note)
     }
 
     /// Ends the experiment. The note says where its file is, or why it is not whole.

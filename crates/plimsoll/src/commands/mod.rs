@@ -5,6 +5,7 @@ pub mod capture;
 pub mod diff;
 pub mod find;
 pub mod profile;
+pub mod prove;
 pub mod report;
 pub mod rerun;
 pub mod run;

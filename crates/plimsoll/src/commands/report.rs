@@ -1,6 +1,6 @@
 //! `plimsoll report`: what run files hold as a page, a summary, or a single chart.
 
-use super::{capture, diff, find, print, run as single, show, sweep};
+use super::{capture, diff, find, print, prove, run as single, show, sweep};
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
 use crate::pictures::write;
@@ -106,6 +106,7 @@ pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> 
         ExperimentKind::Run => single::page(experiment, &around),
         ExperimentKind::Sweep => Ok(sweep::page(experiment, &around)),
         ExperimentKind::Find => find::page(experiment, &around),
+        ExperimentKind::Prove => prove::page(experiment),
     }
 }
 
@@ -186,6 +187,7 @@ fn joined(files: &[(&Path, &Experiment)], reports: Vec<Report>) -> Report {
 fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(String, Vec<junit::Case>), Failure> {
     let cases = match experiment.kind {
         ExperimentKind::Find => junit::find_cases(&find::found(experiment)?.1),
+        ExperimentKind::Prove => vec![prove::case(experiment)?],
         ExperimentKind::Run | ExperimentKind::Sweep => {
             let loads = experiment.trials.iter().filter(|t| t.purpose != Purpose::Profile).map(|trial| &trial.run);
             loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load), run, slo)).collect()
@@ -206,7 +208,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
     let wanted = wanted.unwrap_or(match experiment.kind {
         ExperimentKind::Find => ChartArg::Line,
         ExperimentKind::Sweep => ChartArg::Throughput,
-        ExperimentKind::Run => ChartArg::Time,
+        ExperimentKind::Run | ExperimentKind::Prove => ChartArg::Time,
     });
     let shown = path.display();
     match wanted {

@@ -1,7 +1,7 @@
 //! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was measured.
 
 use super::capture;
-use super::{find, print, print_json, run as single, sweep};
+use super::{find, print, print_json, prove, run as single, sweep};
 use crate::args::ShowArgs;
 use crate::failure::{Failure, exit};
 use crate::target::system_text;
@@ -65,6 +65,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             ExperimentKind::Run => single::show(experiment, false, profiles.as_ref())?,
             ExperimentKind::Sweep => sweep::show(experiment),
             ExperimentKind::Find => find::show(experiment, profiles.as_ref())?,
+            ExperimentKind::Prove => prove::show(experiment)?,
         }
     }
     Ok(exit::DONE)
@@ -77,5 +78,6 @@ pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Valu
         ExperimentKind::Run => single::document(experiment, profiles.as_ref()),
         ExperimentKind::Sweep => Ok(sweep::document(experiment)),
         ExperimentKind::Find => find::document(experiment, profiles.as_ref()),
+        ExperimentKind::Prove => prove::document(experiment),
     }
 }

@@ -14,6 +14,7 @@ mod find;
 mod live;
 mod probes;
 mod profile;
+mod prove;
 mod report;
 mod rig;
 mod run;

@@ -115,7 +115,7 @@ fn a_taken_port_is_said() {
 
 #[test]
 fn every_command_explains_itself_with_an_example() {
-    for name in ["find", "run", "sweep", "baseline", "demo", "show"] {
+    for name in ["find", "prove", "run", "sweep", "baseline", "demo", "show"] {
         let done = plimsoll(&[name, "--help"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(

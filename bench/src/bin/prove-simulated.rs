@@ -1,0 +1,37 @@
+//! `prove` on simulated builds: how often each verdict is given. `prove-simulated [COMPARISONS]` prints one JSON document,
+//! the number of comparisons by world and verdict. The machine is that of the analysis crate's tests.
+
+#[path = "../../../crates/plimsoll-analysis/tests/prove/simulator.rs"]
+mod simulator;
+
+use plimsoll_analysis::prove::Verdict;
+use simulator::{HERE, World};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Blocks that fit into the default budget of 60 s, as measured.
+const BLOCKS: usize = 56;
+
+fn main() -> ExitCode {
+    let count: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
+    let worlds = [
+        ("copies", HERE),
+        ("copies, wild drift", World { drift: 0.2, memory: 0.8, ..HERE }),
+        ("copies, slow drift", World { drift: 0.2, memory: 0.99, ..HERE }),
+        ("slower", World { effect: -(1.05f64.ln()), ..HERE }),
+    ];
+    let lines: Vec<String> =
+        worlds.iter().map(|(name, world)| format!("\"{name}\": {}", counted(world, count))).collect();
+    match writeln!(std::io::stdout(), "{{{}}}", lines.join(",\n ")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Comparisons by verdict, as a JSON object.
+fn counted(world: &World, count: u64) -> String {
+    let verdicts: Vec<Verdict> = (0..count).map(|seed| world.prove(seed, BLOCKS).verdict).collect();
+    let all = [Verdict::Better, Verdict::Worse, Verdict::Same, Verdict::Small, Verdict::Inconclusive];
+    let each = all.map(|one| format!("\"{one}\": {}", verdicts.iter().filter(|verdict| **verdict == one).count()));
+    format!("{{{}}}", each.join(", "))
+}

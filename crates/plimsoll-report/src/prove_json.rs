@@ -1,0 +1,134 @@
+//! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
+
+use crate::json::frame;
+use crate::prove::ProveContext;
+use crate::run::load_text;
+use plimsoll_analysis::prove::{
+    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
+};
+use serde_json::{Map, Value, json};
+
+/// The name of a measure, with its unit.
+fn measure_name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Goodput => "goodput_rps",
+        Measure::P50 => "p50_ns",
+        Measure::P99 => "p99_ns",
+        Measure::Cpu => "cpu_ns_per_request",
+    }
+}
+
+fn ends(interval: Option<Interval>) -> Value {
+    interval.map_or(Value::Null, |interval| json!([interval.lower, interval.upper]))
+}
+
+fn stopped_name(stopped_by: &StoppedBy) -> &'static str {
+    match stopped_by {
+        StoppedBy::Verdict => "verdict",
+        StoppedBy::Blocks => "blocks",
+        StoppedBy::Budget => "budget",
+        StoppedBy::Generator => "generator",
+        StoppedBy::Broken(_) => "broken",
+    }
+}
+
+fn reading(reading: &Reading) -> Value {
+    json!({
+        "goodput_rps": reading.goodput_rps,
+        "p50_ns": reading.p50_ns,
+        "p99_ns": reading.p99_ns,
+        "cpu_ns_per_request": reading.cpu_ns_per_request,
+        "success_rate": reading.success_rate,
+    })
+}
+
+fn readings(blocks: &[Block]) -> Value {
+    let block = |block: &Block| {
+        let sides = block.readings.iter().enumerate();
+        let mut map: Map<String, Value> =
+            sides.map(|(at, one)| (arm_name(at as u8).to_ascii_lowercase().to_string(), reading(one))).collect();
+        map.insert("void".into(), block.void().map_or(Value::Null, Into::into));
+        Value::Object(map)
+    };
+    blocks.iter().map(block).collect()
+}
+
+/// What every document of a comparison begins with.
+fn begin(schema: &str, context: &ProveContext, warnings: &[String]) -> Map<String, Value> {
+    let mut map = frame(schema, context.experiment, Some(context.plan));
+    map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
+    map.insert("sides".into(), context.sides.to_vec().into());
+    map.insert("load".into(), context.load.map_or(Value::Null, |load| load_text(load).into()));
+    map.insert("load_s".into(), (context.load_ns as f64 / 1e9).into());
+    map.insert("elapsed_s".into(), context.experiment.elapsed_ns.map(|ns| ns as f64 / 1e9).into());
+    map
+}
+
+/// The document of a comparison: `plimsoll.prove/1`.
+pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing: &[Progress]) -> Value {
+    let compared = |one: &Compared| {
+        json!({
+            "name": measure_name(one.measure),
+            "primary": one.primary,
+            "a": one.medians[0],
+            "b": one.medians[1],
+            "ratio": one.ratio,
+            "ci95": ends(one.ratio_interval),
+            "p": one.p,
+            "margin": one.margin,
+            "verdict": one.verdict.to_string(),
+        })
+    };
+    let point = |point: &Progress| {
+        json!({
+            "blocks": point.blocks,
+            "ratio": point.ratio,
+            "ci95": ends(point.ratio_interval),
+            "margin": point.margin,
+        })
+    };
+    let mut map = begin("plimsoll.prove/1", context, &proof.warnings);
+    map.insert("verdict".into(), proof.verdict.to_string().into());
+    map.insert("measures".into(), proof.measures.iter().map(compared).collect());
+    map.insert("margin".into(), proof.measures.first().map(|primary| primary.margin).into());
+    map.insert(
+        "aa".into(),
+        json!({
+            "rejected": proof.control.rejected,
+            "half_width": proof.control.half_width,
+            "p": proof.control.p,
+        }),
+    );
+    map.insert("blocks".into(), proof.blocks.into());
+    map.insert("blocks_void".into(), proof.blocks_void.into());
+    map.insert("blocks_more".into(), proof.blocks_more.into());
+    map.insert("stopped_by".into(), stopped_name(&proof.stopped_by).into());
+    map.insert("narrowing".into(), narrowing.iter().map(point).collect());
+    map.insert("readings".into(), readings(blocks));
+    Value::Object(map)
+}
+
+/// The document of a ladder: `plimsoll.ladder/1`.
+pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Value {
+    let rungs: Vec<Value> = ladder
+        .rungs
+        .iter()
+        .zip(context.sides)
+        .map(|(rung, side)| {
+            json!({
+                "url": side,
+                "goodput_rps": rung.goodput_rps,
+                "share": rung.share,
+                "share_ci95": ends(rung.share_interval),
+                "cost_us": rung.cost_us,
+                "cost_us_ci95": ends(rung.cost_us_interval),
+            })
+        })
+        .collect();
+    let mut map = begin("plimsoll.ladder/1", context, &ladder.warnings);
+    map.insert("rungs".into(), rungs.into());
+    map.insert("blocks".into(), ladder.blocks.into());
+    map.insert("blocks_void".into(), ladder.blocks_void.into());
+    map.insert("readings".into(), readings(blocks));
+    Value::Object(map)
+}

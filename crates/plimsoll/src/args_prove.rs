@@ -1,0 +1,71 @@
+//! What was said to `plimsoll prove`.
+
+use crate::args::{GeneratorArgs, OutputArgs, RequestArgs};
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll prove http://localhost:8080/ http://localhost:8081/       is the second faster than the first?\n  \
+    plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
+    plimsoll prove --measure p99 --rate 2k --budget 3m URL_A URL_B     the p99 at 2 000 requests/s decides\n  \
+    plimsoll prove --fail-if worse --json URL_A URL_B                  for a pipeline\n  \
+    plimsoll prove --ladder URL/empty URL/cache URL/query              what does each step cost?\n\n\
+    Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin),\n\
+    inconclusive. The chance of a false better or worse is below 5 %, however long it looks.")]
+pub struct ProveArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// The second target; with --ladder all further rungs
+    #[arg(value_name = "URL")]
+    pub more: Vec<String>,
+    /// Start build A with this command, fresh for each load, in place of a second URL
+    #[arg(long, value_name = "CMD", requires = "b", conflicts_with = "ladder", help_heading = "Builds")]
+    pub a: Option<String>,
+    /// Start build B with this command
+    #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds")]
+    pub b: Option<String>,
+    /// Give a build up that does not answer within this time
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Builds")]
+    pub start_timeout: String,
+    /// Run this before each block, to reset state
+    #[arg(long, value_name = "CMD", help_heading = "Builds")]
+    pub before_block: Option<String>,
+    /// Compare each URL with the one before, by goodput: no verdict, but shares and costs
+    #[arg(long, help_heading = "Comparison")]
+    pub ladder: bool,
+    /// What decides: goodput, p50 or p99
+    #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison")]
+    pub measure: String,
+    /// Differences up to this do not matter
+    #[arg(long, value_name = "PERCENT", default_value = "2%", help_heading = "Comparison")]
+    pub margin: String,
+    /// Time for the whole comparison
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Comparison")]
+    pub budget: String,
+    /// At most so many blocks, each with one load on every side
+    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    pub blocks: Option<String>,
+    /// Users for goodput [default: as many as reach the peak]
+    #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
+    pub concurrency: Option<String>,
+    /// Requests a second for p50 and p99 [default: 60 % of what the slower side can do]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Length of each load [default: 400ms, more where answers take long]
+    #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
+    pub load_time: Option<String>,
+    /// Load first for this long without measuring [default: 100ms; 500ms on a fresh start]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub warmup: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    /// Exit with 1 on this verdict: worse
+    #[arg(long, value_name = "VERDICT", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}

@@ -1,0 +1,176 @@
+//! What a comparison was asked to do: flags become arms, a measure and limits, checked before anything is started.
+
+use crate::args_prove::ProveArgs;
+use crate::failure::Failure;
+use crate::meant::{Base, positive, positive_time};
+use plimsoll_analysis::prove::{Measure, Settings};
+use plimsoll_model::Plan;
+use plimsoll_model::units::{MS, parse_duration_ns, parse_number};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// At most so many rungs: they are named by letters.
+const RUNGS_MAX: usize = 26;
+
+/// One side of a comparison.
+pub struct Arm {
+    /// Its target.
+    pub base: Base,
+    /// How to start it; `None`: it runs already.
+    pub command: Option<String>,
+}
+
+/// Everything that was asked.
+pub struct Asked {
+    pub arms: Vec<Arm>,
+    pub settings: Settings,
+    pub ladder: bool,
+    pub budget_ns: u64,
+    pub users: Option<u64>,
+    pub rate: Option<f64>,
+    pub load_ns: Option<u64>,
+    pub warmup_ns: u64,
+    pub start_patience: Duration,
+    pub before_block: Option<String>,
+    pub fail_if_worse: bool,
+}
+
+/// What of it is recorded: enough to compute the outcome again.
+#[derive(Serialize, Deserialize)]
+pub struct Options {
+    /// How the sides are named in reports: a URL, or a command.
+    pub sides: Vec<String>,
+    pub ladder: bool,
+    pub measure: String,
+    pub margin: f64,
+    pub blocks_max: Option<usize>,
+    pub budget_ns: u64,
+    pub base: Plan,
+    pub warnings: Vec<String>,
+}
+
+impl Options {
+    /// The settings of the analysis; what a run file does not say is an error.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let primary = Measure::named(&self.measure).ok_or_else(|| {
+            Failure::start(format!("the run file's measure '{}' is none that this plimsoll knows", self.measure))
+        })?;
+        Ok(Settings { primary, margin: self.margin, blocks_max: self.blocks_max, seed: self.base.seed })
+    }
+}
+
+fn margin(text: &str) -> Result<f64, Failure> {
+    let bad =
+        || Failure::usage(format!("--margin: '{text}' is not a percentage between 0 and 100; write for example 2%"));
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()).ok_or_else(bad)?;
+    if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
+}
+
+fn measure(text: &str) -> Result<Measure, Failure> {
+    let known = Measure::named(text).filter(|measure| *measure != Measure::Cpu);
+    known.ok_or_else(|| Failure::usage(format!("--measure: '{text}' is not goodput, p50 or p99")))
+}
+
+impl Asked {
+    pub fn of(args: &ProveArgs) -> Result<Asked, Failure> {
+        let commands = args.a.is_some();
+        let targets = 1 + args.more.len();
+        match (commands, args.ladder, targets) {
+            (true, _, 1) | (false, false, 2) => {}
+            (false, true, targets) if (2..=RUNGS_MAX).contains(&targets) => {}
+            (true, _, _) => return Err(Failure::usage("--a and --b: one URL, at which both builds answer")),
+            (false, true, _) => return Err(Failure::usage(format!("--ladder: 2 to {RUNGS_MAX} URLs, one a rung"))),
+            (false, false, 1) => {
+                return Err(Failure::usage(
+                    "a comparison needs two targets: give a second URL, or --a CMD and --b CMD",
+                ));
+            }
+            (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
+        }
+        let primary = measure(&args.measure)?;
+        if args.ladder && primary != Measure::Goodput {
+            return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
+        }
+        if args.concurrency.is_some() && primary.at_fixed_rate() {
+            return Err(Failure::usage(format!("-c: {} is taken at a fixed rate; set --rate", primary.word())));
+        }
+        if args.rate.is_some() && !primary.at_fixed_rate() {
+            return Err(Failure::usage(format!("--rate: {} is taken with a number of users; set -c", primary.word())));
+        }
+        if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
+            return Err(Failure::usage("--arrivals: only the load of p50 and p99 has arrivals to space"));
+        }
+        if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
+            return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+        }
+        let blocks_max = args.blocks.as_deref().map(|text| positive("--blocks", text)).transpose()?;
+        let users = args.concurrency.as_deref().map(|text| positive("--concurrency", text)).transpose()?;
+        if users.is_some_and(|users| users > 1_000_000) {
+            return Err(Failure::usage("--concurrency: at most 1M users"));
+        }
+        let rate = match args.rate.as_deref().map(parse_number).transpose() {
+            Ok(rate) if rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8) => rate,
+            Ok(_) => return Err(Failure::usage("--rate: more than 0 and at most 100M requests a second")),
+            Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
+        };
+        let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;
+        let warmup_ns = match &args.warmup {
+            Some(text) => parse_duration_ns(text).map_err(|e| Failure::usage(format!("--warmup: {e}")))?,
+            None if commands => 500 * MS,
+            None => 100 * MS,
+        };
+        let fail_if_worse = match args.fail_if.as_deref() {
+            None => false,
+            Some("worse") if !args.ladder => true,
+            Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict")),
+            Some(other) => return Err(Failure::usage(format!("--fail-if: '{other}' is not worse"))),
+        };
+        let margin = margin(&args.margin)?;
+        let budget_ns = positive_time("--budget", &args.budget)?;
+        let start_patience = Duration::from_nanos(positive_time("--start-timeout", &args.start_timeout)?);
+        let mut arms = Vec::new();
+        for url in std::iter::once(&args.request.url).chain(&args.more) {
+            let mut request = args.request.clone();
+            request.url = url.clone();
+            arms.push(Arm { base: Base::new(&request, &args.generator)?, command: None });
+        }
+        if let (Some(a), Some(b)) = (&args.a, &args.b) {
+            let base = arms[0].base.clone();
+            arms = [a, b].map(|command| Arm { base: base.clone(), command: Some(command.clone()) }).into();
+        }
+        // Both sides meet the same arrivals: one seed for all.
+        let seed = arms[0].base.plan.seed;
+        for arm in &mut arms {
+            arm.base.plan.seed = seed;
+        }
+        let settings = Settings { primary, margin, blocks_max: blocks_max.map(|blocks| blocks as usize), seed };
+        Ok(Asked {
+            arms,
+            settings,
+            ladder: args.ladder,
+            budget_ns,
+            users,
+            rate,
+            load_ns,
+            warmup_ns,
+            start_patience,
+            before_block: args.before_block.clone(),
+            fail_if_worse,
+        })
+    }
+
+    /// What is recorded of it.
+    pub fn options(&self, warnings: Vec<String>) -> Options {
+        let side = |arm: &Arm| arm.command.clone().unwrap_or_else(|| arm.base.plan.request.url_redacted());
+        Options {
+            sides: self.arms.iter().map(side).collect(),
+            ladder: self.ladder,
+            measure: self.settings.primary.word().to_owned(),
+            margin: self.settings.margin,
+            blocks_max: self.settings.blocks_max,
+            budget_ns: self.budget_ns,
+            base: self.arms[0].base.plan.redacted(),
+            warnings,
+        }
+    }
+}

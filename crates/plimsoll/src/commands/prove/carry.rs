@@ -1,0 +1,289 @@
+//! Carries a comparison out: finds the load, then one block after the other until the analysis or the time says stop.
+
+use super::asked::{Arm, Asked};
+use crate::commands::cannot_hold;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::progress::Meter;
+use crate::recording::Recording;
+use crate::subject::{Running, Subject, prepare};
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::prove::{self, Measure, arm_name};
+use plimsoll_model::rng::mix;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{Curve, LoadShape, Plan, Purpose};
+use plimsoll_report::{Progress, prove_line};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Users tried to find the peak, in turn.
+const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
+/// Length of each of these loads; where answers take long, so many times as long as they take, up to the longest.
+const CLIMB_NS: u64 = 250 * MS;
+const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
+const CLIMB_NS_MAX: u64 = 4 * SECOND;
+/// Goodput has grown when it is this much above the best so far.
+const GROWN: f64 = 1.03;
+/// As few users as have this share of the peak are enough.
+const ENOUGH: f64 = 0.97;
+/// Share of what the slower side can do, for measures at a fixed rate.
+const RATE_SHARE: f64 = 0.6;
+/// A load is at least so long,
+const LOAD_NS: u64 = 400 * MS;
+/// as long as so many answers after one another take,
+const LOAD_ANSWERS_IN_TURN: f64 = 20.0;
+/// and as so many answers in all take (a p99 needs more); but so short that the budget holds so many blocks.
+const LOAD_ANSWERS: f64 = 200.0;
+const LOAD_ANSWERS_P99: f64 = 1000.0;
+const BLOCKS_MIN: u64 = 16;
+/// Connections made ready for a fixed rate, at most.
+const READY_MAX: f64 = 2048.0;
+
+/// What a side can do.
+#[derive(Debug, Clone, Copy)]
+struct Peak {
+    users: u64,
+    rps: f64,
+    /// Mean service time at that load.
+    mean_ns: f64,
+}
+
+/// The load of all blocks.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Closed: users. At a fixed rate: connections made ready.
+    users: u64,
+    /// Requests a second, at a fixed rate.
+    rate: Option<f64>,
+    length_ns: u64,
+}
+
+/// A comparison under way.
+pub struct Comparison<'a> {
+    pub asked: &'a Asked,
+    pub recording: &'a mut Recording,
+    pub live: &'a mut Live,
+    /// Where output of builds goes: beside the run file.
+    pub beside: PathBuf,
+    /// The rates so far, and how the comparison stands, for the eye.
+    pub meter: Meter,
+    pub standing: String,
+}
+
+impl Comparison<'_> {
+    /// Measures until something says stop. `Some`: why it broke off, beyond what the recording tells.
+    pub fn carry_out(&mut self) -> Option<String> {
+        match self.blocks() {
+            Ok(()) => None,
+            Err(_) if plimsoll_sys::signal::interrupted() => Some("interrupted".into()),
+            Err(failure) => Some(failure.to_string()),
+        }
+    }
+
+    fn blocks(&mut self) -> Result<(), Failure> {
+        let load = self.find_load()?;
+        let arms = self.asked.arms.len();
+        let began_ns = self.recording.elapsed_ns();
+        for number in 0.. {
+            let elapsed_ns = self.recording.elapsed_ns();
+            let block_ns = (elapsed_ns - began_ns) / (number as u64).max(1);
+            if number > 0 && elapsed_ns + block_ns * 21 / 20 > self.asked.budget_ns {
+                return Ok(());
+            }
+            if let Some(command) = &self.asked.before_block {
+                prepare("--before-block", command, &self.output_of("before-block"))?;
+            }
+            for arm in prove::order(self.asked.settings.seed, number, arms) {
+                let plan = self.block_plan(&self.asked.arms[usize::from(arm)], load, number as u64);
+                let mut running = self.start(arm)?;
+                let doing = format!("block {}: {}", number + 1, arm_name(arm));
+                self.drive((Purpose::Arm(arm), &doing), &plan, &mut running)?;
+                if let Some(running) = running {
+                    running.end()?;
+                }
+            }
+            if self.is_over(number + 1) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the blocks so far are enough; shows where they stand.
+    fn is_over(&mut self, number: usize) -> bool {
+        let settings = &self.asked.settings;
+        let (blocks, broken) = prove::blocks(self.recording.trials(), self.asked.arms.len(), super::cpu_ns);
+        let elapsed_ns = self.recording.elapsed_ns();
+        if self.asked.ladder {
+            return broken.is_some() || settings.blocks_max.is_some_and(|most| blocks.len() >= most);
+        }
+        if let Some(standing) = prove::standing(settings, &blocks) {
+            let line = prove_line(elapsed_ns, settings.primary, &standing);
+            if prove::looks::interim_part(standing.blocks).is_some() || number.is_multiple_of(20) {
+                self.live.line(&line);
+            }
+            self.standing = line.trim_start().to_owned();
+        }
+        broken.is_some() || prove::stop(settings, &blocks).is_some()
+    }
+
+    /// Drives one load; the build under it must live to its end.
+    fn drive(
+        &mut self,
+        (purpose, doing): (Purpose, &str),
+        plan: &Plan,
+        running: &mut Option<Running>,
+    ) -> Result<Summary, Failure> {
+        if let Some(reason) = cannot_hold(plan) {
+            return Err(Failure::usage(format!("--concurrency: {reason}")));
+        }
+        let began_s = self.recording.elapsed_ns() as f64 / 1e9;
+        let total_s = Some(self.asked.budget_ns as f64 / 1e9);
+        let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
+        meter.next_load();
+        let trial = self.recording.drive(purpose, plan, &mut |tick| {
+            if plimsoll_sys::signal::interrupted() {
+                return ControlFlow::Break("interrupted".into());
+            }
+            let elapsed_s = began_s + tick.end_ns as f64 / 1e9;
+            live.passing(&Progress {
+                doing: doing.to_owned(),
+                why: why.clone(),
+                elapsed_s,
+                total_s,
+                ..meter.push(tick)
+            });
+            match running.as_mut().and_then(Running::died) {
+                Some(why) => ControlFlow::Break(why),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        let summary = Summary::of(&trial.run);
+        if plimsoll_sys::signal::interrupted() {
+            return Err(Failure::start("interrupted"));
+        }
+        match running.as_mut().and_then(Running::died) {
+            Some(why) => Err(Failure::start(why)),
+            None => Ok(summary),
+        }
+    }
+
+    /// Starts the build of an arm, if it is to be started.
+    fn start(&self, arm: u8) -> Result<Option<Running>, Failure> {
+        let Arm { base, command } = &self.asked.arms[usize::from(arm)];
+        let Some(command) = command else { return Ok(None) };
+        let name = arm_name(arm);
+        let subject = Subject {
+            name,
+            command: command.clone(),
+            output: self.output_of(&name.to_ascii_lowercase().to_string()),
+            patience: self.asked.start_patience,
+        };
+        subject.start(&base.plan).map(Some)
+    }
+
+    fn output_of(&self, what: &str) -> PathBuf {
+        self.beside.with_extension(format!("{what}.log"))
+    }
+
+    /// The load at which the sides are compared: as asked, or found by trying each side.
+    fn find_load(&mut self) -> Result<Load, Failure> {
+        let asked = self.asked;
+        let mut peaks = Vec::new();
+        for arm in 0..asked.arms.len() as u8 {
+            let mut running = self.start(arm)?;
+            peaks.push(self.climb(arm, &mut running)?);
+            if let Some(running) = running {
+                running.end()?;
+            }
+        }
+        let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
+        let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
+        let fixed = asked.settings.primary.at_fixed_rate();
+        let rate = fixed.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+        let users = match rate {
+            // Little's law, and as much again.
+            Some(rate) => (2.0 * rate * mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
+            None => asked.users.unwrap_or_else(|| peaks.iter().map(|peak| peak.users).max().unwrap_or(1)),
+        };
+        let answers = if asked.settings.primary == Measure::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
+        let wanted_s = (LOAD_ANSWERS_IN_TURN * mean_ns / 1e9).max(answers / rate.unwrap_or(slowest));
+        let wanted_ns = ((wanted_s * 1e9) as u64).max(LOAD_NS).next_multiple_of(Plan::TICK_NS);
+        let left_ns = asked.budget_ns.saturating_sub(self.recording.elapsed_ns());
+        let most_ns = left_ns / (BLOCKS_MIN * asked.arms.len() as u64);
+        let most_ns = (most_ns.saturating_sub(asked.warmup_ns) / Plan::TICK_NS * Plan::TICK_NS).max(LOAD_NS);
+        let length_ns = asked.load_ns.unwrap_or(wanted_ns.min(most_ns));
+        Ok(Load { users, rate, length_ns })
+    }
+
+    /// What a side can do, and with how many users; of a number of users that was given, only that.
+    fn climb(&mut self, arm: u8, running: &mut Option<Running>) -> Result<Peak, Failure> {
+        let asked = self.asked;
+        let given = asked.users.map(|users| vec![users]);
+        let levels = given.unwrap_or_else(|| CLIMB.to_vec());
+        let mut tried: Vec<Peak> = Vec::new();
+        let mut flat = 0;
+        let mut length_ns = CLIMB_NS;
+        for users in levels {
+            let doing = format!("what {} can do: {users} users", arm_name(arm));
+            let summary = loop {
+                let mut plan = asked.arms[usize::from(arm)].base.closed(Curve::constant(users as f64));
+                plan.duration_ns = Some(length_ns);
+                plan.warmup_ns = if tried.is_empty() { asked.warmup_ns } else { 0 };
+                plan.connections_ready = users as u32;
+                let summary = self.drive((Purpose::Peak, &doing), &plan, running)?;
+                // A load that was over before the first answer says nothing; one that was refused does.
+                let refused = summary.statuses.iter().any(|(status, _)| !plan.ok_status.contains(*status));
+                if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
+                    break summary;
+                }
+                length_ns *= 4;
+            };
+            let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+            length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
+            let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
+            if summary.throughput_rps <= 0.0 && best <= 0.0 {
+                let statuses: Vec<String> = summary.statuses.iter().map(|(status, _)| status.to_string()).collect();
+                let statuses =
+                    if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
+                return Err(Failure::start(format!(
+                    "{} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status",
+                    arm_name(arm)
+                )));
+            }
+            flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
+            tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns });
+            if flat >= 2 {
+                break;
+            }
+        }
+        let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
+        let enough = tried.into_iter().find(|peak| peak.rps >= best * ENOUGH);
+        enough.ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
+    }
+
+    /// The plan of one load of a block: the same seed on every arm.
+    fn block_plan(&self, arm: &Arm, load: Load, block: u64) -> Plan {
+        let mut plan = match load.rate {
+            None => arm.base.closed(Curve::constant(load.users as f64)),
+            Some(rate) => {
+                let mut plan = arm.base.plan.clone();
+                plan.load = LoadShape::Open { rate: Curve::constant(rate), arrivals: arm.base.arrivals };
+                plan
+            }
+        };
+        plan.seed = mix(self.asked.settings.seed.wrapping_add(block));
+        plan.duration_ns = Some(load.length_ns);
+        plan.warmup_ns = self.asked.warmup_ns;
+        plan.connections_ready = (load.users as u32).min(plan.connections_max);
+        // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
+        plan.grace_ns = plan.grace_ns.min(2 * SECOND);
+        plan
+    }
+}
+
+/// A rate with two significant digits.
+fn rounded(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.max(1e-9).log10().floor() - 1.0);
+    (rate / unit).round() * unit
+}

@@ -1,0 +1,181 @@
+//! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
+
+mod asked;
+mod carry;
+
+use super::capture::default_path;
+use super::{preflight, print_json, print_report, report, say_setup};
+use crate::args_prove::ProveArgs;
+use crate::failure::{Failure, exit};
+use crate::live::Live;
+use crate::progress::Meter;
+use crate::recording::Recording;
+use asked::{Asked, Options};
+use carry::Comparison;
+use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
+use plimsoll_model::{Experiment, ExperimentKind, Trial};
+use plimsoll_report::junit::{Case, CaseOutcome};
+use plimsoll_report::{ProveContext, Report, ladder_report, prove_answer, prove_json, prove_report};
+
+/// What a recorded comparison says.
+enum Outcome {
+    Proof(Box<Proof>),
+    Ladder(Ladder),
+}
+
+/// Compares, reports, and says with which code to end.
+pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
+    let asked = Asked::of(args)?;
+    let mut warnings = Vec::new();
+    for (number, arm) in asked.arms.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
+        if let Some(warning) = preflight(&arm.base.plan, args.request.no_preflight)? {
+            warnings.push(format!("{}: {warning}", arm_name(number as u8)));
+        }
+    }
+    let mut live = Live::new(args.out.quiet);
+    let base = &asked.arms[0].base;
+    say_setup(&mut live, base, &base.plan);
+    let path = args.output.clone().unwrap_or_else(|| default_path("prove"));
+    let options = serde_json::json!(asked.options(warnings));
+    let local = asked.arms.iter().all(|arm| arm.base.local);
+    let mut recording = Recording::begin(ExperimentKind::Prove, local, options, Some(&path))?;
+    let mut comparison = Comparison {
+        asked: &asked,
+        recording: &mut recording,
+        live: &mut live,
+        beside: path.clone(),
+        meter: Meter::default(),
+        standing: String::new(),
+    };
+    let broken = comparison.carry_out();
+    live.clear();
+    let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
+    let (experiment, note) = if broken.is_some() { recording.break_off() } else { recording.end() };
+    if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
+        return Err(Failure::start(reason.clone()));
+    }
+    let outcome = show_outcome(&experiment, args.out.json, broken.clone())?;
+    if let Some(note) = note {
+        live.note(&note);
+    }
+    live.note(&report::write_beside(&path, &experiment));
+    let (verdict, broke) = match &outcome {
+        Outcome::Proof(proof) => (proof.verdict, matches!(proof.stopped_by, StoppedBy::Broken(_))),
+        Outcome::Ladder(_) => (Verdict::Inconclusive, broken.is_some()),
+    };
+    if asked.fail_if_worse && verdict == Verdict::Worse {
+        live.note("--fail-if worse: it is");
+        return Ok(exit::CROSSED);
+    }
+    Ok(match (plimsoll_sys::signal::interrupted(), broke) {
+        (true, _) => exit::INTERRUPTED,
+        (false, true) => exit::USAGE,
+        (false, false) => exit::DONE,
+    })
+}
+
+/// CPU time of the server's processes during a recorded load, ns.
+fn cpu_ns(_trial: &Trial) -> Option<u64> {
+    None
+}
+
+/// The outcome of a recorded comparison, computed from what was measured. `broken`: why it broke off, where the
+/// recording does not tell.
+fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options, Vec<Block>, Outcome), Failure> {
+    let options: Options = serde_json::from_value(experiment.options.clone())
+        .map_err(|e| Failure::start(format!("the run file does not say what was compared: {e}")))?;
+    let settings = options.settings()?;
+    let arms = options.sides.len();
+    let (blocks, found) = prove::blocks(&experiment.trials, arms, cpu_ns);
+    let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
+    let broken = found.or(broken).or_else(cut);
+    if options.ladder {
+        let ladder = prove::ladder(&blocks, arms, broken.as_deref());
+        return Ok((options, blocks, Outcome::Ladder(ladder)));
+    }
+    let stopped_by = match broken {
+        Some(reason) => StoppedBy::Broken(reason),
+        None => prove::stop(&settings, &blocks).unwrap_or(StoppedBy::Budget),
+    };
+    let proof = Box::new(prove::conclude(&settings, &blocks, stopped_by));
+    Ok((options, blocks, Outcome::Proof(proof)))
+}
+
+/// What stands around the figures of a comparison.
+fn context<'a>(experiment: &'a Experiment, options: &'a Options) -> ProveContext<'a> {
+    ProveContext {
+        experiment,
+        plan: &options.base,
+        sides: &options.sides,
+        load: prove::reading::block_load(&experiment.trials),
+        load_ns: block_trial(experiment).and_then(|trial| trial.run.plan.duration_ns).unwrap_or(0),
+        warnings: &options.warnings,
+    }
+}
+
+fn block_trial(experiment: &Experiment) -> Option<&Trial> {
+    let is_block = |trial: &&Trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_));
+    experiment.trials.iter().find(is_block)
+}
+
+fn show_outcome(experiment: &Experiment, as_json: bool, broken: Option<String>) -> Result<Outcome, Failure> {
+    let (options, blocks, outcome) = concluded(experiment, broken)?;
+    let context = context(experiment, &options);
+    match (&outcome, as_json) {
+        (outcome, true) => print_json(&document_of(&context, &options, &blocks, outcome)?),
+        (Outcome::Proof(proof), false) => print_report(&prove_report(&context, proof)),
+        (Outcome::Ladder(ladder), false) => print_report(&ladder_report(&context, ladder)),
+    }
+    Ok(outcome)
+}
+
+fn document_of(
+    context: &ProveContext,
+    options: &Options,
+    blocks: &[Block],
+    outcome: &Outcome,
+) -> Result<serde_json::Value, Failure> {
+    Ok(match outcome {
+        Outcome::Proof(proof) => {
+            let narrowing = prove::narrowing(&options.settings()?, blocks);
+            prove_json::proof(context, proof, blocks, &narrowing)
+        }
+        Outcome::Ladder(ladder) => prove_json::ladder(context, ladder, blocks),
+    })
+}
+
+/// Prints the result of a recorded comparison.
+pub fn show(experiment: &Experiment) -> Result<(), Failure> {
+    show_outcome(experiment, false, None).map(|_| ())
+}
+
+/// The page of a recorded comparison.
+pub fn page(experiment: &Experiment) -> Result<Report, Failure> {
+    let (options, _, outcome) = concluded(experiment, None)?;
+    let context = context(experiment, &options);
+    Ok(match &outcome {
+        Outcome::Proof(proof) => prove_report(&context, proof),
+        Outcome::Ladder(ladder) => ladder_report(&context, ladder),
+    })
+}
+
+/// The verdict as a test case: worse has failed, inconclusive says nothing.
+pub fn case(experiment: &Experiment) -> Result<Case, Failure> {
+    let (_, _, outcome) = concluded(experiment, None)?;
+    let outcome = match outcome {
+        Outcome::Ladder(_) => CaseOutcome::Skipped("a ladder has no verdict".into()),
+        Outcome::Proof(proof) => match proof.verdict {
+            Verdict::Worse => CaseOutcome::Failed(prove_answer(&proof)),
+            Verdict::Inconclusive => CaseOutcome::Skipped(prove_answer(&proof)),
+            Verdict::Better | Verdict::Same | Verdict::Small => CaseOutcome::Passed,
+        },
+    };
+    let time_s = experiment.elapsed_ns.unwrap_or(0) as f64 / 1e9;
+    Ok(Case { name: "B is not worse than A".into(), time_s, outcome })
+}
+
+/// The JSON document of a recorded comparison.
+pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+    let (options, blocks, outcome) = concluded(experiment, None)?;
+    document_of(&context(experiment, &options), &options, &blocks, &outcome)
+}

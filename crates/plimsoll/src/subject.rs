@@ -1,0 +1,206 @@
+//! A build under test that plimsoll starts and stops itself: a command in a process group of its own, its output kept
+//! in a file, the whole group ended whatever happens.
+//!
+//! Not here: what is measured on it.
+
+use crate::failure::Failure;
+use crate::preflight;
+use crate::target::system_text;
+use plimsoll_model::Plan;
+use plimsoll_sys::group::{self, End};
+use plimsoll_sys::signal;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a build may take to end by itself before it is ended.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+/// How often something is looked at that may have changed.
+const LOOK: Duration = Duration::from_millis(10);
+/// A command that only prepares something may take this long.
+const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How a build is started.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// A, B, ...
+    pub name: char,
+    /// For the shell.
+    pub command: String,
+    /// What it writes is added here.
+    pub output: PathBuf,
+    /// How long it may take until it answers.
+    pub patience: Duration,
+}
+
+/// A build that runs; dropping it ends the whole group.
+pub struct Running {
+    name: char,
+    child: Child,
+    output: PathBuf,
+    ended: bool,
+}
+
+/// A shell command in a process group of its own, with its output in a file.
+fn shell(command: &str, output: &File) -> std::io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", command])
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .spawn()
+}
+
+fn open(output: &Path) -> Result<File, Failure> {
+    let cannot =
+        |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", output.display(), system_text(&e)));
+    if let Some(parent) = output.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(cannot)?;
+    }
+    OpenOptions::new().create(true).append(true).open(output).map_err(cannot)
+}
+
+fn status_text(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit code".into(),
+    }
+}
+
+/// The last line of a file that is not empty, for a message.
+fn last_line(output: &Path) -> String {
+    let bytes = std::fs::read(output).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+impl Subject {
+    /// Starts the build and waits until it answers the plan's request. Nobody else may answer there before.
+    pub fn start(&self, plan: &Plan) -> Result<Running, Failure> {
+        let url = plan.request.url_redacted();
+        if plan.request.addresses.iter().any(preflight::listens) {
+            return Err(Failure::start(format!(
+                "somebody else answers at {url} already: end that first, so that what is measured is --{}",
+                self.name.to_ascii_lowercase()
+            )));
+        }
+        let file = open(&self.output)?;
+        let child = shell(&self.command, &file).map_err(|e| {
+            Failure::start(format!("--{}: no shell: {}", self.name.to_ascii_lowercase(), system_text(&e)))
+        })?;
+        signal::end_with_us(Some(child.id()));
+        let mut running = Running { name: self.name, child, output: self.output.clone(), ended: false };
+        let deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(why) = running.died() {
+                return Err(Failure::start(format!("{why} before it answered at {url}")));
+            }
+            if signal::interrupted() {
+                return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
+            }
+            if plan.request.addresses.iter().any(preflight::listens) {
+                match preflight::ask(plan) {
+                    Ok(_) => return Ok(running),
+                    Err(failure) if Instant::now() >= deadline => return Err(failure),
+                    Err(_) => {}
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::start(format!(
+                    "{} did not answer at {url} within {} s (--start-timeout); its output: {}",
+                    self.name,
+                    self.patience.as_secs_f64(),
+                    self.output.display()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Running {
+    /// Why the build no longer runs, if so.
+    pub fn died(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let line = last_line(&self.output);
+        let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
+        Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
+    }
+
+    /// CPU time that the build's processes have used so far, ns.
+    #[allow(dead_code)]
+    pub fn cpu_ns(&self) -> u64 {
+        group::cpu_ns(self.child.id())
+    }
+
+    /// Ends the whole group: asks, waits, forces.
+    pub fn end(mut self) -> Result<(), Failure> {
+        self.end_group().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+    }
+
+    fn end_group(&mut self) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        let group = self.child.id();
+        end_whole(group, &mut self.child)?;
+        signal::end_with_us(None);
+        Ok(())
+    }
+}
+
+/// Ends a group: asks, waits up to [`END_PATIENCE`], forces.
+fn end_whole(group: u32, leader: &mut Child) -> std::io::Result<()> {
+    for (how, patience) in [(End::Ask, END_PATIENCE), (End::Force, END_PATIENCE)] {
+        group::end(group, how)?;
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            leader.try_wait()?;
+            if !group::alive(group) {
+                leader.try_wait()?;
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    Err(std::io::Error::other("some of its processes do not end"))
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody is left to tell; what could be done was done.
+        let _ = self.end_group();
+    }
+}
+
+/// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
+pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
+    let mut file = open(output)?;
+    let _ = file.flush();
+    let mut child =
+        shell(command, &file).map_err(|e| Failure::start(format!("{flag}: no shell: {}", system_text(&e))))?;
+    let group = child.id();
+    let deadline = Instant::now() + PREPARE_PATIENCE;
+    loop {
+        let status = child.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
+        let why = match status {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => format!("it ended with {}; its output: {}", status_text(status), output.display()),
+            None if signal::interrupted() => "interrupted".into(),
+            None if Instant::now() >= deadline => format!("it did not end within {} s", PREPARE_PATIENCE.as_secs()),
+            None => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        };
+        let _ = end_whole(group, &mut child);
+        return Err(Failure::start(format!("{flag} '{command}': {why}")));
+    }
+}

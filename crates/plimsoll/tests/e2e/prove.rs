@@ -1,0 +1,321 @@
+//! `plimsoll prove`: verdicts on servers whose difference leaves no doubt on any machine, builds that it starts and stops
+//! itself, and what happens to them and to the result when something goes wrong.
+
+use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, signal};
+use plimsoll_bench::servers::slots;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+fn check(document: &Value) {
+    assert_eq!(document["schema"], "plimsoll.prove/1");
+    let verdicts = ["better", "worse", "same", "small", "inconclusive"];
+    assert!(verdicts.contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
+    let measures = document["measures"].as_array().expect("measures");
+    assert_eq!(measures.iter().filter(|measure| measure["primary"] == true).count(), 1, "{document:#}");
+    let blocks = number(document, "blocks") + number(document, "blocks_void");
+    assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
+}
+
+/// Servers that need next to no CPU and differ by a factor: certain at the first look, on any machine.
+#[test]
+fn a_large_difference_is_certain_early() {
+    let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
+    let path = folder("prove").join("prove.plimsoll");
+    let file = path.to_str().expect("text");
+    let (a, b) = (slow.url("/"), fast.url("/"));
+    let common = ["--for", "200ms", "--warmup", "50ms", "-c", "16", "--budget", "60s"];
+    let document = json(&[&["prove", &a, &b, "-o", file], &common[..]].concat());
+    check(&document);
+    assert_eq!((&document["verdict"], &document["stopped_by"]), (&"better".into(), &"verdict".into()), "{document:#}");
+    let ratio = number(&document["measures"][0], "ratio");
+    assert!((1.5..2.6).contains(&ratio), "{document:#}");
+    // The other way round it is worse, and that fails a pipeline.
+    let done = plimsoll(&[&["prove", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
+    assert_eq!((done.code, done.json()["verdict"].as_str()), (1, Some("worse")), "{}", done.stderr);
+    assert!(done.stderr.contains("block 10") && done.stderr.contains("--fail-if worse"), "{}", done.stderr);
+    // The outcome is computed again from what the file holds.
+    let shown = plimsoll(&["show", "--json", file]).json();
+    assert_eq!((&shown["measures"], &shown["aa"]), (&document["measures"], &document["aa"]));
+    assert!(plimsoll(&["show", file]).stdout.contains("B is better than A"));
+    assert!(path.with_extension("html").exists(), "a page stands beside the run file");
+    let junit = plimsoll(&["report", file, "--format", "junit"]);
+    assert!(junit.stdout.contains("B is not worse than A"), "{}{}", junit.stdout, junit.stderr);
+}
+
+#[test]
+fn a_fixed_rate_compares_percentiles() {
+    let server = baseline(1);
+    let (a, b) = (format!("{}/delay/60", server.url), format!("{}/delay/400", server.url));
+    let document = json(&[
+        "prove",
+        &a,
+        &b,
+        "--measure",
+        "p50",
+        "--rate",
+        "40",
+        "--budget",
+        "60s",
+        "--blocks",
+        "10",
+        "--for",
+        "500ms",
+    ]);
+    assert_eq!(document["schema"], "plimsoll.prove/1");
+    if document["stopped_by"] == "generator" {
+        // On a machine so busy that requests leave late by a tenth of these times, nothing may be said.
+        assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
+        return;
+    }
+    assert_eq!(
+        (&document["verdict"], &document["measures"][0]["name"]),
+        (&"worse".into(), &"p50_ns".into()),
+        "{document:#}"
+    );
+    assert!(document["load"].as_str().is_some_and(|load| load.starts_with("40 requests/s")), "{document:#}");
+    let names: Vec<&str> =
+        document["measures"].as_array().expect("measures").iter().filter_map(|m| m["name"].as_str()).collect();
+    assert!(!names.contains(&"goodput_rps"), "at a fixed rate goodput says nothing: {names:?}");
+}
+
+#[test]
+fn few_blocks_prove_nothing_and_say_so() {
+    let server = baseline(1);
+    let url = format!("{}/delay/2", server.url);
+    let document = json(&["prove", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
+    check(&document);
+    assert_eq!((&document["verdict"], &document["stopped_by"]), (&"inconclusive".into(), &"blocks".into()));
+    assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
+}
+
+#[test]
+fn a_ladder_states_shares_and_costs() {
+    let server = baseline(1);
+    let rungs: Vec<String> = ["healthz", "delay/2", "delay/10"].map(|path| format!("{}/{path}", server.url)).into();
+    let path = folder("ladder").join("ladder.plimsoll");
+    let file = path.to_str().expect("text");
+    let document = json(&[
+        "prove", "--ladder", &rungs[0], &rungs[1], &rungs[2], "-c", "4", "--for", "100ms", "--blocks", "8", "-o", file,
+    ]);
+    assert_eq!(document["schema"], "plimsoll.ladder/1");
+    let rung = |at: usize| &document["rungs"][at];
+    assert!(rung(0)["share"].is_null() && number(rung(1), "share") < 0.9, "{document:#}");
+    // 4 users: a request of 10 ms costs at least 2 500 us of the whole, one of 2 ms at least 500.
+    assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
+    assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
+}
+
+/// A free port, for a server that cannot be asked to choose one. Should somebody take it in between, the test fails.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+}
+
+/// `plimsoll baseline` on `port`, as a shell command; with a child beside it that would outlive a careless end.
+fn build(port: u16, mark: &str) -> String {
+    let binary = env!("CARGO_BIN_EXE_plimsoll");
+    format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
+}
+
+/// Whether any process still sleeps for the time that marks the builds on `port`.
+fn left_over(port: u16) -> bool {
+    let mark = format!("sleep\0{}\0", format_args!("10{port}"));
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .any(|line| line == mark.as_bytes())
+}
+
+fn wait_for(what: &str, mut check: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !check() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn output_of(file: &Path, side: &str) -> String {
+    std::fs::read_to_string(file.with_extension(format!("{side}.log"))).expect("kept output")
+}
+
+#[test]
+fn builds_are_started_fresh_kept_apart_and_ended() {
+    let port = free_port();
+    let path = folder("builds").join("builds.plimsoll");
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let before = format!("echo reset >> {}", path.with_extension("resets").display());
+    let document = json(&[
+        "prove",
+        "--a",
+        &build(port, "this-is-a"),
+        "--b",
+        &build(port, "this-is-b"),
+        &url,
+        "--blocks",
+        "3",
+        "-c",
+        "4",
+        "--for",
+        "100ms",
+        "--warmup",
+        "50ms",
+        "--before-block",
+        &before,
+        "-o",
+        path.to_str().expect("text"),
+    ]);
+    check(&document);
+    assert_eq!(number(&document, "blocks"), 3.0, "{document:#}");
+    // Once to find the load, and once a block; each side by its own command.
+    for (side, other) in [("a", "b"), ("b", "a")] {
+        let output = output_of(&path, side);
+        assert_eq!(output.matches(&format!("this-is-{side}")).count(), 4, "{output}");
+        assert!(!output.contains(&format!("this-is-{other}")), "{output}");
+    }
+    assert_eq!(std::fs::read_to_string(path.with_extension("resets")).expect("resets").lines().count(), 3);
+    assert!(!left_over(port), "whole groups are ended");
+}
+
+#[test]
+fn an_interrupt_ends_the_build_and_gives_no_verdict() {
+    let port = free_port();
+    let path = folder("interrupted").join("interrupted.plimsoll");
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let child = command(&[
+        "prove",
+        "--a",
+        &build(port, "a"),
+        "--b",
+        &build(port, "b"),
+        &url,
+        "-c",
+        "4",
+        "--for",
+        "100ms",
+        "--warmup",
+        "0s",
+        "--json",
+        "-o",
+        path.to_str().expect("text"),
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("starts");
+    // Three starts: the load is being measured on blocks by then.
+    let starts = || {
+        std::fs::read_to_string(path.with_extension("a.log")).unwrap_or_default().lines().filter(|l| *l == "a").count()
+    };
+    wait_for("blocks are measured", || starts() >= 3);
+    signal(child.id(), "INT");
+    let done = finish(child);
+    assert_eq!(done.code, 130, "{}", done.stderr);
+    assert!(!left_over(port), "whole groups are ended");
+    let document = done.json();
+    assert_eq!(
+        (&document["verdict"], &document["stopped_by"]),
+        (&"inconclusive".into(), &"broken".into()),
+        "{document:#}"
+    );
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("interrupted"), "{warnings}");
+}
+
+/// A build that dies while it is measured: it is said, what was measured is kept.
+#[test]
+fn a_build_that_dies_is_said_and_the_rest_kept() {
+    let port = free_port();
+    let path = folder("dies").join("dies.plimsoll");
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    // B lives through finding the load and one block, and dies in the next.
+    let count = path.with_extension("count");
+    let dying = format!(
+        "echo x >> {count}; if [ $(wc -l < {count}) -gt 2 ]; then (sleep 1; kill -9 $$) & echo 'out of luck'; fi; {build}",
+        count = count.display(),
+        build = build(port, "b").replace("echo b; ", "").replace(&format!("sleep 10{port} & "), ""),
+    );
+    let done = plimsoll(&[
+        "prove",
+        "--a",
+        &build(port, "a"),
+        "--b",
+        &dying,
+        &url,
+        "-c",
+        "4",
+        "--for",
+        "2s",
+        "--warmup",
+        "0s",
+        "--json",
+        "--quiet",
+        "-o",
+        path.to_str().expect("text"),
+    ]);
+    assert_eq!(done.code, 2, "{}{}", done.stdout, done.stderr);
+    let document = done.json();
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("B ended by itself") && warnings.contains("signal 9"), "{warnings}");
+    assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
+    assert!(!left_over(port), "whole groups are ended");
+    let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
+    assert_eq!((&shown["verdict"], &shown["readings"]), (&document["verdict"], &document["readings"]));
+}
+
+fn refused(arguments: &[&str], said: &str) {
+    let done = plimsoll(&[&["prove", "--quiet"], arguments].concat());
+    assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
+    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
+}
+
+#[test]
+fn builds_that_cannot_be_measured_are_said() {
+    let Server { url: taken, .. } = &baseline(1);
+    refused(&["--a", "true", "--b", "true", taken], "answers at");
+    let free = format!("http://127.0.0.1:{}/", free_port());
+    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last words: no luck");
+    refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
+    refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
+    refused(&[&format!("{taken}/status/500"), taken, "--blocks", "1"], "status 500");
+}
+
+#[test]
+fn targets_that_answer_differently_are_said() {
+    let server = baseline(1);
+    let (a, b) = (format!("{}/bytes/100", server.url), format!("{}/bytes/5000", server.url));
+    let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
+    assert!(document["warnings"].to_string().contains("answer differently"), "{document:#}");
+    let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
+    assert!(!document["warnings"].to_string().contains("answer differently"), "{document:#}");
+}
+
+#[test]
+fn bad_use_is_one_sentence() {
+    let (one, two) = ("http://127.0.0.1:9/", "http://127.0.0.1:10/");
+    for (arguments, said) in [
+        (&[one][..], "second URL"),
+        (&[one, two, one], "--ladder"),
+        (&["--ladder", one], "--ladder"),
+        (&["--a", "x", one], "--b"),
+        (&["--a", "x", "--b", "y", one, two], "one URL"),
+        (&["--a", "x", "--b", "y", "--ladder", one], "--ladder"),
+        (&["--measure", "speed", one, two], "speed"),
+        (&["--measure", "cpu", one, two], "cpu"),
+        (&["--ladder", "--measure", "p50", one, two], "--measure"),
+        (&["--margin", "2", one, two], "2%"),
+        (&["--margin", "0%", one, two], "--margin"),
+        (&["--budget", "0s", one, two], "--budget"),
+        (&["--blocks", "0", one, two], "--blocks"),
+        (&["--for", "soon", one, two], "--for"),
+        (&["--rate", "5", one, two], "-c"),
+        (&["--measure", "p99", "-c", "5", one, two], "--rate"),
+        (&["--measure", "p99", "--rate", "0", one, two], "--rate"),
+        (&["--fail-if", "better", one, two], "better"),
+        (&["--start-timeout", "x", one, two], "--start-timeout"),
+        (&[one, two], "cannot be connected"),
+    ] {
+        refused(arguments, said);
+    }
+}

@@ -465,17 +465,13 @@ def find(settings):
 
 def _earlier(path, budget):
     """Searches of an earlier run with the same budget."""
-    return [one for one in _written(path) if one["budget_s"] == budget]
-
-
-def _written(path):
-    """What an earlier run has written down already."""
     if not os.path.exists(path):
         return []
     with open(path) as file:
         done = [json.loads(line) for line in file if line.endswith("\n")]
+    done = [one for one in done if one["budget_s"] == budget]
     if done:
-        say(f"  going on with {len(done)} results of an earlier run (--fresh begins anew)")
+        say(f"  going on with {len(done)} searches of an earlier run (--fresh begins anew)")
     return done
 
 

@@ -32,28 +32,33 @@
     return tree;
   }
 
-  // The same costs merged from the leaf: who runs, and under whom.
+  // The same costs merged from the leaf: who runs, and under whom. Only what is wide enough to be seen is taken apart.
   function inverted(tree, names) {
-    const roots = new Map(), width = tree.own[0];
-    for (let i = 0; i < width.length; i++) {
-      if (width[i] <= tree.total * 1e-9) continue;
-      for (let level = roots, j = i; j >= 0; j = tree.parent[j]) {
-        let node = level.get(tree.fn[j]);
-        if (!node) level.set(tree.fn[j], (node = { sums: tree.own.map(() => 0), callers: new Map() }));
-        tree.own.forEach((own, k) => { node.sums[k] += own[i]; });
-        level = node.callers;
+    const { own, parent, fn, total } = tree, frames = { depth: [], fn: [], columns: own.map(() => []) };
+    // Leaves (as frames of the tree) by the function at their place on the way to the root.
+    const grouped = (leaves, places) => {
+      const groups = new Map();
+      for (let k = 0; k < leaves.length; k++) {
+        const place = places[k];
+        if (place < 0) continue;
+        let group = groups.get(fn[place]);
+        if (!group) groups.set(fn[place], (group = { fn: fn[place], sums: own.map(() => 0), leaves: [], callers: [] }));
+        for (let c = 0; c < own.length; c++) group.sums[c] += own[c][leaves[k]];
+        group.leaves.push(leaves[k]);
+        group.callers.push(parent[place]);
       }
-    }
-    const frames = { depth: [], fn: [], columns: tree.own.map(() => []) };
-    const sorted = (level) => [...level].filter(([, node]) => node.sums[0] > tree.total * 2e-5)
-      .sort(([a], [b]) => (names[a] < names[b] ? 1 : -1));
-    const todo = sorted(roots).map(([fn, node]) => [fn, node, 0]);
+      return [...groups.values()].filter((group) => group.sums[0] > total * 4e-5)
+        .sort((a, b) => (names[a.fn] < names[b.fn] ? 1 : -1));
+    };
+    const leaves = [];
+    for (let i = 0; i < fn.length; i++) if (own[0][i] > total * 1e-9) leaves.push(i);
+    const todo = grouped(leaves, leaves).map((group) => [group, 0]);
     while (todo.length) {
-      const [fn, node, depth] = todo.pop();
+      const [group, depth] = todo.pop();
       frames.depth.push(depth);
-      frames.fn.push(fn);
-      node.sums.forEach((sum, k) => frames.columns[k].push(sum));
-      for (const [caller, above] of sorted(node.callers)) todo.push([caller, above, depth + 1]);
+      frames.fn.push(group.fn);
+      group.sums.forEach((sum, c) => frames.columns[c].push(sum));
+      for (const above of grouped(group.leaves, group.callers)) todo.push([above, depth + 1]);
     }
     frames.w = frames.columns[0];
     return laidOut(frames);
@@ -68,6 +73,11 @@
       while (k + 1 < units.length && x >= step * 0.9995) { x /= step; k++; }
       return `${sign}${digits(x)} ${units[k]}`;
     };
+    if (unit === "nanoseconds" && size >= 7200e9) return `${sign}${digits(size / 3600e9)} h`;
+    if (unit === "nanoseconds" && size >= 119.5e9) {
+      const seconds = Math.round(size / 1e9);
+      return `${sign}${Math.floor(seconds / 60)} m ${String(seconds % 60).padStart(2, "0")} s`;
+    }
     if (unit === "nanoseconds") return scaled(["ns", "us", "ms", "s"], 1000);
     if (unit === "bytes") return scaled(["B", "KiB", "MiB", "GiB", "TiB"], 1024);
     if (unit === "percent") return `${sign}${digits(size)} %`;

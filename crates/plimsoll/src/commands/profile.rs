@@ -94,17 +94,23 @@ fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure>
 fn one(meant: &Meant, given: &Given) -> Result<u8, Failure> {
     let Given { profile, view, .. } = given;
     let column = given.column();
-    let sums = top(profile, view, meant.sort);
+    let drawn = meant.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(Kind::Profile)));
+    // Each takes its time with a large profile, and neither needs the other.
+    let (sums, tree) = std::thread::scope(|scope| {
+        let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
+        let sums = top(profile, view, meant.sort);
+        let tree = tree.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (sums, tree)
+    });
     let rows = meant.rows.unwrap_or(ROWS);
     let report = top_report(profile, column, &sums, rows, meant.by.as_ref().map(|(name, _)| *name));
     for path in &meant.args.output {
-        let content = match kind_of(path, false)? {
-            Kind::Profile => given.bytes.clone(),
-            kind => {
-                let tree = tree(profile, view, FRAMES_MAX);
-                let subtitle = with_left_out(profile_facts(profile, column, sums.total), &tree);
+        let content = match (kind_of(path, false)?, &tree) {
+            (Kind::Profile, _) | (_, None) => given.bytes.clone(),
+            (kind, Some(tree)) => {
+                let subtitle = with_left_out(profile_facts(profile, column, sums.total), tree);
                 let flame = Flame {
-                    tree: &tree,
+                    tree,
                     title: &given.name,
                     subtitle: &subtitle,
                     unit: &column.unit,

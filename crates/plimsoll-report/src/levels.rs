@@ -50,6 +50,8 @@ pub struct Profiles {
     pub files: Vec<(String, String, String)>,
     /// What is missing, and why.
     pub missing: Vec<String>,
+    /// What speaks against the figures.
+    pub warnings: Vec<String>,
 }
 
 impl Profiles {
@@ -70,8 +72,8 @@ fn cost(level: &Level) -> Option<f64> {
 /// The part of a report that is about profiles.
 pub fn levels_report(profiles: &Profiles) -> Report {
     let mut report = Report::default();
-    for missing in &profiles.missing {
-        report.text(Tone::Warning, missing.clone());
+    for text in profiles.missing.iter().chain(&profiles.warnings) {
+        report.text(Tone::Warning, text.clone());
     }
     let mut facts: Vec<(&str, String)> = Vec::new();
     let names = profiles.level_names();
@@ -235,6 +237,7 @@ pub fn levels_document(profiles: &Profiles) -> Value {
         "kinds": kinds,
         "top": top,
         "missing": profiles.missing,
+        "warnings": profiles.warnings,
     })
 }
 
@@ -292,6 +295,7 @@ mod tests {
             ],
             files: vec![("line".into(), "cpu".into(), "x.line.cpu.pb.gz".into())],
             missing: vec!["line: mutex: answers 404".into()],
+            warnings: vec!["line: no steady state".into()],
         }
     }
 
@@ -300,6 +304,7 @@ mod tests {
         let shown = text::render(&levels_report(&caught()), false);
         for part in [
             "warning: line: mutex: answers 404",
+            "warning: line: no steady state",
             "at 10.0 requests/s (low) and 100 requests/s (line), 10 s of CPU each, from http://h/debug/pprof",
             "goodput 99.0/s with, 100/s without (-1.00 %); p50 1.10 us with, 1.00 us without",
             "10 low, 19 line (+9, ",

@@ -153,6 +153,11 @@ impl Level {
         }
     }
 
+    /// Whether the server held the rate, so that what a request cost does not depend on when the profile was taken.
+    pub fn is_steady(&self) -> bool {
+        self.without.goodput_rps >= self.offered_rps * HOLDS_SHARE
+    }
+
     /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch: profiles last a
     /// little longer than asked for.
     pub fn requests(meanwhile: &Meanwhile, duration_ns: i64) -> f64 {
@@ -220,5 +225,7 @@ mod tests {
         assert!(outside.p99_ns < 1_010_000, "{outside:?}");
         assert_eq!(Meanwhile::of(&run, &[(9 * SECOND, 10 * SECOND)]), Meanwhile::default());
         assert_eq!(Level::requests(&inside, 1_500_000_000), 30.0);
+        let level = |offered_rps| Level { offered_rps, without: outside, with: inside, others: inside };
+        assert!(level(20.0).is_steady() && level(20.4).is_steady() && !level(20.5).is_steady());
     }
 }

@@ -13,11 +13,12 @@ use crate::pprof::Endpoint;
 use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
+use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, rates, read, top};
 use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Curve, Experiment, LoadShape, Plan, Purpose};
+use plimsoll_model::{Arrivals, Curve, Ending, Experiment, LoadShape, Plan, Purpose, Run};
 use plimsoll_report::levels::{Kind, Profiles};
 use plimsoll_report::{Progress, format};
 use serde::{Deserialize, Serialize};
@@ -231,8 +232,8 @@ pub fn default_path(command: &str) -> PathBuf {
 pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<String>) -> Option<Profiles> {
     let recorded: Recorded = serde_json::from_value(experiment.options.get("pprof")?.clone()).ok()?;
     let stretches = Stretches::new(recorded.seconds);
-    let trials = experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
-    let levels: Vec<Level> = trials.map(|trial| Level::of(&trial.run, &stretches)).collect();
+    let trials = || experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
+    let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
     if levels.is_empty() && missing.is_empty() {
         return None;
     }
@@ -258,6 +259,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<
             }
         }
     };
+    let doubts = trials().zip(&levels).zip(names).map(|((trial, level), name)| doubt(&trial.run, level, name));
+    let warnings: Vec<String> = doubts.flatten().collect();
     let driven = || levels.iter().zip(names);
     let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
     let requests: Vec<f64> = levels
@@ -300,7 +303,26 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<
         _ => None,
     };
     let Recorded { base, seconds, level: level_name } = recorded.clone();
-    Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing })
+    Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing, warnings })
+}
+
+/// What speaks against the figures of a level.
+fn doubt(run: &Run, level: &Level, name: &str) -> Option<String> {
+    let generator = Summary::of(run).generator;
+    let reason = generator.reason.unwrap_or_default();
+    if let Some(Ending::Stopped(reason)) = &run.ending {
+        Some(format!("{name}: profiling ended early: {reason}"))
+    } else if generator.limited {
+        Some(format!("{name}: while profiles were taken the generator was the limit, not the server: {reason}"))
+    } else if level.is_steady() {
+        None
+    } else {
+        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
+        Some(format!(
+            "{name}: no steady state: of {offered} requests/s the server answered {held} even without profiling, so its \
+             costs are those of a server that falls behind"
+        ))
+    }
 }
 
 /// Where the profiles went, and how to look at them.

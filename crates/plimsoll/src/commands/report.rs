@@ -4,7 +4,7 @@ use super::{capture, diff, find, print, prove, run as single, show, sweep};
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
 use crate::pictures::write;
-use plimsoll_analysis::profile::{Sort, View, read as read_profile, top, tree};
+use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::{Conditions, Summary};
 use plimsoll_model::{Experiment, ExperimentKind, Purpose};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
@@ -118,22 +118,39 @@ fn profiles(path: &Path, experiment: &Experiment) -> Report {
     let mut report = Report::default();
     let Some(profiles) = capture::read_back(experiment, Some(path), Vec::new()) else { return report };
     report.heading("Where the time goes in the server").append(levels_report(&profiles));
-    let cpu = profiles.files.iter().rev().find(|(_, kind, _)| kind == "cpu");
-    let read = |file: &String| read_profile(&std::fs::read(file).ok()?).ok();
-    if let Some((level, profile)) = cpu.and_then(|(level, _, file)| read(file).map(|profile| (level, profile))) {
+    let cpu = |level: &str| {
+        let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;
+        read_profile(&std::fs::read(file).ok()?).ok()
+    };
+    let (low, high) = (cpu("low"), cpu(&profiles.level_name));
+    if let Some(profile) = high.as_ref().or(low.as_ref()) {
+        let level = if high.is_some() { &profiles.level_name } else { "low" };
         let view = View::all(profile.sample_type_default);
         let column = &profile.sample_types[view.sample_type];
-        let tree = tree(&profile, &view, PAGE_FRAMES_MAX);
-        let total = top(&profile, &view, Sort::Cum).kept as f64;
         let flame = Flame {
-            tree: &tree,
+            tree: &tree(profile, &view, PAGE_FRAMES_MAX),
             title: &format!("CPU by function ({level})"),
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
             unit: &column.unit,
             per: None,
-            total,
+            total: top(profile, &view, Sort::Cum).kept as f64,
         };
         report.fragment(inline_svg(&flame));
+    }
+    if let (Some(low), Some(high), Some(comparison)) = (&low, &high, &profiles.comparison) {
+        let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
+        // Two profiles that were compared have a tree, too.
+        if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, PAGE_FRAMES_MAX) {
+            let flame = Flame {
+                tree: &tree,
+                title: &format!("CPU a request: low load against the {}", profiles.level_name),
+                subtitle: "red is dearer than at low load, blue cheaper, grey may be chance",
+                unit: &comparison.sample_type.unit,
+                per: Some("request"),
+                total: comparison.total.after,
+            };
+            report.fragment(inline_svg(&flame));
+        }
     }
     report
 }

@@ -51,6 +51,12 @@ fn a_run_keeps_profiles_beside_it() {
     assert_eq!(shown["profiles"], document["profiles"]);
     let shown = plimsoll(&["show", text(&file)]).stdout;
     assert!(shown.contains("cost of profiling") && shown.contains("CPU a request, with callees"), "{shown}");
+    // The page draws the load, and its difference to the low one.
+    let page = file.with_extension("html");
+    assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
+    let page = std::fs::read_to_string(page).expect("written");
+    assert!(page.contains(">CPU by function (load)<") && page.contains(">CPU a request: low load against the load<"));
+    assert_eq!(page.matches("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\"").count(), 2);
     // The usual tool reads them too.
     let cpu = document["profiles"]["levels"]["load"]["files"]["cpu"].as_str().expect("a file");
     let pprof = Command::new("go").args(["tool", "pprof", "-top", cpu]).output().expect("go");

@@ -84,9 +84,6 @@ pub(crate) fn field(field: Option<&[u8]>) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod fuzz;
-
-#[cfg(test)]
 mod tests {
     use super::*;
 

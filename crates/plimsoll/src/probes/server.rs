@@ -3,7 +3,7 @@
 
 use super::finder::{Finder, Found};
 use super::sink::{Seldom, Sink};
-use super::threads::Threads;
+use super::threads::{BUSY_SHARE, Threads};
 use super::{LiveServer, Probe};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
@@ -17,9 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The live figure is that of so many samples.
 const LIVE_SAMPLES: usize = 10;
-/// From this share of a core on a thread gets a series of its own...
-const THREAD_SHARE_MIN: f64 = 0.05;
-/// ... up to so many threads.
+/// Busy threads get a series of their own, up to so many.
 const THREADS_SHOWN_MAX: usize = 24;
 
 /// One process of the server.
@@ -265,25 +263,27 @@ impl Server {
     }
 
     fn tell_threads(&mut self, at_ns: u64, sink: &mut Sink) {
-        let step_ns = at_ns.saturating_sub(self.before_ns).max(1);
         let mut fullest = 0.0f64;
         for member in &self.members {
             for thread in &member.threads.list {
-                // The kernel adds up in ticks, which need not lie evenly in our steps: no thread uses more than a core.
-                let share = ((thread.cpu_ns - thread.cpu_before_ns) as f64 / step_ns as f64).min(1.0);
+                let share = thread.share();
                 fullest = fullest.max(share);
                 let key = (member.pid, thread.tid);
                 let shown = self.shown.contains(&key);
                 let full = self.shown.len() >= THREADS_SHOWN_MAX;
-                if !shown && (full || share < THREAD_SHARE_MIN || self.before_ns == 0) {
+                if !shown && (full || share < BUSY_SHARE || thread.read_before_ns == 0) {
+                    continue;
+                }
+                // Read in an earlier sample, and told then.
+                if shown && thread.read_ns < at_ns {
                     continue;
                 }
                 let name = format!("thread.{}.{}", thread.name, thread.tid);
                 if !shown {
                     self.shown.insert(key);
-                    sink.counter_at(&name, "ns", self.before_ns, thread.cpu_before_ns as f64);
+                    sink.counter_at(&name, "ns", thread.read_before_ns, thread.cpu_before_ns as f64);
                 }
-                sink.counter_at(&name, "ns", at_ns, thread.cpu_ns as f64);
+                sink.counter_at(&name, "ns", thread.read_ns, thread.cpu_ns as f64);
             }
         }
         if self.before_ns > 0 {

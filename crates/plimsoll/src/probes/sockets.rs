@@ -23,6 +23,7 @@ pub struct Sockets {
     inodes: BTreeSet<u32>,
     peers_known: BTreeSet<SocketAddr>,
     denied: bool,
+    look_queues: Seldom,
     look_inodes: Seldom,
     look_accepted: Seldom,
     look_peers: Seldom,
@@ -37,6 +38,8 @@ impl Sockets {
             inodes: BTreeSet::new(),
             peers_known: BTreeSet::new(),
             denied: false,
+            // At every sample, unless this kernel has so large a table of listeners that it takes more than a 500th of a core.
+            look_queues: Seldom::with_part(0, 500),
             look_inodes: Seldom::new(2_000_000_000),
             look_accepted: Seldom::new(1_000_000_000),
             look_peers: Seldom::new(1_000_000_000),
@@ -45,16 +48,18 @@ impl Sockets {
 
     fn queues(&mut self, sink: &mut Sink) {
         let (mut listeners, mut waiting, mut backlog) = (0, 0u64, 0u64);
-        let asked = match &mut self.asker {
+        let Sockets { asker, look_queues, port, .. } = self;
+        let asked = look_queues.read(|| match asker {
             Ok(asker) => asker
-                .each(states::LISTEN, Filter::LocalPort(self.port), false, &mut |socket| {
+                .each(states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| {
                     listeners += 1;
                     waiting += u64::from(socket.receive_queue);
                     backlog += u64::from(socket.send_queue);
                 })
                 .map_err(|error| system_text(&error)),
             Err(reason) => Err(reason.clone()),
-        };
+        });
+        let Some(asked) = asked else { return };
         match asked {
             Ok(()) if listeners > 0 => {
                 sink.gauge("listen.queue", "", waiting as f64);

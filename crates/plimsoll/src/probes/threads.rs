@@ -1,5 +1,7 @@
-//! The threads of one process: CPU time and waiting of each at every sample, their states in turn.
+//! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy are
+//! read at every sample, the others in turn.
 
+use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::Source;
 use plimsoll_sys::probe::process::{SchedStat, Status, numbers_in, parse_schedstat, parse_status};
 use std::collections::BTreeSet;
@@ -7,7 +9,11 @@ use std::collections::BTreeSet;
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
 /// Threads whose state is read in one sample: reading it takes ten times as long as reading the CPU time.
-const STATES_AT_ONCE: usize = 24;
+const STATES_AT_ONCE: usize = 8;
+/// Threads whose CPU time is read in one sample, beside the busy ones.
+const TIMES_AT_ONCE: usize = 48;
+/// A thread is busy from this share of a core on.
+pub const BUSY_SHARE: f64 = 0.05;
 
 /// One thread.
 pub struct Thread {
@@ -17,7 +23,9 @@ pub struct Thread {
     status: Option<Source>,
     /// What was there before the watching began.
     base: SchedStat,
-    /// CPU time and waiting at the last sample, and CPU time at the one before, ns since the watching began.
+    /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since the watching began.
+    pub read_ns: u64,
+    pub read_before_ns: u64,
     pub cpu_ns: u64,
     pub cpu_before_ns: u64,
     pub wait_ns: u64,
@@ -34,6 +42,7 @@ pub struct Threads {
     /// Sums of those that have ended: waiting, voluntary and involuntary switches.
     ended: (u64, u64, u64),
     turn: usize,
+    turn_times: usize,
     /// There are more threads than are watched.
     pub too_many: bool,
 }
@@ -54,10 +63,14 @@ impl Threads {
 
     /// Reads all threads once.
     pub fn sample(&mut self, buffer: &mut Vec<u8>) {
-        for thread in &mut self.list {
-            thread.sample(buffer);
-        }
         let count = self.list.len();
+        for (number, thread) in self.list.iter_mut().enumerate() {
+            let in_turn = (number + count - self.turn_times) % count < TIMES_AT_ONCE;
+            if in_turn || thread.share() >= BUSY_SHARE {
+                thread.sample(buffer);
+            }
+        }
+        self.turn_times = if count == 0 { 0 } else { (self.turn_times + TIMES_AT_ONCE) % count };
         for step in 0..count.min(STATES_AT_ONCE) {
             self.list[(self.turn + step) % count].sample_state(buffer);
         }
@@ -69,6 +82,7 @@ impl Threads {
             }
             !thread.gone
         });
+        self.turn_times = self.turn_times.min(self.list.len().saturating_sub(1));
     }
 
     /// Waiting for a core, ns, over all threads since the watching began.
@@ -103,6 +117,8 @@ impl Thread {
             base,
             cpu_ns,
             cpu_before_ns: cpu_ns,
+            read_ns: monotonic_ns(),
+            read_before_ns: 0,
             wait_ns,
             switches_base: from_birth.then_some((0, 0)),
             switches: (0, 0),
@@ -111,9 +127,17 @@ impl Thread {
         })
     }
 
+    /// Share of a core that it used between the last two readings. The kernel adds up in ticks, which need not lie evenly
+    /// in our steps: no thread uses more than a core.
+    pub fn share(&self) -> f64 {
+        let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
+        ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
+    }
+
     fn sample(&mut self, buffer: &mut Vec<u8>) {
         match self.sched.read(buffer).ok().and_then(parse_schedstat) {
             Some(now) => {
+                (self.read_before_ns, self.read_ns) = (self.read_ns, monotonic_ns());
                 self.cpu_before_ns = self.cpu_ns;
                 self.cpu_ns = now.cpu_ns.saturating_sub(self.base.cpu_ns).max(self.cpu_ns);
                 self.wait_ns = now.wait_ns.saturating_sub(self.base.wait_ns).max(self.wait_ns);

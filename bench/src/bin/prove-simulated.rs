@@ -15,13 +15,14 @@ const BLOCKS: usize = 56;
 fn main() -> ExitCode {
     let count: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
     let worlds = [
-        ("copies", HERE),
-        ("copies, wild drift", World { drift: 0.2, memory: 0.8, ..HERE }),
-        ("copies, slow drift", World { drift: 0.2, memory: 0.99, ..HERE }),
-        ("slower", World { effect: -(1.05f64.ln()), ..HERE }),
+        ("copies", HERE, BLOCKS),
+        ("copies for 2 min", HERE, 2 * BLOCKS),
+        ("copies, wild drift", World { drift: 0.2, memory: 0.8, ..HERE }, BLOCKS),
+        ("copies, slow drift", World { drift: 0.2, memory: 0.99, ..HERE }, BLOCKS),
+        ("slower", World { effect: -(1.05f64.ln()), ..HERE }, BLOCKS),
     ];
-    let lines: Vec<String> =
-        worlds.iter().map(|(name, world)| format!("\"{name}\": {}", counted(world, count))).collect();
+    let counts = worlds.iter().map(|(name, world, blocks)| format!("\"{name}\": {}", counted(world, *blocks, count)));
+    let lines: Vec<String> = counts.collect();
     match writeln!(std::io::stdout(), "{{{}}}", lines.join(",\n ")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -29,8 +30,8 @@ fn main() -> ExitCode {
 }
 
 /// Comparisons by verdict, as a JSON object.
-fn counted(world: &World, count: u64) -> String {
-    let verdicts: Vec<Verdict> = (0..count).map(|seed| world.prove(seed, BLOCKS).verdict).collect();
+fn counted(world: &World, blocks: usize, count: u64) -> String {
+    let verdicts: Vec<Verdict> = (0..count).map(|seed| world.prove(seed, blocks).verdict).collect();
     let all = [Verdict::Better, Verdict::Worse, Verdict::Same, Verdict::Small, Verdict::Inconclusive];
     let each = all.map(|one| format!("\"{one}\": {}", verdicts.iter().filter(|verdict| **verdict == one).count()));
     format!("{{{}}}", each.join(", "))

@@ -28,9 +28,19 @@ pub fn alive(group: u32) -> bool {
     members(group).next().is_some()
 }
 
-/// CPU time in ns that the living processes of a group have used so far, with all their threads.
-pub fn cpu_ns(group: u32) -> u64 {
-    members(group).filter_map(process_cpu_ns).sum()
+/// The CPU clocks of the processes that a group has now. Reading them is cheap; finding them is not.
+pub struct CpuClocks(Vec<libc::clockid_t>);
+
+impl CpuClocks {
+    /// Of the processes that live now; later ones are not seen.
+    pub fn of(group: u32) -> CpuClocks {
+        CpuClocks(members(group).filter_map(cpu_clock).collect())
+    }
+
+    /// CPU time in ns that the processes that still live have used so far, with all their threads.
+    pub fn cpu_ns(&self) -> u64 {
+        self.0.iter().filter_map(|clock| read(*clock)).sum()
+    }
 }
 
 fn send(group: u32, signal: libc::c_int) -> io::Result<()> {
@@ -55,13 +65,16 @@ fn members(group: u32) -> impl Iterator<Item = i32> {
     })
 }
 
-/// CPU time of a process in ns, ended threads included.
-fn process_cpu_ns(pid: i32) -> Option<u64> {
+/// The clock of the CPU time of a process, ended threads included.
+fn cpu_clock(pid: i32) -> Option<libc::clockid_t> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is a valid place for a clock's number.
-    if unsafe { libc::clock_getcpuclockid(pid, &mut clock) } != 0 {
-        return None;
-    }
+    let result = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
+    (result == 0).then_some(clock)
+}
+
+/// A clock's time in ns; `None` when its process is gone.
+fn read(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for a timespec.
     let result = unsafe { libc::clock_gettime(clock, &mut time) };
@@ -91,12 +104,13 @@ mod tests {
         let mut shell = Command::new("sh").args(["-c", script]).process_group(0).spawn().expect("sh starts");
         let group = shell.id();
         soon("both run", || members(group).count() == 2);
-        let before = cpu_ns(group);
-        soon("the child works", || cpu_ns(group) > before + 10_000_000);
+        let clocks = CpuClocks::of(group);
+        let before = clocks.cpu_ns();
+        soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
         end(group, End::Ask).expect("asked");
         shell.wait().expect("ends");
         soon("the whole group ends", || !alive(group));
-        assert_eq!(cpu_ns(group), 0);
+        assert_eq!((clocks.cpu_ns(), CpuClocks::of(group).cpu_ns()), (0, 0));
         end(group, End::Force).expect("nobody is left, which is what was wanted");
     }
 

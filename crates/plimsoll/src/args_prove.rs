@@ -34,7 +34,7 @@ pub struct ProveArgs {
     /// Compare each URL with the one before, by goodput: no verdict, but shares and costs
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
-    /// What decides: goodput, p50 or p99
+    /// What decides: goodput, p50, p99, or cpu (CPU time a request; with --a and --b)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison")]
     pub measure: String,
     /// Differences up to this do not matter
@@ -46,7 +46,7 @@ pub struct ProveArgs {
     /// At most so many blocks, each with one load on every side
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
-    /// Users for goodput [default: as many as reach the peak]
+    /// Users for goodput and cpu [default: as many as reach the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,
     /// Requests a second for p50 and p99 [default: 60 % of what the slower side can do]

@@ -179,6 +179,16 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
+    /// Adds what was seen of the target during the latest load.
+    pub fn add_seen(&mut self, probes: Probes) {
+        if let Some(trial) = self.experiment.trials.last_mut() {
+            trial.run.probes.merge(&probes);
+            if let Some(file) = &mut self.file {
+                file.write(&Frame::Probes(Box::new(probes)));
+            }
+        }
+    }
+
     /// Leaves the experiment as it is: what was measured is kept, without the mark of a whole recording.
     pub fn break_off(self) -> (Experiment, Option<String>) {
         let note = self.file.map(|file| format!("run file: {} (broken off)", file.path.display()));

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::preflight;
 use crate::target::system_text;
 use plimsoll_model::Plan;
-use plimsoll_sys::group::{self, End};
+use plimsoll_sys::group::{self, CpuClocks, End};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -134,10 +134,9 @@ impl Running {
         Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
     }
 
-    /// CPU time that the build's processes have used so far, ns.
-    #[allow(dead_code)]
-    pub fn cpu_ns(&self) -> u64 {
-        group::cpu_ns(self.child.id())
+    /// The CPU clocks of the build's processes.
+    pub fn cpu_clocks(&self) -> CpuClocks {
+        CpuClocks::of(self.child.id())
     }
 
     /// Ends the whole group: asks, waits, forces.

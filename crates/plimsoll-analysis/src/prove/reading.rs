@@ -1,5 +1,6 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
+use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{Ending, LoadShape, Purpose, Run, Trial};
@@ -69,16 +70,15 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The reading of a load. `cpu_ns`: CPU time that the server's processes took for it.
-    pub fn of(trial: &Trial, cpu_ns: Option<u64>) -> Reading {
+    /// The reading of a load.
+    pub fn of(trial: &Trial) -> Reading {
         let summary = Summary::of(&trial.run);
-        let answers: u64 = summary.statuses.iter().map(|(_, count)| count).sum();
-        let per_answer = |total: f64| if answers > 0 { total / answers as f64 } else { 0.0 };
+        let used = ServerUse::of(&trial.run).ok();
         Reading {
             goodput_rps: summary.throughput_rps,
             p50_ns: summary.response.p50_ns as f64,
             p99_ns: summary.response.p99_ns as f64,
-            cpu_ns_per_request: cpu_ns.filter(|ns| *ns > 0 && answers > 0).map(|ns| per_answer(ns as f64)),
+            cpu_ns_per_request: used.and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
             success_rate: summary.success_rate,
             status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
             answer_bytes: answer_bytes(&trial.run),
@@ -137,7 +137,7 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 }
 
 /// The whole blocks among recorded loads, and why the recording broke off, if it did.
-pub fn blocks(trials: &[Trial], arms: usize, cpu_ns: impl Fn(&Trial) -> Option<u64>) -> (Vec<Block>, Option<String>) {
+pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     let mut blocks = Vec::new();
     let mut block: Vec<Option<Reading>> = vec![None; arms];
     for trial in trials {
@@ -147,7 +147,7 @@ pub fn blocks(trials: &[Trial], arms: usize, cpu_ns: impl Fn(&Trial) -> Option<u
             Some(Ending::Stopped(reason)) => return (blocks, Some(reason.clone())),
             None => return (blocks, Some("the recording was cut off".into())),
         }
-        let reading = Reading::of(trial, cpu_ns(trial));
+        let reading = Reading::of(trial);
         if reading.goodput_rps <= 0.0 {
             let name = arm_name(arm);
             let number = blocks.len() + 1;

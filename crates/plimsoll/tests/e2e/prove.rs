@@ -177,6 +177,43 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     assert!(!left_over(port), "whole groups are ended");
 }
 
+/// The same server, and the same with a process beside it that does nothing but work: all processes of a build count.
+#[test]
+fn the_cpu_time_of_builds_is_compared() {
+    let port = free_port();
+    let path = folder("cpu").join("cpu.plimsoll");
+    let plain = build(port, "a");
+    let wasteful = format!("(while :; do :; done) & {plain}");
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let document = json(&[
+        "prove",
+        "--a",
+        &plain,
+        "--b",
+        &wasteful,
+        &url,
+        "--measure",
+        "cpu",
+        "--blocks",
+        "10",
+        "-c",
+        "2",
+        "--for",
+        "200ms",
+        "--warmup",
+        "50ms",
+        "-o",
+        path.to_str().expect("text"),
+    ]);
+    check(&document);
+    let cpu = &document["measures"][0];
+    assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
+    assert!(number(cpu, "b") > 2.0 * number(cpu, "a"), "{document:#}");
+    let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
+    assert_eq!(shown["measures"], document["measures"]);
+    assert!(!left_over(port), "whole groups are ended");
+}
+
 #[test]
 fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     let port = free_port();
@@ -302,7 +339,7 @@ fn bad_use_is_one_sentence() {
         (&["--a", "x", "--b", "y", one, two], "one URL"),
         (&["--a", "x", "--b", "y", "--ladder", one], "--ladder"),
         (&["--measure", "speed", one, two], "speed"),
-        (&["--measure", "cpu", one, two], "cpu"),
+        (&["--measure", "cpu", one, two], "--a and --b"),
         (&["--ladder", "--measure", "p50", one, two], "--measure"),
         (&["--margin", "2", one, two], "2%"),
         (&["--margin", "0%", one, two], "--margin"),

@@ -66,9 +66,14 @@ fn margin(text: &str) -> Result<f64, Failure> {
     if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
 }
 
-fn measure(text: &str) -> Result<Measure, Failure> {
-    let known = Measure::named(text).filter(|measure| *measure != Measure::Cpu);
-    known.ok_or_else(|| Failure::usage(format!("--measure: '{text}' is not goodput, p50 or p99")))
+fn measure(text: &str, commands: bool) -> Result<Measure, Failure> {
+    match Measure::named(text) {
+        None => Err(Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"))),
+        Some(Measure::Cpu) if !commands => Err(Failure::usage(
+            "--measure cpu: the CPU time is known of builds that plimsoll starts itself; use --a and --b",
+        )),
+        Some(measure) => Ok(measure),
+    }
 }
 
 impl Asked {
@@ -87,7 +92,7 @@ impl Asked {
             }
             (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
         }
-        let primary = measure(&args.measure)?;
+        let primary = measure(&args.measure, commands)?;
         if args.ladder && primary != Measure::Goodput {
             return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
         }

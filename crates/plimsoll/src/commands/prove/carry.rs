@@ -9,10 +9,13 @@ use crate::recording::Recording;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::prove::{self, Measure, arm_name};
+use plimsoll_model::probes::Sample;
 use plimsoll_model::rng::mix;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, LoadShape, Plan, Purpose};
+use plimsoll_model::{Curve, LoadShape, Plan, Probes, Purpose, Series, SeriesKind};
 use plimsoll_report::{Progress, prove_line};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::group::CpuClocks;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -112,7 +115,7 @@ impl Comparison<'_> {
     /// Whether the blocks so far are enough; shows where they stand.
     fn is_over(&mut self, number: usize) -> bool {
         let settings = &self.asked.settings;
-        let (blocks, broken) = prove::blocks(self.recording.trials(), self.asked.arms.len(), super::cpu_ns);
+        let (blocks, broken) = prove::blocks(self.recording.trials(), self.asked.arms.len());
         let elapsed_ns = self.recording.elapsed_ns();
         if self.asked.ladder {
             return broken.is_some() || settings.blocks_max.is_some_and(|most| blocks.len() >= most);
@@ -141,10 +144,12 @@ impl Comparison<'_> {
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
+        let mut cpu = CpuSeen::begin(running.as_ref());
         let trial = self.recording.drive(purpose, plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
             }
+            cpu.look(tick.origin_ns);
             let elapsed_s = began_s + tick.end_ns as f64 / 1e9;
             live.passing(&Progress {
                 doing: doing.to_owned(),
@@ -159,6 +164,9 @@ impl Comparison<'_> {
             }
         })?;
         let summary = Summary::of(&trial.run);
+        if let Some(probes) = cpu.end() {
+            self.recording.add_seen(probes);
+        }
         if plimsoll_sys::signal::interrupted() {
             return Err(Failure::start("interrupted"));
         }
@@ -279,6 +287,41 @@ impl Comparison<'_> {
         // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
         plan.grace_ns = plan.grace_ns.min(2 * SECOND);
         plan
+    }
+}
+
+/// The CPU time of a build that was started here, over one load: as the series that every probe of a server keeps.
+struct CpuSeen {
+    clocks: Option<CpuClocks>,
+    /// Schedule time 0 on the monotonic clock.
+    origin_ns: u64,
+    /// (monotonic time, CPU time), ns.
+    seen: Vec<(u64, u64)>,
+}
+
+impl CpuSeen {
+    fn begin(running: Option<&Running>) -> CpuSeen {
+        CpuSeen { clocks: running.map(Running::cpu_clocks), origin_ns: 0, seen: Vec::new() }
+    }
+
+    fn look(&mut self, origin_ns: u64) {
+        self.origin_ns = origin_ns;
+        if let Some(clocks) = &self.clocks {
+            self.seen.push((monotonic_ns(), clocks.cpu_ns()));
+        }
+    }
+
+    fn end(mut self) -> Option<Probes> {
+        self.look(self.origin_ns);
+        self.clocks.as_ref().filter(|_| self.origin_ns > 0)?;
+        let mut series = Series::new(SeriesKind::Counter, "ns");
+        for (at_ns, cpu_ns) in self.seen {
+            let at_ns = at_ns as i64 - self.origin_ns as i64;
+            series.push(Sample { at_ns, value: cpu_ns as f64 });
+        }
+        let mut probes = Probes::default();
+        probes.series.insert("server.cpu".into(), series);
+        Some(probes)
     }
 }
 

@@ -74,11 +74,6 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     })
 }
 
-/// CPU time of the server's processes during a recorded load, ns.
-fn cpu_ns(_trial: &Trial) -> Option<u64> {
-    None
-}
-
 /// The outcome of a recorded comparison, computed from what was measured. `broken`: why it broke off, where the
 /// recording does not tell.
 fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options, Vec<Block>, Outcome), Failure> {
@@ -86,7 +81,7 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options
         .map_err(|e| Failure::start(format!("the run file does not say what was compared: {e}")))?;
     let settings = options.settings()?;
     let arms = options.sides.len();
-    let (blocks, found) = prove::blocks(&experiment.trials, arms, cpu_ns);
+    let (blocks, found) = prove::blocks(&experiment.trials, arms);
     let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
     let broken = found.or(broken).or_else(cut);
     if options.ladder {

@@ -39,6 +39,10 @@ pub fn answer(findings: &Findings) -> String {
     }
 }
 
+fn users(number: u64) -> String {
+    if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
+}
+
 /// The headings of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
@@ -47,8 +51,7 @@ pub(crate) const TRIAL_HEADINGS: [&str; 9] =
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         Load::Rate(offered) => format!("{}/s", rate(offered)),
-        Load::Users(1) => "1 user".to_owned(),
-        Load::Users(users) => format!("{} users", count(users)),
+        Load::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed trials and load in between are not judged by the SLO.
@@ -141,14 +144,14 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
         facts.push(("held", format!("{:.1} s in one trial", findings.held_s)));
     }
     if let Some(peak) = &findings.peak {
-        facts.push(("peak", format!("{} requests/s with {} users", rate(peak.rps), count(peak.concurrency))));
+        facts.push(("peak", format!("{} requests/s with {}", rate(peak.rps), users(peak.concurrency))));
     }
     if let Some(knee) = &findings.knee {
         facts.push((
             "knee",
             format!(
-                "{} users: {} requests/s, p99 {} (the fewest users with 95 % of the peak)",
-                count(knee.concurrency),
+                "{}: {} requests/s, p99 {} (the fewest users with 95 % of the peak)",
+                users(knee.concurrency),
                 rate(knee.rps),
                 duration(knee.p99_ns as f64)
             ),

@@ -157,14 +157,41 @@ fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> R
     report
 }
 
+/// The warning about a recording that has no end.
+fn cut_off(experiment: &Experiment) -> Report {
+    let mut report = Report::default();
+    if experiment.elapsed_ns.is_none() {
+        report.text(Tone::Warning, "the recording was cut off before its end: this is what it holds");
+    }
+    report
+}
+
+/// The picture of two searches in one, each by its name. It claims nothing beyond what was measured.
+pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
+    let searched = [a, b].map(|(name, findings)| Searched { name, findings });
+    let heading = Heading {
+        title: format!("{} and {}", a.0, b.0),
+        subtitle: "Two separate searches: how far they differ by chance is not known from them.".into(),
+    };
+    let line = |findings: &Findings| {
+        let line = findings.load_line_rps;
+        vec![rate(line.lower), line.upper.map_or_else(|| "not reached".into(), rate), findings.slo.to_string()]
+    };
+    let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
+    let mut report = Report::default();
+    let headings = ["search", "held, requests/s", "did not hold", "SLO"];
+    report.chart(chart::find_chart(&heading, &searched, None, Theme::Page), &headings, rows.to_vec());
+    report
+}
+
 /// The page of one load.
 pub fn run_page(experiment: &Experiment, context: &RunContext, trial: &Trial, around: &Around) -> Report {
     let summary = Summary::of(&trial.run);
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, &summary);
     charts.heading("All figures");
-    let mut report = run_report(context, &summary);
-    report.after_answer(charts);
+    let mut report = cut_off(experiment);
+    report.append(run_report(context, &summary)).after_answer(charts);
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
     report
 }
@@ -177,8 +204,8 @@ pub fn find_page(experiment: &Experiment, context: &RunContext, findings: &Findi
     let open = findings.trials.iter().filter(|t| measuring(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
     charts.chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
-    let mut report = find_report(context, findings, false);
-    report.after_answer(charts);
+    let mut report = cut_off(experiment);
+    report.append(find_report(context, findings, false)).after_answer(charts);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
     let trials = findings.trials.iter().filter(|t| measuring(t.purpose));
@@ -242,7 +269,7 @@ fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &s
 
 /// The page of a sweep.
 pub fn sweep_page(experiment: &Experiment, levels: &[SweepLevel], around: &Around) -> Report {
-    let mut report = Report::default();
+    let mut report = cut_off(experiment);
     for level in levels {
         let users = count(level.concurrency);
         match &level.outcome {

@@ -35,9 +35,14 @@ fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
+/// The median on a log axis.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        0 => (values[middle - 1] * values[middle]).sqrt(),
+        _ => values[middle],
+    }
 }
 
 /// The curve through trials that are no voids: near ones joined to their mean rate and median p99. A trial that was cut
@@ -150,7 +155,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
-    slo(&mut canvas, &area, &y.scale, searched);
+    slo(&mut canvas, &area, (&x.scale, &y.scale), searched);
     canvas.open('z', (area.y, area.bottom()), None);
     if let [one] = searched {
         peak(&mut canvas, &area, &x.scale, one.findings);
@@ -216,7 +221,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
 }
 
 /// The latency bounds of the promise as lines across.
-fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched]) {
+fn slo(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched]) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| &s.findings.slo.latency) {
         let statistic =
@@ -226,6 +231,10 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched]) {
             drawn.push((bound.bound_ns, text));
         }
     }
+    // The words stand where no waterline goes through them.
+    let lines = searched.iter().map(|s| s.findings.load_line_rps.lower).filter(|lower| *lower > 0.0);
+    let left = lines.map(|lower| area.at_x(x, lower)).fold(f64::INFINITY, f64::min) > area.x + 150.0;
+    let (text_x, anchor) = if left { (area.x + 8.0, Anchor::Start) } else { (area.right() - 8.0, Anchor::End) };
     let mut last_y = f64::INFINITY;
     drawn.sort();
     for (bound_ns, text) in drawn {
@@ -233,7 +242,7 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched]) {
         canvas.line((area.x, at), (area.right(), at), Stroke::new(Paint::Ink, 1.4).dashed(6.0, 4.0));
         let text_y = (at - 6.0).min(last_y - 15.0);
         let text_y = if text_y < area.y + 10.0 { at + 15.0 } else { text_y };
-        canvas.text((area.x + 8.0, text_y), &text, Font::new(SMALL, Paint::Ink).bold().halo());
+        canvas.text((text_x, text_y), &text, Font::new(SMALL, Paint::Ink).bold().halo().anchored(anchor));
         last_y = text_y;
     }
 }

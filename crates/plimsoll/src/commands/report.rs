@@ -10,7 +10,9 @@ use plimsoll_model::{Experiment, ExperimentKind, Purpose};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::levels::levels_report;
-use plimsoll_report::{Around, Report, heat_svg, junit, load_text, markdown, page, percentiles_svg, time_svg};
+use plimsoll_report::{
+    Around, Report, heat_svg, junit, load_text, markdown, page, percentiles_svg, time_svg, two_searches,
+};
 use std::path::{Path, PathBuf};
 
 /// Reports, and says with which code to end.
@@ -168,9 +170,24 @@ pub fn write_beside(run_file: &Path, experiment: &Experiment) -> String {
 
 fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let reports = files.iter().map(|(path, experiment)| page_of(path, experiment)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = compared(files)?;
+    all.append(joined(files, reports));
     let target =
         files.iter().find_map(|(_, e)| e.trials.first()).map_or_else(String::new, |t| heading::target(&t.run.plan));
-    Ok(page::render(&joined(files, reports), &format!("plimsoll: {target}")))
+    Ok(page::render(&all, &format!("plimsoll: {target}")))
+}
+
+/// Two searches, in one picture above their own.
+fn compared(files: &[(&Path, &Experiment)]) -> Result<Report, Failure> {
+    match files {
+        [(a, first), (b, second)] if first.kind == ExperimentKind::Find && second.kind == ExperimentKind::Find => {
+            let name =
+                |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            let (first, second) = (find::found(first)?.1, find::found(second)?.1);
+            Ok(two_searches((&name(a), &first), (&name(b), &second)))
+        }
+        _ => Ok(Report::default()),
+    }
 }
 
 /// What a file holds, in short.

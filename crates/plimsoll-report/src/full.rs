@@ -6,6 +6,7 @@ use crate::chart::{self, Heading, Line, Panel, Searched, Theme, Unit, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
 use crate::run::{RunContext, run_report};
+use crate::server::{ServerView, add_server};
 use crate::sweep::SweepLevel;
 use plimsoll_analysis::levels::{Level, Over};
 use plimsoll_analysis::{Findings, Summary, Verdict, series};
@@ -68,6 +69,37 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let rows: Vec<Vec<String>> = rows.collect();
     report.chart(chart::time_chart(&heading, panels, Theme::Page), &["", "least", "mean", "most"], rows);
     report
+}
+
+/// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a panel each besides.
+const WATCHED: [(&str, Unit, &[&str]); 5] = [
+    ("cores in use", Unit::Count, &["server.cpu", "server.fullest_thread", "cgroup.cpu"]),
+    ("threads that waited for a core", Unit::Count, &["server.run_queue_wait"]),
+    ("memory", Unit::Bytes, &["server.rss"]),
+    ("threads and open files", Unit::Count, &["server.threads", "server.files_open"]),
+    ("connections that waited to be accepted", Unit::Count, &["listen.queue"]),
+];
+
+/// What was seen of the server during one load, over time; empty where nothing was.
+fn watched(run: &Run) -> Report {
+    let line = |name: &str| {
+        let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
+        let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
+        let short = name.split_once('.').map_or(name, |(_, rest)| rest).replace('_', " ");
+        (!points.is_empty()).then_some(Line { name: short, points })
+    };
+    let panel = |title: &str, unit, lines| Panel { title: title.to_owned(), unit, log: false, lines };
+    let of = |(title, unit, names): &(&str, Unit, &[&str])| {
+        panel(title, *unit, names.iter().filter_map(|name| line(name)).collect())
+    };
+    let mut panels: Vec<Panel> = WATCHED.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
+    for name in run.probes.series.keys().filter(|name| name.starts_with("metrics.")) {
+        panels.extend(line(name).map(|line| panel(name, Unit::Count, vec![line])));
+    }
+    match panels.is_empty() {
+        true => Report::default(),
+        false => series_section("What the server did meanwhile", &heading::target(&run.plan), &panels),
+    }
 }
 
 /// Four significant digits.
@@ -189,15 +221,21 @@ pub fn run_page(experiment: &Experiment, context: &RunContext, trial: &Trial, ar
     let summary = Summary::of(&trial.run);
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, &summary);
-    charts.heading("All figures");
+    charts.append(watched(&trial.run)).heading("All figures");
     let mut report = cut_off(experiment);
     report.append(run_report(context, &summary)).after_answer(charts);
+    add_server(&mut report, &ServerView::of(&trial.run));
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
     report
 }
 
 /// The page of a search.
-pub fn find_page(experiment: &Experiment, context: &RunContext, findings: &Findings, around: &Around) -> Report {
+pub fn find_page(
+    experiment: &Experiment,
+    context: &RunContext,
+    (findings, server): (&Findings, &ServerView),
+    around: &Around,
+) -> Report {
     let target = heading::target(context.plan);
     let searched = [Searched { name: "", findings }];
     let picture = chart::find_chart(&heading::find(findings, &target), &searched, None, Theme::Page);
@@ -206,6 +244,7 @@ pub fn find_page(experiment: &Experiment, context: &RunContext, findings: &Findi
     charts.chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = cut_off(experiment);
     report.append(find_report(context, findings, false)).after_answer(charts);
+    add_server(&mut report, server);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
     let trials = findings.trials.iter().filter(|t| measuring(t.purpose));
@@ -213,6 +252,7 @@ pub fn find_page(experiment: &Experiment, context: &RunContext, findings: &Findi
     if let Some(trial) = at_the_line(experiment, findings) {
         report.heading("The load line, seen closely");
         load_charts(&mut report, &trial.run, &Summary::of(&trial.run));
+        report.append(watched(&trial.run));
     }
     let climb: Vec<Level> = experiment
         .trials

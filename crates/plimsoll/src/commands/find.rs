@@ -243,14 +243,14 @@ pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), 
 
 /// The page of a recorded search.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
-    let (options, findings, _) = concluded(experiment)?;
+    let (options, findings, server) = concluded(experiment)?;
     let context = RunContext {
         plan: &options.base,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
         warnings: &options.warnings,
     };
-    Ok(find_page(experiment, &context, &findings, around))
+    Ok(find_page(experiment, &context, (&findings, &server), around))
 }
 
 /// The request of a recorded search in a few words, and its findings.

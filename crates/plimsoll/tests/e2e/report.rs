@@ -99,9 +99,16 @@ fn a_page_works_in_a_real_browser() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let page = file.with_extension("html");
     assert_eq!(done.stdout, format!("report: {}\n", page.display()));
-    assert_works_in_a_browser(&page, 3);
+    assert_works_in_a_browser(&page, 4);
     let text = std::fs::read_to_string(&page).expect("a page");
-    for part in ["<h1>", "<h2>Environment</h2>", "plimsoll rerun", "<dt>seed</dt><dd>5</dd>", "role=\"img\""] {
+    for part in [
+        "<h1>",
+        "<h2>Environment</h2>",
+        "plimsoll rerun",
+        "<dt>seed</dt><dd>5</dd>",
+        "role=\"img\"",
+        "What the server did meanwhile",
+    ] {
         assert!(text.contains(part), "{part} is missing");
     }
 }

@@ -93,7 +93,7 @@ fn few_blocks_prove_nothing_and_say_so() {
 #[test]
 fn a_ladder_states_shares_and_costs() {
     let server = baseline(1);
-    let rungs: Vec<String> = ["healthz", "delay/2", "delay/10"].map(|path| format!("{}/{path}", server.url)).into();
+    let rungs: Vec<String> = ["burn/200", "delay/2", "delay/10"].map(|path| format!("{}/{path}", server.url)).into();
     let path = folder("ladder").join("ladder.plimsoll");
     let file = path.to_str().expect("text");
     let document = json(&[

@@ -7,6 +7,7 @@
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), what else stands on the page.
 
+use crate::chart;
 use crate::profile::amount;
 use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
@@ -182,7 +183,7 @@ fn printable(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    chart::escaped(&printable(text))
 }
 
 /// The part of a name that stands for its package, module or class: its functions share a hue.

@@ -1,5 +1,6 @@
 //! Process groups of children: ending them whole, and the CPU time that they used.
 
+use crate::probe::process::{CpuClock, look_at, numbers_in};
 use std::io;
 
 /// How a group is asked to end.
@@ -29,18 +30,18 @@ pub fn alive(group: u32) -> bool {
 }
 
 /// The CPU clocks of the processes that a group has now. Reading them is cheap; finding them is not.
-pub struct CpuClocks(Vec<libc::clockid_t>);
+pub struct CpuClocks(Vec<CpuClock>);
 
 impl CpuClocks {
     /// Of the processes that live now; later ones are not seen.
     pub fn of(group: u32) -> CpuClocks {
-        CpuClocks(members(group).filter_map(cpu_clock).collect())
+        CpuClocks(members(group).filter_map(|pid| CpuClock::of(pid).ok()).collect())
     }
 
     /// CPU time in ns that the processes have used so far, with all their threads; of those that still live, or ended and
     /// were not waited for.
     pub fn cpu_ns(&self) -> u64 {
-        self.0.iter().filter_map(|clock| read(*clock)).sum()
+        self.0.iter().filter_map(|clock| clock.read_ns().ok()).sum()
     }
 }
 
@@ -53,33 +54,11 @@ fn send(group: u32, signal: libc::c_int) -> io::Result<()> {
 }
 
 /// The processes of a group that have not ended.
-fn members(group: u32) -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(move |entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // pid (name) state parent group ...; the name may hold anything, parentheses too.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let ended = matches!(fields.next()?, "Z" | "X");
-        let its_group: u32 = fields.nth(1)?.parse().ok()?;
-        (its_group == group && !ended).then_some(pid)
+fn members(group: u32) -> impl Iterator<Item = u32> {
+    let mut buffer = Vec::new();
+    numbers_in("/proc").unwrap_or_default().into_iter().filter(move |pid| {
+        look_at(*pid, &mut buffer).is_ok_and(|(stat, _)| stat.group == group && !matches!(stat.state, b'Z' | b'X'))
     })
-}
-
-/// The clock of the CPU time of a process, ended threads included.
-fn cpu_clock(pid: i32) -> Option<libc::clockid_t> {
-    let mut clock: libc::clockid_t = 0;
-    // SAFETY: `clock` is a valid place for a clock's number.
-    let result = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
-    (result == 0).then_some(clock)
-}
-
-/// A clock's time in ns; `None` when its process is gone.
-fn read(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for a timespec.
-    let result = unsafe { libc::clock_gettime(clock, &mut time) };
-    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 #[cfg(test)]

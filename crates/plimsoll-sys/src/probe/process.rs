@@ -13,6 +13,8 @@ pub struct Stat {
     pub pid: u32,
     /// Its parent.
     pub parent: u32,
+    /// Its process group.
+    pub group: u32,
     /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
     pub state: u8,
     /// Faults that waited for a device.
@@ -37,14 +39,15 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let name_end = text.iter().rposition(|byte| *byte == b')')?;
     let mut rest = fields(&text[name_end + 1..]);
     let state = *rest.next()?.first()?;
-    let parent = field(rest.next())?;
-    // Fields are counted as in proc(5); parent is number 4, major faults 12.
+    let (parent, group) = (field(rest.next())?, field(rest.next())?);
+    // Fields are counted as in proc(5); the group is number 5, major faults 12.
     let mut skip = |count: usize| field(rest.nth(count));
     Some(Stat {
         pid: u32::try_from(pid).ok()?,
         parent: u32::try_from(parent).ok()?,
+        group: u32::try_from(group).ok()?,
         state,
-        major_faults: skip(7)?,
+        major_faults: skip(6)?,
         user_ticks: skip(1)?,
         system_ticks: skip(0)?,
         reaped_ticks: skip(0)?.checked_add(skip(0)?)?,
@@ -190,6 +193,7 @@ mod tests {
             let want = Stat {
                 pid: 42,
                 parent: 7,
+                group: 1,
                 state: b'S',
                 major_faults: 30,
                 user_ticks: 500,

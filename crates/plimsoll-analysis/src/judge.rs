@@ -96,7 +96,7 @@ pub struct Evidence {
     /// Bad requests for that bound.
     pub bad: u64,
     /// Failures by kind, in the order of [`Failure::ALL`].
-    pub failed: [u64; 6],
+    pub failed: [u64; Failure::KINDS],
     /// Requests never sent.
     pub unsent: u64,
     /// Requests without an answer at the end.

@@ -4,7 +4,7 @@
 
 use crate::condition::{format_duration, format_number, format_share};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run};
+use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run, TlsFailure};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -89,12 +89,22 @@ pub struct Summary {
     pub ttfb: Latency,
     /// Opening connections.
     pub connect: Latency,
+    /// TLS handshakes, from the moment a connection stands.
+    pub handshake: Latency,
+    /// Handshakes that took up an earlier session.
+    pub handshakes_resumed: u64,
     /// Failures other than timeouts.
     pub failed: Latency,
     /// Where every request ended.
     pub ledger: Ledger,
     /// Answers by status code, ascending.
     pub statuses: Vec<(u16, u64)>,
+    /// Connections that could not be opened, by the system's error number, ascending; those before the load included.
+    pub connect_errors: Vec<(u16, u64)>,
+    /// The same by address, those without an error left out. An address that is not in the plan was resolved later.
+    pub address_errors: Vec<(String, u64)>,
+    /// Failures of TLS by reason; those before the load included.
+    pub tls_errors: Vec<(TlsFailure, u64)>,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -133,7 +143,10 @@ impl Summary {
         };
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(response.p99_ns));
         let connections_reached = totals.connections_open_max >= u64::from(run.plan.connections_max);
-        (generator.limited, generator.reason) = match limit(run, &generator, lag_max_ns, connections_reached) {
+        (generator.limited, generator.reason) = match ran_out(&totals.connect_errors)
+            .map(|reason| (true, reason))
+            .or_else(|| limit(run, &generator, lag_max_ns, connections_reached))
+        {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
@@ -146,9 +159,14 @@ impl Summary {
             service: Latency::of(&totals.service),
             ttfb: Latency::of(&totals.ttfb),
             connect: Latency::of(&totals.connect),
+            handshake: Latency::of(&totals.handshake),
+            handshakes_resumed: totals.handshakes_resumed,
             failed: Latency::of(&totals.failed),
             ledger,
             statuses: totals.statuses,
+            connect_errors: totals.connect_errors,
+            address_errors: totals.address_errors.iter().map(|(at, count)| (address_text(run, *at), *count)).collect(),
+            tls_errors: totals.tls_errors.iter().map(|(n, count)| (TlsFailure::of_number(*n), *count)).collect(),
             bytes_in: totals.bytes_in,
             bytes_out: totals.bytes_out,
             connections_opened: totals.connections_opened,
@@ -156,6 +174,31 @@ impl Summary {
             generator,
             ending: run.ending.clone(),
         }
+    }
+}
+
+/// Where connections with this address number went.
+fn address_text(run: &Run, number: u16) -> String {
+    match (&run.plan.connect.unix, run.plan.request.addresses.get(usize::from(number))) {
+        (Some(path), _) => path.clone(),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => "an address resolved during the load".into(),
+    }
+}
+
+/// The error numbers (Linux) of connections that failed for want of something of ours: a local port, an open file.
+const NO_PORT_LEFT: u16 = 99;
+const NO_FILE_LEFT: [u16; 2] = [23, 24];
+
+/// Connections that failed because this machine ran out of ports or files: no failure of the server's.
+fn ran_out(connect_errors: &[(u16, u64)]) -> Option<String> {
+    let of = |numbers: &[u16]| connect_errors.iter().filter(|(n, _)| numbers.contains(n)).map(|(_, c)| c).sum::<u64>();
+    match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
+        (0, 0) => None,
+        (0, files) => Some(format!("no open file was left for {files} connections (ulimit -n)")),
+        (ports, _) => Some(format!(
+            "no local port was left for {ports} connections (keep them alive, or --source-ip, or --close reset)"
+        )),
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Tick<'a> {
 pub enum Message {
     /// Its connections are made ready.
     Ready,
+    /// The system refused it an event loop.
+    Refused(std::io::Error),
     /// What happened in tick number `index`.
     Tick { worker: usize, index: u64, interval: Interval },
     /// It has finished: what happened since its last tick, and where its part of the measured window ended (schedule
@@ -88,7 +90,7 @@ impl Collector {
     /// Takes a worker's message and shows every tick that is now complete.
     pub fn take(&mut self, message: Message, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
         let (index, interval) = match message {
-            Message::Ready => return,
+            Message::Ready | Message::Refused(_) => return,
             Message::Tick { worker, index, interval } => {
                 self.delivered[worker] = index + 1;
                 (index, interval)

@@ -1,6 +1,7 @@
 //! One connection slot: its socket, what it is doing, and the request it carries.
 
 use plimsoll_wire::h1::ResponseParser;
+use plimsoll_wire::tls::Session;
 
 /// What a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub enum State {
     Free,
     /// Opening; a request may wait for it.
     Connecting,
+    /// Open; TLS is being agreed on, and a request may wait for it.
+    Handshaking,
     /// Open, nothing under way.
     Idle,
     /// A request is being written.
@@ -32,6 +35,18 @@ pub struct Pending {
     pub measured: bool,
 }
 
+/// The TLS of a connection.
+#[derive(Debug)]
+pub struct Secure {
+    pub session: Session,
+    /// Cipher text that the socket did not take, and how much of it is sent by now.
+    pub unsent: Vec<u8>,
+    pub unsent_from: usize,
+    pub began_ns: u64,
+    /// The peer has ended its stream properly.
+    pub ended: bool,
+}
+
 /// A connection slot.
 #[derive(Debug)]
 pub struct Connection<S> {
@@ -42,6 +57,10 @@ pub struct Connection<S> {
     pub parser: ResponseParser,
     pub pending: Option<Pending>,
     pub connect_began_ns: u64,
+    /// Number of the address that it goes to.
+    pub address: u16,
+    /// Set while there is a socket that speaks TLS.
+    pub secure: Option<Box<Secure>>,
 }
 
 impl<S> Connection<S> {
@@ -53,6 +72,8 @@ impl<S> Connection<S> {
             parser: ResponseParser::new(),
             pending: None,
             connect_began_ns: 0,
+            address: 0,
+            secure: None,
         }
     }
 }

@@ -11,8 +11,10 @@
 mod collect;
 mod connection;
 mod deadlines;
+mod job;
 mod net;
 mod recorder;
+mod routes;
 #[cfg(test)]
 mod sim;
 mod spin;
@@ -21,14 +23,16 @@ mod worker;
 pub use collect::{Phase, Tick};
 
 use collect::{Collector, Message};
+use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::{Plan, Run, Schedule, Stripe};
-use plimsoll_wire::h1;
+use plimsoll_wire::{h1, tls};
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use worker::{Job, Worker};
+use routes::Resolved;
+use worker::Worker;
 
 /// Why a plan could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,9 @@ pub enum Error {
     /// The plan names no address to connect to.
     #[error("the host has no address")]
     NoAddress,
+    /// TLS cannot be set up as the plan asks.
+    #[error(transparent)]
+    Tls(#[from] tls::ConfigError),
     /// The system refused what an event loop needs.
     #[error("the system refused an event loop: {0}")]
     System(#[from] std::io::Error),
@@ -48,7 +55,8 @@ pub enum Error {
 pub fn encode_request(plan: &Plan) -> Result<Vec<u8>, h1::RequestError> {
     let request = &plan.request;
     let host = if request.host.contains(':') { format!("[{}]", request.host) } else { request.host.clone() };
-    let host = if request.port == 80 { host } else { format!("{host}:{}", request.port) };
+    let default_port = if request.scheme == "https" { 443 } else { 80 };
+    let host = if request.port == default_port { host } else { format!("{host}:{}", request.port) };
     h1::encode(&h1::RequestParts {
         method: &request.method,
         target: &request.target,
@@ -59,32 +67,56 @@ pub fn encode_request(plan: &Plan) -> Result<Vec<u8>, h1::RequestError> {
     })
 }
 
+/// What connections of `plan` need to speak TLS; `None` when they do not.
+pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
+    plan.connect.tls.as_ref().map(tls::Client::new).transpose()
+}
+
 /// Carries out one stripe of `plan` and returns what happened.
 ///
 /// `on_tick` is called about every 100 ms, while connections are made ready, during the load and in the grace period;
 /// `Break(reason)` ends the run within a tick: what was under way counts as in flight.
 pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Result<Run, Error> {
-    if plan.request.addresses.is_empty() {
+    if plan.request.addresses.is_empty() && plan.connect.unix.is_none() {
         return Err(Error::NoAddress);
     }
+    let tls = tls_client(plan)?;
     let schedule = Arc::new(Schedule::compile(plan));
     let request: Arc<[u8]> = encode_request(plan)?.into();
     let workers = u64::from(plan.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel::<Message>();
+    let mut resources = Resources { resolved: None, tls };
+    // Dropped at the end of the load: that ends the asking.
+    let mut _resolving = None;
+    if let (Some(spec), None) = (&plan.connect.resolve, &plan.connect.unix) {
+        let resolved = Arc::new(Resolved::new(&plan.request.addresses));
+        _resolving = Some(Arc::clone(&resolved).keep_up(spec.clone())?);
+        resources.resolved = Some(resolved);
+    }
 
     let mut starts = Vec::new();
     let mut threads = Vec::new();
     for index in 0..workers {
-        let job = Job::new(plan, &schedule, &request, stripe, index, spare_core);
-        let net = RealNet::new()?;
-        let mut worker = Worker::new(net, job, Arc::clone(&stop));
+        let job = Job::new(plan, &schedule, &request, &resources, stripe, index, spare_core);
+        let (close_reset, stop) = (plan.connect.close_reset, Arc::clone(&stop));
         let (start, started) = mpsc::channel::<u64>();
         let sender = sender.clone();
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
+                // Each worker may have as many connections as the limit of open files allows a process. Where the system
+                // has no such tables the workers share one, and the limit with it.
+                let _ = plimsoll_sys::process::own_file_table(None);
+                let net = match RealNet::new(close_reset) {
+                    Ok(net) => net,
+                    Err(error) => {
+                        let _ = sender.send(Message::Refused(error));
+                        return;
+                    }
+                };
+                let mut worker = Worker::new(net, job, stop);
                 worker.prepare();
                 // A closed channel means that the run was given up; there is nobody left to tell.
                 if sender.send(Message::Ready).is_ok()
@@ -102,6 +134,7 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
 
     let mut collector = Collector::new(plan.clone(), &schedule, workers as usize);
     let mut ready = 0;
+    let mut refused = None;
     let mut origin_ns = 0;
     loop {
         match receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
@@ -116,6 +149,12 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
                         let _ = start.send(origin_ns);
                     }
                 }
+            }
+            Ok(Message::Refused(error)) => {
+                refused = Some(error);
+                stop.store(true, Ordering::Relaxed);
+                // Those who wait for the start are let go.
+                starts.clear();
             }
             Ok(message) => collector.take(message, on_tick, &stop),
             Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -135,5 +174,12 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
             std::panic::resume_unwind(panic);
         }
     }
-    Ok(collector.finish())
+    if let Some(error) = refused {
+        return Err(error.into());
+    }
+    let mut run = collector.finish();
+    if let Some(resolved) = &resources.resolved {
+        run.plan.request.addresses = resolved.known();
+    }
+    Ok(run)
 }

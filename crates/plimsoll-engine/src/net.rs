@@ -1,7 +1,7 @@
 //! What a worker needs of the world: a clock, connections, and to be told when one is ready. [`real`] is this machine;
 //! the simulated twin stands in the tests, so that the whole engine runs on simulated time.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub mod real;
 
@@ -51,6 +51,15 @@ pub enum Received {
     Broken,
 }
 
+/// The other end of a connection to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer<'a> {
+    /// TCP to an address, from a local address or from whichever the system takes.
+    Tcp(&'a SocketAddr, Option<IpAddr>),
+    /// The unix socket with this path.
+    Unix(&'a str),
+}
+
 /// The error number of a connection that could not be opened.
 pub type ConnectError = u16;
 
@@ -64,7 +73,7 @@ pub trait Net {
     /// CPU time of the calling thread in ns.
     fn cpu_ns(&mut self) -> u64;
     /// Begins to open a connection; a writable event with `token` follows.
-    fn connect(&mut self, address: &SocketAddr, token: u64) -> Result<Self::Socket, ConnectError>;
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<Self::Socket, ConnectError>;
     /// Whether an opening connection stands.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends what is taken.

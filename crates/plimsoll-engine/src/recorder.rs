@@ -1,6 +1,6 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
-use plimsoll_model::{Failure, Histogram, Interval, Ledger, Outcome, WorkerTime};
+use plimsoll_model::{Failure, Histogram, Interval, Ledger, Outcome, TlsFailure, WorkerTime};
 
 /// One finished request; times absolute in ns.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,10 @@ pub struct Recorder {
     lag: Histogram,
     statuses: Box<[u64; 500]>,
     connect_errors: Vec<(u16, u64)>,
+    address_errors: Vec<(u16, u64)>,
+    handshake: Histogram,
+    handshakes_resumed: u64,
+    tls_errors: Vec<(u16, u64)>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     connections_opened: u64,
@@ -60,6 +64,10 @@ impl Recorder {
             lag: Histogram::new(),
             statuses: Box::new([0; 500]),
             connect_errors: Vec::new(),
+            address_errors: Vec::new(),
+            handshake: Histogram::new(),
+            handshakes_resumed: 0,
+            tls_errors: Vec::new(),
             bytes_in: 0,
             bytes_out: 0,
             connections_opened: 0,
@@ -109,15 +117,21 @@ impl Recorder {
         self.connect.record(took_ns);
     }
 
-    /// A connection could not be opened.
-    pub fn connect_failed(&mut self, error: u16) {
-        match self.connect_errors.iter_mut().find(|(e, _)| *e == error) {
-            Some((_, count)) => *count += 1,
-            None => {
-                self.connect_errors.push((error, 1));
-                self.connect_errors.sort_unstable();
-            }
-        }
+    /// A connection to the address with this number could not be opened.
+    pub fn connect_failed(&mut self, error: u16, address: u16) {
+        add(&mut self.connect_errors, error);
+        add(&mut self.address_errors, address);
+    }
+
+    /// A TLS handshake is over.
+    pub fn handshaken(&mut self, took_ns: u64, resumed: bool) {
+        self.handshake.record(took_ns);
+        self.handshakes_resumed += u64::from(resumed);
+    }
+
+    /// TLS has failed.
+    pub fn tls_failed(&mut self, reason: TlsFailure) {
+        add(&mut self.tls_errors, reason as u16);
     }
 
     /// A request that was [`Recorder::started`] is finished.
@@ -202,6 +216,10 @@ impl Recorder {
             lag: self.lag.drain(),
             statuses,
             connect_errors: std::mem::take(&mut self.connect_errors),
+            address_errors: std::mem::take(&mut self.address_errors),
+            handshake: self.handshake.drain(),
+            handshakes_resumed: std::mem::take(&mut self.handshakes_resumed),
+            tls_errors: std::mem::take(&mut self.tls_errors),
             bytes_in: std::mem::take(&mut self.bytes_in),
             bytes_out: std::mem::take(&mut self.bytes_out),
             connections_opened: std::mem::take(&mut self.connections_opened),
@@ -210,6 +228,14 @@ impl Recorder {
             in_flight_end: self.in_flight,
             workers: vec![time],
         }
+    }
+}
+
+/// One more of `key` in a list that ascends by it.
+fn add(counts: &mut Vec<(u16, u64)>, key: u16) {
+    match counts.binary_search_by_key(&key, |(key, _)| *key) {
+        Ok(at) => counts[at].1 += 1,
+        Err(at) => counts.insert(at, (key, 1)),
     }
 }
 

@@ -3,18 +3,20 @@
 //! Everything it touches is its own. Closed and open loads differ in two places only: who starts the next request
 //! (`next_of_user`, `release_arrivals`), and what happens to a connection that has done its work.
 
+mod prepare;
+mod secure;
+
 use crate::collect::Message;
 use crate::connection::{Connection, Pending, State, of_token, token};
 use crate::deadlines::Deadlines;
+use crate::job::Job;
 use crate::net::{Net, Ready, Received, Sent, Wait};
 use crate::recorder::{Recorder, Sample};
 use crate::spin::Spinner;
-use plimsoll_model::plan::StatusSet;
 use plimsoll_model::schedule::ArrivalCursor;
-use plimsoll_model::{Failure, Outcome, Plan, Schedule, Spin, Stripe};
+use plimsoll_model::{Failure, Outcome, Plan, TlsFailure};
 use plimsoll_wire::h1::EndError;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,78 +25,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
 /// a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// Connections being opened at once while making ready: fewer than the accept queues of common servers hold.
-const OPENING_MAX: u32 = 100;
-/// Making ready gives up after this; the rest is opened under load.
-const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// Arrivals started in one turn before replies are looked at again.
 const ARRIVALS_PER_TURN: u32 = 64;
 /// Arrivals that are late at the schedule's end are still started for this long; the rest is unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
-
-/// What one worker is to do.
-pub struct Job {
-    /// Number of the worker in this process, and among all machines.
-    index: usize,
-    number: u32,
-    request: Arc<[u8]>,
-    head_request: bool,
-    keep_alive: bool,
-    addresses: Vec<SocketAddr>,
-    schedule: Arc<Schedule>,
-    stripe: Stripe,
-    /// Whether the number of requests ends an open load, and not its duration.
-    ends_by_number: bool,
-    timeout_ns: u64,
-    grace_ns: u64,
-    connections_max: usize,
-    connections_ready: u32,
-    ok_status: StatusSet,
-    spin: Spin,
-    spare_core: bool,
-}
-
-impl Job {
-    /// Worker `index` of the plan's workers, on stripe `stripe` of the whole.
-    pub fn new(
-        plan: &Plan,
-        schedule: &Arc<Schedule>,
-        request: &Arc<[u8]>,
-        stripe: Stripe,
-        index: u64,
-        spare_core: bool,
-    ) -> Job {
-        let workers = u64::from(plan.workers.max(1));
-        let share = Stripe { index, of: workers };
-        Job {
-            index: index as usize,
-            number: (stripe.index * workers + index) as u32,
-            request: Arc::clone(request),
-            head_request: plan.request.method.eq_ignore_ascii_case("HEAD"),
-            keep_alive: plan.request.keep_alive,
-            addresses: plan.request.addresses.clone(),
-            schedule: Arc::clone(schedule),
-            stripe: stripe.split(index, workers),
-            ends_by_number: ends_by_number(plan, schedule),
-            timeout_ns: plan.timeout_ns,
-            grace_ns: plan.grace_ns,
-            connections_max: share.count_of(u64::from(plan.connections_max)) as usize,
-            connections_ready: share.count_of(u64::from(plan.connections_ready)) as u32,
-            ok_status: plan.ok_status.clone(),
-            spin: plan.spin,
-            spare_core,
-        }
-    }
-}
-
-/// Whether the number of requests ends the open load of `plan` before its duration does.
-fn ends_by_number(plan: &Plan, schedule: &Schedule) -> bool {
-    if plan.requests_max.is_none() || schedule.end_ns().is_none() {
-        return plan.requests_max.is_some();
-    }
-    let by_time = Schedule::compile(&Plan { requests_max: None, ..plan.clone() });
-    schedule.arrivals_total() < by_time.arrivals_total()
-}
 
 /// A closed load's part in a worker.
 struct Users {
@@ -138,7 +72,9 @@ pub struct Worker<N: Net> {
     load: Load,
     ready: Vec<Ready>,
     buffer: Box<[u8]>,
-    next_address: usize,
+    /// Plain text and cipher text of the connection at hand (TLS).
+    plain: Vec<u8>,
+    cipher: Vec<u8>,
     /// Schedule time 0 (absolute); everything before is preparation.
     origin_ns: u64,
     measured_from_ns: u64,
@@ -178,7 +114,8 @@ impl<N: Net> Worker<N> {
             load,
             ready: Vec::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            next_address: job.stripe.index as usize,
+            plain: Vec::new(),
+            cipher: Vec::new(),
             origin_ns: u64::MAX,
             measured_from_ns: u64::MAX,
             end_ns: u64::MAX,
@@ -202,45 +139,6 @@ impl<N: Net> Worker<N> {
         self.connections.push(Connection::new());
         self.deadlines.add_slot();
         slot
-    }
-
-    /// Opens the connections that are to be ready before the schedule begins. Those that cannot be opened are left to
-    /// the load, which will count their failures.
-    pub fn prepare(&mut self) {
-        self.now_ns = self.net.now_ns();
-        let give_up_ns = self.now_ns + PREPARE_NS_MAX;
-        let closed = matches!(self.load, Load::Closed(_));
-        let mut left = match closed {
-            true => self.job.connections_ready.min(self.connections.len() as u32),
-            false => self.job.connections_ready.min(self.job.connections_max as u32),
-        };
-        let mut slot = 0;
-        while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
-            while left > 0 && self.opening < OPENING_MAX {
-                left -= 1;
-                if !closed {
-                    slot = self.add_slot();
-                }
-                if self.open(slot).is_err() {
-                    // Refused at once (no ports, no files): the load will show it.
-                    left = 0;
-                    if !closed {
-                        self.free.push(slot);
-                    }
-                }
-                slot += 1;
-            }
-            let wait_ns = (self.now_ns + 10_000_000).min(give_up_ns);
-            self.net.wait(Wait::Until(wait_ns), &mut self.ready);
-            self.handle_ready();
-            self.now_ns = self.net.now_ns();
-        }
-        // What does not stand by now would only take the place of a connection that the load opens, and counts.
-        for slot in 0..self.connections.len() as u32 {
-            if self.connections[slot as usize].state == State::Connecting {
-                self.lose(slot);
-            }
-        }
     }
 
     /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
@@ -279,6 +177,7 @@ impl<N: Net> Worker<N> {
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {
+        self.job.routes.refresh();
         let cpu_ns = self.net.cpu_ns();
         self.recorder.flush(at_ns, cpu_ns, self.connections_open)
     }
@@ -461,25 +360,30 @@ impl<N: Net> Worker<N> {
         match connection.state {
             State::Idle => self.send(slot),
             State::Free => {
-                if let Err(error) = self.open(slot) {
-                    self.recorder.connect_failed(error);
+                if self.open(slot).is_err() {
                     self.fail(slot, Failure::Connect);
                 }
             }
-            State::Connecting | State::Sending | State::Receiving => {
+            State::Connecting | State::Handshaking | State::Sending | State::Receiving => {
                 unreachable!("a slot carries one request at a time")
             }
         }
     }
 
-    /// Begins to open the slot's connection.
+    /// Begins to open the slot's connection. A refusal is recorded.
     fn open(&mut self, slot: u32) -> Result<(), u16> {
-        let address = self.job.addresses[self.next_address % self.job.addresses.len()];
-        self.next_address = self.next_address.wrapping_add(1);
+        let (peer, address) = self.job.routes.next();
         let connection = &mut self.connections[slot as usize];
         connection.generation = connection.generation.wrapping_add(1);
         connection.connect_began_ns = self.now_ns;
-        connection.socket = Some(self.net.connect(&address, token(slot, connection.generation))?);
+        connection.address = address;
+        match self.net.connect(peer, token(slot, connection.generation)) {
+            Ok(socket) => connection.socket = Some(socket),
+            Err(error) => {
+                self.recorder.connect_failed(error, address);
+                return Err(error);
+            }
+        }
         connection.state = State::Connecting;
         self.opening += 1;
         Ok(())
@@ -489,10 +393,11 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Free => return,
-            State::Connecting => self.opening -= 1,
+            State::Connecting | State::Handshaking => self.opening -= 1,
             State::Idle | State::Sending | State::Receiving => self.connections_open -= 1,
         }
         connection.socket = None;
+        connection.secure = None;
         connection.state = State::Free;
     }
 
@@ -521,20 +426,16 @@ impl<N: Net> Worker<N> {
             State::Connecting => match self.net.connected(socket) {
                 Ok(()) => {
                     self.now_ns = self.net.now_ns();
-                    connection.state = State::Idle;
-                    self.opening -= 1;
-                    self.connections_open += 1;
                     self.recorder.connected(self.now_ns - connection.connect_began_ns);
-                    if connection.pending.is_some() {
-                        self.send(slot);
-                    } else {
-                        self.rest(slot);
+                    match self.job.tls {
+                        None => self.stands(slot),
+                        Some(_) => self.begin_handshake(slot),
                     }
                 }
                 Err(error) => {
                     self.now_ns = self.net.now_ns();
+                    self.recorder.connect_failed(error, connection.address);
                     if connection.pending.is_some() {
-                        self.recorder.connect_failed(error);
                         self.fail(slot, Failure::Connect);
                     } else {
                         self.lose(slot);
@@ -542,7 +443,21 @@ impl<N: Net> Worker<N> {
                 }
             },
             State::Sending => self.send(slot),
+            State::Handshaking => self.send_cipher(slot),
             State::Free | State::Idle | State::Receiving => {}
+        }
+    }
+
+    /// The slot's connection can carry requests from now on.
+    fn stands(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Idle;
+        self.opening -= 1;
+        self.connections_open += 1;
+        if connection.pending.is_some() {
+            self.send(slot);
+        } else {
+            self.rest(slot);
         }
     }
 
@@ -554,6 +469,10 @@ impl<N: Net> Worker<N> {
         if pending.sent_ns == 0 {
             pending.sent_ns = self.now_ns;
             connection.parser.begin(self.job.head_request);
+        }
+        if connection.secure.is_some() {
+            self.send_secure(slot);
+            return;
         }
         let request = &self.job.request;
         loop {
@@ -608,7 +527,10 @@ impl<N: Net> Worker<N> {
                 Received::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
                     self.recorder.bytes_in += count as u64;
-                    self.on_bytes(slot, &buffer[..count], hangup);
+                    match connection.secure {
+                        None => self.on_bytes(slot, &buffer[..count], hangup),
+                        Some(_) => self.on_cipher(slot, &buffer[..count], hangup),
+                    }
                     // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
                     // if it was announced along with these bytes.
                     if count < buffer.len() && !hangup {
@@ -661,6 +583,10 @@ impl<N: Net> Worker<N> {
     /// The peer has ended (or broken) the connection.
     fn on_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
+        if connection.state == State::Handshaking {
+            self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed });
+            return;
+        }
         if connection.pending.is_none() {
             self.lose(slot);
             return;
@@ -671,6 +597,11 @@ impl<N: Net> Worker<N> {
         }
         if broken {
             self.fail(slot, Failure::Reset);
+            return;
+        }
+        if connection.secure.as_ref().is_some_and(|secure| !secure.ended) {
+            // Anybody could have cut it there: an end that TLS does not vouch for ends no answer.
+            self.fail(slot, Failure::ClosedEarly);
             return;
         }
         match connection.parser.finish() {
@@ -710,7 +641,7 @@ impl<N: Net> Worker<N> {
         let pending = self.connections[slot as usize].pending.unwrap_or_default();
         self.finish(slot, &pending, 0, Outcome::Failed(failure));
         self.close(slot);
-        self.go_on(slot, failure == Failure::Connect);
+        self.go_on(slot, matches!(failure, Failure::Connect | Failure::Tls));
     }
 
     #[inline]

@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x01";
 /// Longest payload accepted: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
+/// Kinds of failure that every writer of this version wrote; the one after them stands at an interval's end.
+const FAILURES_FIRST: usize = 6;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
 
@@ -384,6 +386,10 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
         lag,
         statuses,
         connect_errors,
+        address_errors,
+        handshake,
+        handshakes_resumed,
+        tls_errors,
         bytes_in,
         bytes_out,
         connections_opened,
@@ -394,7 +400,7 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
     } = interval;
     varint(out, ledger.scheduled);
     varint(out, ledger.succeeded);
-    ledger.failed.iter().for_each(|count| varint(out, *count));
+    ledger.failed[..FAILURES_FIRST].iter().for_each(|count| varint(out, *count));
     varint(out, ledger.unsent);
     varint(out, ledger.in_flight);
     varint(out, *succeeded_in_window);
@@ -413,16 +419,26 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
         varint(out, time.cpu_ns);
         varint(out, time.wall_ns);
     }
+    // What the first writers of this version did not know stands at the end, and only where there is any of it.
+    let tls = ledger.failed[FAILURES_FIRST];
+    if tls + handshakes_resumed + handshake.count() == 0 && address_errors.is_empty() && tls_errors.is_empty() {
+        return;
+    }
+    varint(out, tls);
+    write_counts(out, address_errors);
+    write_histogram(out, handshake);
+    varint(out, *handshakes_resumed);
+    write_counts(out, tls_errors);
 }
 
 fn read_interval(reader: &mut Reader) -> Option<Interval> {
     let mut ledger = Ledger { scheduled: reader.varint()?, succeeded: reader.varint()?, ..Ledger::default() };
-    for count in &mut ledger.failed {
+    for count in &mut ledger.failed[..FAILURES_FIRST] {
         *count = reader.varint()?;
     }
     ledger.unsent = reader.varint()?;
     ledger.in_flight = reader.varint()?;
-    let interval = Interval {
+    let mut interval = Interval {
         ledger,
         succeeded_in_window: reader.varint()?,
         response: read_histogram(reader)?,
@@ -439,7 +455,7 @@ fn read_interval(reader: &mut Reader) -> Option<Interval> {
         connections_open: reader.varint()?,
         in_flight_ns: reader.varint()?,
         in_flight_end: reader.varint()?,
-        workers: Vec::new(),
+        ..Interval::default()
     };
     let length = reader.length()?;
     let workers = (0..length).map(|_| {
@@ -450,7 +466,15 @@ fn read_interval(reader: &mut Reader) -> Option<Interval> {
             wall_ns: reader.varint()?,
         })
     });
-    Some(Interval { workers: workers.collect::<Option<_>>()?, ..interval })
+    interval.workers = workers.collect::<Option<_>>()?;
+    if !reader.bytes.is_empty() {
+        interval.ledger.failed[FAILURES_FIRST] = reader.varint()?;
+        interval.address_errors = read_counts(reader)?;
+        interval.handshake = read_histogram(reader)?;
+        interval.handshakes_resumed = reader.varint()?;
+        interval.tls_errors = read_counts(reader)?;
+    }
+    Some(interval)
 }
 
 /// The whole file of an experiment.

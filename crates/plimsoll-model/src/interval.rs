@@ -45,8 +45,16 @@ pub struct Interval {
     pub lag: SparseHistogram,
     /// Answers by status code, ascending.
     pub statuses: Vec<(u16, u64)>,
-    /// Connections that could not be opened, by the system's error number, ascending.
+    /// Connections that could not be opened, by the system's error number, ascending; those before the load included.
     pub connect_errors: Vec<(u16, u64)>,
+    /// Connections that could not be opened, by the number of their address in the plan, ascending.
+    pub address_errors: Vec<(u16, u64)>,
+    /// TLS handshakes, from the moment the connection stands to the moment a request can be sent.
+    pub handshake: SparseHistogram,
+    /// Handshakes that took up an earlier session.
+    pub handshakes_resumed: u64,
+    /// Failures of TLS, by the number of their reason ([`crate::TlsFailure`]), ascending.
+    pub tls_errors: Vec<(u16, u64)>,
     /// Bytes received, heads included.
     pub bytes_in: u64,
     /// Bytes sent, heads included.
@@ -84,6 +92,7 @@ impl Interval {
         self.service.merge(&other.service);
         self.ttfb.merge(&other.ttfb);
         self.connect.merge(&other.connect);
+        self.handshake.merge(&other.handshake);
         self.failed.merge(&other.failed);
         self.lag.merge(&other.lag);
     }
@@ -94,6 +103,9 @@ impl Interval {
         self.succeeded_in_window += other.succeeded_in_window;
         merge_sorted(&mut self.statuses, &other.statuses, |s| s.0, |mine, theirs| mine.1 += theirs.1);
         merge_sorted(&mut self.connect_errors, &other.connect_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
+        merge_sorted(&mut self.address_errors, &other.address_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
+        merge_sorted(&mut self.tls_errors, &other.tls_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
+        self.handshakes_resumed += other.handshakes_resumed;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.connections_opened += other.connections_opened;

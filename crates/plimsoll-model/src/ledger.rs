@@ -19,12 +19,23 @@ pub enum Failure {
     Protocol = 4,
     /// No whole answer within the timeout.
     Timeout = 5,
+    /// TLS failed: the certificate, the handshake, or a record.
+    Tls = 6,
 }
 
 impl Failure {
     /// Every kind, in the order of [`Ledger::failed`].
-    pub const ALL: [Failure; 6] =
-        [Failure::Status, Failure::Connect, Failure::Reset, Failure::ClosedEarly, Failure::Protocol, Failure::Timeout];
+    pub const ALL: [Failure; Failure::KINDS] = [
+        Failure::Status,
+        Failure::Connect,
+        Failure::Reset,
+        Failure::ClosedEarly,
+        Failure::Protocol,
+        Failure::Timeout,
+        Failure::Tls,
+    ];
+    /// Number of kinds.
+    pub const KINDS: usize = 7;
 
     /// The name used in every output.
     pub fn name(self) -> &'static str {
@@ -35,6 +46,7 @@ impl Failure {
             Failure::ClosedEarly => "closed_early",
             Failure::Protocol => "protocol",
             Failure::Timeout => "timeout",
+            Failure::Tls => "tls",
         }
     }
 }
@@ -56,7 +68,7 @@ pub struct Ledger {
     /// Answered with success.
     pub succeeded: u64,
     /// Failed, by [`Failure`].
-    pub failed: [u64; 6],
+    pub failed: [u64; Failure::KINDS],
     /// Never sent: no connection was left for them, or the generator did not get to them.
     pub unsent: u64,
     /// Sent, but neither answered nor failed when the grace period ended.
@@ -102,7 +114,7 @@ mod tests {
 
     #[test]
     fn closes_only_when_every_request_is_accounted_for() {
-        let mut ledger = Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1], unsent: 1, in_flight: 1 };
+        let mut ledger = Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
         assert_eq!(ledger.requests(), 8);
         assert_eq!(ledger.success_rate(), 0.5);

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod connect;
 pub mod histogram;
 pub mod interval;
 pub mod ledger;
@@ -18,8 +19,10 @@ pub mod profile;
 pub mod rng;
 pub mod run;
 pub mod schedule;
+pub mod tls;
 pub mod units;
 
+pub use connect::{AddressRange, ConnectSpec, ResolveSpec};
 pub use histogram::{Histogram, SparseHistogram};
 pub use interval::{Interval, WorkerTime};
 pub use ledger::{Failure, Ledger, Outcome};
@@ -27,5 +30,5 @@ pub use load::{Arrivals, Curve, LoadShape, Stage};
 pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
-
 pub use schedule::{Schedule, Stripe};
+pub use tls::{TlsFailure, TlsSpec};

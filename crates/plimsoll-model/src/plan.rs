@@ -1,5 +1,6 @@
 //! Everything that one load will do, resolved and seeded: a [`Plan`] needs nothing more from outside to be carried out.
 
+use crate::connect::ConnectSpec;
 use crate::load::LoadShape;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -7,7 +8,7 @@ use std::net::SocketAddr;
 /// The request that is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSpec {
-    /// `http` (others as they come).
+    /// `http` or `https`.
     pub scheme: String,
     /// Host as in the URL.
     pub host: String,
@@ -203,6 +204,9 @@ pub struct Plan {
     pub seed: u64,
     /// What is asked.
     pub request: RequestSpec,
+    /// How connections are opened, secured and closed.
+    #[serde(default)]
+    pub connect: ConnectSpec,
     /// When, and by whom. Covers the measured part only; the warm-up is put before it.
     pub load: LoadShape,
     /// At most so many measured requests.
@@ -242,6 +246,7 @@ impl Plan {
             version: Plan::VERSION,
             seed: 1,
             request,
+            connect: ConnectSpec::default(),
             load,
             requests_max: None,
             duration_ns: Some(duration_ns),

@@ -57,6 +57,14 @@ pub struct Totals {
     pub statuses: Vec<(u16, u64)>,
     /// Connections that could not be opened, by the system's error number, ascending.
     pub connect_errors: Vec<(u16, u64)>,
+    /// See [`Interval::address_errors`].
+    pub address_errors: Vec<(u16, u64)>,
+    /// See [`Interval::handshake`].
+    pub handshake: Histogram,
+    /// See [`Interval::handshakes_resumed`].
+    pub handshakes_resumed: u64,
+    /// See [`Interval::tls_errors`].
+    pub tls_errors: Vec<(u16, u64)>,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -117,6 +125,7 @@ impl Run {
             sum.service.merge_sparse(&interval.service);
             sum.ttfb.merge_sparse(&interval.ttfb);
             sum.connect.merge_sparse(&interval.connect);
+            sum.handshake.merge_sparse(&interval.handshake);
             sum.failed.merge_sparse(&interval.failed);
             sum.lag.merge_sparse(&interval.lag);
             sum.connections_open_max = sum.connections_open_max.max(interval.connections_open);
@@ -126,6 +135,9 @@ impl Run {
         sum.succeeded_in_window = rest.succeeded_in_window;
         sum.statuses = rest.statuses;
         sum.connect_errors = rest.connect_errors;
+        sum.address_errors = rest.address_errors;
+        sum.handshakes_resumed = rest.handshakes_resumed;
+        sum.tls_errors = rest.tls_errors;
         sum.bytes_in = rest.bytes_in;
         sum.bytes_out = rest.bytes_out;
         sum.connections_opened = rest.connections_opened;

@@ -1,7 +1,7 @@
 //! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
 
 use crate::csv::purpose_name;
-use crate::run::load_text;
+use crate::run::{load_text, system_text};
 use crate::sweep::SweepLevel;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Findings, Summary};
@@ -36,6 +36,12 @@ fn figures(summary: &Summary) -> Map<String, Value> {
         Some(Ending::Stopped(reason)) => format!("stopped: {reason}"),
         None => "cut off".to_owned(),
     };
+    let connect_errors: Map<String, Value> =
+        summary.connect_errors.iter().map(|(number, n)| (system_text(*number), (*n).into())).collect();
+    let address_errors: Map<String, Value> =
+        summary.address_errors.iter().map(|(address, n)| (address.clone(), (*n).into())).collect();
+    let tls_errors: Map<String, Value> =
+        summary.tls_errors.iter().map(|(reason, n)| (reason.name().to_owned(), (*n).into())).collect();
     let generator = &summary.generator;
     let figures = json!({
         "requests": summary.requests,
@@ -46,6 +52,7 @@ fn figures(summary: &Summary) -> Map<String, Value> {
         "service_time_ns": latency(&summary.service),
         "ttfb_ns": latency(&summary.ttfb),
         "connect_ns": latency(&summary.connect),
+        "handshake_ns": latency(&summary.handshake),
         "failed_time_ns": latency(&summary.failed),
         "ledger": {
             "scheduled": ledger.scheduled,
@@ -55,6 +62,10 @@ fn figures(summary: &Summary) -> Map<String, Value> {
             "in_flight": ledger.in_flight,
         },
         "statuses": statuses,
+        "connect_errors": connect_errors,
+        "address_errors": address_errors,
+        "tls_errors": tls_errors,
+        "handshakes_resumed": summary.handshakes_resumed,
         "bytes_in": summary.bytes_in,
         "bytes_out": summary.bytes_out,
         "connections_opened": summary.connections_opened,

@@ -49,6 +49,25 @@ pub fn load_text(load: &LoadShape) -> String {
     }
 }
 
+/// What is asked, and where, if that is not where the URL says.
+fn target_text(plan: &Plan) -> String {
+    let (request, connect) = (&plan.request, &plan.connect);
+    let mut text = format!("{} {}", request.method, request.url_redacted());
+    if let Some(path) = &connect.unix {
+        text.push_str(&format!(" over the unix socket {path}"));
+    }
+    if connect.tls.as_ref().is_some_and(|tls| !tls.verify) {
+        text.push_str(" (certificate not verified)");
+    }
+    text
+}
+
+/// The system's words for an error number.
+pub fn system_text(number: u16) -> String {
+    let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
 /// The generator in one line: threads, cores left, work, lag.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let plan = context.plan;
@@ -126,18 +145,19 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         ),
     );
     report.facts(vec![
-        ("target", format!("{} {}", context.plan.request.method, context.plan.request.url_redacted())),
+        ("target", target_text(context.plan)),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.seed)),
     ]);
-    report.table(
-        &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"],
-        vec![
-            latency_row("response time", &summary.response),
-            latency_row("service time", &summary.service),
-            latency_row("time to first byte", &summary.ttfb),
-            latency_row("connect", &summary.connect),
-        ],
-    );
+    let mut rows = vec![
+        latency_row("response time", &summary.response),
+        latency_row("service time", &summary.service),
+        latency_row("time to first byte", &summary.ttfb),
+        latency_row("connect", &summary.connect),
+    ];
+    if context.plan.connect.tls.is_some() {
+        rows.push(latency_row("TLS handshake", &summary.handshake));
+    }
+    report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
     report.facts(ledger_facts(context, summary));
     report
 }
@@ -176,6 +196,22 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
             format!("p50 {}, p99 {}", duration(failed.p50_ns as f64), duration(failed.p99_ns as f64)),
         ));
     }
+    let list = |counts: Vec<(String, u64)>| {
+        let parts: Vec<String> = counts.into_iter().map(|(what, n)| format!("{what}: {}", count(n))).collect();
+        parts.join(", ")
+    };
+    if !summary.connect_errors.is_empty() {
+        let reasons = list(summary.connect_errors.iter().map(|(number, n)| (system_text(*number), *n)).collect());
+        let text = match context.plan.request.addresses.len() {
+            0 | 1 => reasons,
+            _ => format!("{reasons} (at {})", list(summary.address_errors.clone())),
+        };
+        facts.push(("not connected", text));
+    }
+    if !summary.tls_errors.is_empty() {
+        let reasons = summary.tls_errors.iter().map(|(reason, n)| (reason.text().to_owned(), *n)).collect();
+        facts.push(("TLS failed", list(reasons)));
+    }
     facts.push((
         "bytes",
         format!(
@@ -186,10 +222,14 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
             per_second(summary.bytes_out),
         ),
     ));
+    let resumed = match summary.handshake.count {
+        0 => String::new(),
+        _ => format!(", {} TLS sessions taken up again", count(summary.handshakes_resumed)),
+    };
     facts.push((
         "connections",
         format!(
-            "{} opened, at most {} at once",
+            "{} opened, at most {} at once{resumed}",
             count(summary.connections_opened),
             count(summary.connections_open_max)
         ),

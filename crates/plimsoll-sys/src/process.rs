@@ -2,6 +2,7 @@
 
 use crate::check;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {
@@ -45,6 +46,62 @@ pub fn raise_files_max() -> u64 {
     limit.rlim_cur
 }
 
+/// Gives the calling thread a table of open files of its own, with nothing in it but the standard streams and `keep`: the
+/// limit of open files then holds for this thread alone. What else was open must not be used by it any more, and what it
+/// opens is nobody else's.
+///
+/// Needs Linux 5.9; an error leaves the thread with the table of the process.
+pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
+    let close = |first: u32, last: u32, flags: libc::c_uint| {
+        // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own, where by the contract above
+        // nobody uses them.
+        check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } as i32)
+    };
+    let unshare = libc::CLOSE_RANGE_UNSHARE;
+    match keep.map(|fd| fd.as_raw_fd() as u32) {
+        Some(keep) if keep > 3 => {
+            close(3, keep - 1, unshare)?;
+            close(keep + 1, u32::MAX, 0)?;
+        }
+        Some(3) => {
+            close(4, u32::MAX, unshare)?;
+        }
+        _ => {
+            close(3, u32::MAX, unshare)?;
+        }
+    }
+    Ok(())
+}
+
+/// The longest queue of connections not yet accepted that the machine allows a listener (0 if unknown).
+pub fn backlog_max() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// Number of local ports that the system gives to connections of one pair of addresses.
+pub fn local_ports() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    match (ends.next(), ends.next()) {
+        (Some(first), Some(last)) if first <= last => last - first + 1,
+        _ => 28_232,
+    }
+}
+
+/// Connections in TIME-WAIT, each of which holds a port (0 if unknown).
+pub fn time_wait() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
+    let mut words = line.split_whitespace().skip_while(|word| *word != "tw").skip(1);
+    words.next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Memory of the machine that can be had without swapping, in bytes (0 if unknown).
+pub fn memory_available_bytes() -> u64 {
+    meminfo_bytes("MemAvailable:")
+}
+
 /// Resident memory of this process in bytes (0 if unknown).
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -55,8 +112,12 @@ pub fn resident_bytes() -> u64 {
 
 /// Memory of the machine in bytes (0 if unknown).
 pub fn memory_bytes() -> u64 {
+    meminfo_bytes("MemTotal:")
+}
+
+fn meminfo_bytes(name: &str) -> u64 {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = meminfo.lines().find(|l| l.starts_with("MemTotal:")).unwrap_or_default();
+    let line = meminfo.lines().find(|l| l.starts_with(name)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
@@ -84,11 +145,38 @@ pub fn terminal_size() -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn a_thread_with_a_table_of_its_own_closes_nothing_of_the_others() {
+        use std::io::{Read, Write};
+        use std::os::fd::AsFd;
+        let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
+        let (mut kept, mut keeper) = std::io::pipe().expect("a pipe");
+        keeper.write_all(b"k").expect("room");
+        let (count, own) = std::thread::spawn(move || {
+            super::own_file_table(Some(kept.as_fd())).expect("a table");
+            let mut byte = [0];
+            kept.read_exact(&mut byte).expect("kept");
+            // Dropped here it would close in this table only.
+            std::mem::forget(kept);
+            let own: Vec<_> = (0..5).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
+            (std::fs::read_dir("/proc/thread-self/fd").expect("a list").count(), own.len())
+        })
+        .join()
+        .expect("no panic");
+        // Standard streams, what was kept, its own files, and the list itself.
+        assert!(count <= 3 + 1 + own + 1, "{count}");
+        writer.write_all(b"x").expect("still open");
+        reader.read_exact(&mut [0]).expect("still open");
+    }
+
+    #[test]
     fn the_machine_is_seen() {
         assert!(super::cores() >= 1);
         assert!(super::resident_bytes() > 100_000);
         assert!(super::memory_bytes() > super::resident_bytes());
         assert!(super::raise_files_max() >= 64);
+        assert!(super::memory_available_bytes() <= super::memory_bytes());
+        assert!(super::backlog_max() >= 16 && super::local_ports() >= 100);
+        let _ = super::time_wait();
         assert!(super::kernel().starts_with("Linux "));
     }
 }

@@ -1,9 +1,9 @@
-//! Non-blocking TCP sockets.
+//! Non-blocking stream sockets: TCP, and unix sockets for clients.
 
 use crate::check;
 use std::io;
 use std::mem::size_of;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A connected (or connecting) socket. Closed when dropped.
@@ -65,7 +65,10 @@ fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
 }
 
 fn new_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    new_socket_of(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 })
+}
+
+fn new_socket_of(family: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed; the new descriptor is ours alone.
     Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0))?) })
@@ -75,8 +78,20 @@ impl Socket {
     /// Begins to connect; TCP_NODELAY is set. The connection stands when the socket becomes writable and
     /// [`Socket::take_error`] finds nothing.
     pub fn connect(address: &SocketAddr) -> io::Result<Socket> {
+        Socket::connect_from(None, address)
+    }
+
+    /// As [`Socket::connect`], from a local address. The port is chosen when both ends are known, so that each pair of
+    /// addresses has all ports to itself.
+    pub fn connect_from(source: Option<IpAddr>, address: &SocketAddr) -> io::Result<Socket> {
         let socket = Socket(new_socket(address)?);
         set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        if let Some(source) = source {
+            set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+            let (raw, length) = to_raw(&SocketAddr::new(source, 0));
+            // SAFETY: `raw` is a socket address of `length` bytes.
+            check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        }
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
         match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) }) {
@@ -84,6 +99,24 @@ impl Socket {
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
             Err(error) => Err(error),
         }
+    }
+
+    /// Connects to a unix socket. Where its backlog is full the error is `WouldBlock`, and no event follows.
+    pub fn connect_unix(path: &str) -> io::Result<Socket> {
+        // SAFETY: all-zero bytes are a valid sockaddr_un.
+        let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+        if path.is_empty() || path.len() >= raw.sun_path.len() || path.contains('\0') {
+            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        raw.sun_family = libc::AF_UNIX as _;
+        for (to, from) in raw.sun_path.iter_mut().zip(path.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let socket = Socket(new_socket_of(libc::AF_UNIX)?);
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: `raw` is a socket address of `length` bytes; its path ends in zeros.
+        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        Ok(socket)
     }
 
     /// The pending error of the socket, if any.
@@ -209,8 +242,15 @@ impl ReservedPort {
     }
 }
 
+/// The number of the error that says that no local port was left for a connection.
+pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
+/// The numbers of the errors that say that no open file was left, for this process or the machine.
+pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
+/// The number of the error that says that a unix socket's backlog is full.
+pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
+
 /// Whether `address` belongs to this machine: binding to it works.
-pub fn is_local(address: &std::net::IpAddr) -> bool {
+pub fn is_local(address: &IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
 }
 
@@ -274,6 +314,40 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         let taken = ReservedPort::bind(&reserved.address()).expect_err("taken");
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_connection_comes_from_where_it_is_told() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let source: IpAddr = "127.7.8.9".parse().expect("an address");
+        let _client = Socket::connect_from(Some(source), &address).expect("begins");
+        assert_eq!(listener.accept().expect("accepted").1.ip(), source);
+        // An address of documentation is nobody's.
+        let foreign = "192.0.2.1".parse().expect("an address");
+        let error = Socket::connect_from(Some(foreign), &address).expect_err("not ours");
+        assert_eq!(error.raw_os_error(), Some(i32::from(NO_PORT_LEFT)));
+    }
+
+    #[test]
+    fn unix_sockets_are_connected_to() {
+        let path = std::env::temp_dir().join(format!("plimsoll-sys-{}.sock", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let text = path.to_str().expect("text");
+        assert_eq!(Socket::connect_unix(text).expect_err("missing").kind(), io::ErrorKind::NotFound);
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("binds");
+        let client = Socket::connect_unix(text).expect("connects");
+        let mut server = listener.accept().expect("accepted").0;
+        client.send(b"hello").expect("sent");
+        let mut buffer = [0; 5];
+        std::io::Read::read_exact(&mut server, &mut buffer).expect("received");
+        assert_eq!(&buffer, b"hello");
+        drop(listener);
+        assert_eq!(Socket::connect_unix(text).expect_err("refused").kind(), io::ErrorKind::ConnectionRefused);
+        std::fs::remove_file(&path).expect("removed");
+        for path in ["", "a\0b", &"x".repeat(200)] {
+            assert!(Socket::connect_unix(path).is_err(), "{path:?}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
-    /// Target, such as http://localhost:8080/items
+    /// Target, such as http://localhost:8080/items or https://api.test/
     pub url: String,
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
@@ -72,12 +72,50 @@ pub struct RequestArgs {
     /// Open at most so many connections (open loads)
     #[arg(long, value_name = "N")]
     pub max_connections: Option<String>,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
     /// Start without asking once first
-    #[arg(long)]
+    #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
-    #[arg(long)]
+    #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
+}
+
+/// How connections are opened, secured and closed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connections")]
+pub struct ConnectionArgs {
+    /// Connect there instead of to the URL's host, which is still asked for
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect_to: Option<String>,
+    /// Connect to this unix socket
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<String>,
+    /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24
+    #[arg(long, value_name = "LIST")]
+    pub source_ip: Option<String>,
+    /// Ask for the host's addresses again every so often
+    #[arg(long, value_name = "TIME")]
+    pub resolve_every: Option<String>,
+    /// How connections are closed: fin, or reset (leaves no port in TIME-WAIT)
+    #[arg(long, value_name = "HOW")]
+    pub close: Option<String>,
+    /// Do not verify the server's certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// Trust these issuers only (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Our own certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// The key of our certificate (PEM) [default: in the --cert file]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Make a full TLS handshake for each connection
+    #[arg(long)]
+    pub no_resumption: bool,
 }
 
 /// How the generator works.
@@ -160,6 +198,9 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
     plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
     plimsoll run --rate 2k --pprof http://localhost:6060/debug/pprof http://localhost:8080/\n  \
+    plimsoll run --cacert ca.pem https://api.test/\n  \
+    plimsoll run --unix /run/api.sock http://api/items\n  \
+    plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
     plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
     plimsoll run --process api --metrics http://localhost:8080/metrics http://localhost:8080/")]
 pub struct RunArgs {
@@ -276,9 +317,12 @@ pub struct BaselineArgs {
     /// Address to listen on; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Threads, each with an event loop [default: all cores]
+    /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
+    /// Be able to hold so many connections, whatever the limit of open files
+    #[arg(long, value_name = "N", default_value = "60000")]
+    pub connections: String,
 }
 
 #[derive(Debug, Clone, Args)]

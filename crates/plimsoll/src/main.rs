@@ -6,7 +6,9 @@
 mod args;
 mod args_prove;
 mod baseline;
+mod capacity;
 mod commands;
+mod connecting;
 mod failure;
 mod fetch;
 mod live;

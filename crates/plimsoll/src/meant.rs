@@ -3,7 +3,8 @@
 
 use crate::args::{GeneratorArgs, RequestArgs, RunArgs};
 use crate::failure::Failure;
-use crate::target::{Target, system_text};
+use crate::connecting;
+use crate::target::{Elsewhere, Target, system_text};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};
 use std::io::Read;
@@ -82,8 +83,12 @@ impl Base {
         };
         let mut headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         let body = request.body.as_deref().map(body).transpose()?.unwrap_or_default();
-        let target = Target::resolve(&request.url, request.allow_public)?;
-        if let Some(authorization) = target.authorization
+        let said = &request.connection;
+        connecting::refuse_contradictions(said)?;
+        let elsewhere = Elsewhere { connect_to: said.connect_to.as_deref(), unix: said.unix.as_deref() };
+        let target = Target::resolve(&request.url, elsewhere, request.allow_public)?;
+        let connect = connecting::spec(said, &target, request.allow_public)?;
+        if let Some(authorization) = target.authorization.clone()
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
         {
             headers.push(("Authorization".into(), authorization));
@@ -94,18 +99,20 @@ impl Base {
             (None, false) => "GET".into(),
         };
         let spec = RequestSpec {
-            scheme: target.scheme,
-            host: target.host,
+            scheme: target.scheme.clone(),
+            host: target.host.clone(),
             port: target.port,
-            addresses: target.addresses,
+            addresses: target.addresses.clone(),
             method,
-            target: target.path,
+            target: target.path.clone(),
             headers,
             body,
             keep_alive: !request.no_keepalive,
         };
         let default_threads = if target.local { (cores / 2).max(1) } else { cores };
         let mut plan = Plan::new(spec, LoadShape::Closed { users: Curve::constant(1.0) });
+        plan.connect = connect;
+        connecting::keep_reachable(&mut plan)?;
         plan.seed = generator.seed.unwrap_or_else(fresh_seed);
         plan.timeout_ns = timeout_ns;
         plan.grace_ns = timeout_ns.min(plan.grace_ns);
@@ -114,6 +121,7 @@ impl Base {
             .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
         plan.workers = threads.map_or(default_threads, |threads| threads as u32);
         plan.spin = generator.spin;
+        plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         Ok(Base { plan, local: target.local, cores, arrivals, threads_given: threads.is_some() })
     }
@@ -177,6 +185,10 @@ pub fn run_plan(args: &RunArgs) -> Result<(Base, Plan), Failure> {
             plan
         }
     };
+    if args.rate.is_none() && plan.request.keep_alive {
+        // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
+        plan.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
+    }
     plan.requests_max = requests_max;
     plan.warmup_ns = warmup_ns;
     plan.duration_ns = match (curve.duration_ns(), duration_ns, requests_max) {

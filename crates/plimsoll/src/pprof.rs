@@ -62,7 +62,7 @@ pub fn fetch_profile(
     allow_public: bool,
     say: impl FnOnce(&str),
 ) -> Result<(String, Vec<u8>), Failure> {
-    let target = Target::resolve(url, allow_public)?;
+    let target = Target::resolve_plain(url, allow_public)?;
     let (path, seconds) = profile_path(&target.path, seconds)?;
     let name = format!("{}{}", origin(url), path.split('?').next().unwrap_or_default());
     if seconds > 0 {
@@ -115,7 +115,7 @@ impl Endpoint {
     /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a path, or of `auto`
     /// for the target itself, the usual one.
     pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = Target::resolve(url, allow_public)?;
+        let target = Target::resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let base = match path.strip_suffix("/profile").unwrap_or(path) {
             "" => "/debug/pprof".to_owned(),
@@ -127,7 +127,7 @@ impl Endpoint {
 
     /// The usual base on the server that is the target of a load.
     pub fn of_target(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = Target::resolve(url, allow_public)?;
+        let target = Target::resolve_plain(url, allow_public)?;
         let base = "/debug/pprof".to_owned();
         Ok(Endpoint { shown: format!("{}{base}", origin(url)), target, base })
     }

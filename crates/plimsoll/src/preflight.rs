@@ -1,24 +1,40 @@
-//! One request before the load, not counted: whether anybody answers there, in HTTP.
+//! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
 
 use crate::failure::Failure;
 use crate::target::system_text;
-use plimsoll_model::Plan;
+use plimsoll_model::{AddressRange, Plan, TlsFailure};
+use plimsoll_sys::epoll::Epoll;
+use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::h1::{EndError, ResponseParser};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use plimsoll_wire::tls::{Client, Session};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// Longer than any healthy first answer; `--timeout` can make it shorter.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
-/// Asks once and returns the status of the answer; any HTTP answer will do.
+/// Asks once and returns the status of the answer; any HTTP answer will do. Of several addresses the first that answers
+/// is enough; the reasons of all others are in the error.
 pub fn ask(plan: &Plan) -> Result<u16, Failure> {
-    let request = plimsoll_engine::encode_request(plan).map_err(|e| Failure::usage(e.to_string()))?;
-    let head = plan.request.method.eq_ignore_ascii_case("HEAD");
-    let timeout = Duration::from_nanos(plan.timeout_ns).min(TIMEOUT_MAX);
+    let question = Question {
+        request: plimsoll_engine::encode_request(plan).map_err(|e| Failure::usage(e.to_string()))?,
+        head: plan.request.method.eq_ignore_ascii_case("HEAD"),
+        timeout: Duration::from_nanos(plan.timeout_ns).min(TIMEOUT_MAX),
+        tls: plimsoll_engine::tls_client(plan).map_err(|e| Failure::usage(e.to_string()))?,
+    };
     let mut reasons = Vec::new();
-    for address in &plan.request.addresses {
-        match ask_at(address, &request, head, timeout) {
+    if let Some(path) = &plan.connect.unix {
+        match question.ask(|| Socket::connect_unix(path)) {
+            Ok(status) => return Ok(status),
+            Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
+        }
+    }
+    for address in plan.request.addresses.iter().filter(|_| plan.connect.unix.is_none()) {
+        let sources: Vec<AddressRange> =
+            plan.connect.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
+        match question.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
             Ok(status) => return Ok(status),
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
@@ -28,49 +44,189 @@ pub fn ask(plan: &Plan) -> Result<u16, Failure> {
 
 /// Whether anybody accepts connections there.
 pub fn listens(address: &SocketAddr) -> bool {
-    TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok()
+    let deadline = Instant::now() + Duration::from_secs(1);
+    Line::open(|| Socket::connect_from(None, address), deadline).is_ok()
 }
 
-fn ask_at(address: &SocketAddr, request: &[u8], head: bool, timeout: Duration) -> Result<u16, String> {
-    let late = format!("gave no whole answer within {} s", timeout.as_secs_f64());
-    let text = |error: std::io::Error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => late.clone(),
-        _ => format!("failed: {}", system_text(&error)),
-    };
-    let deadline = Instant::now() + timeout;
-    let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let mut stream = TcpStream::connect_timeout(address, timeout)
-        .map_err(|e| format!("cannot be connected to: {}", system_text(&e)))?;
-    stream.set_write_timeout(Some(timeout)).map_err(text)?;
-    // A server may answer and close before it has taken a long body: its answer counts.
-    let written = stream.write_all(request);
-    let mut parser = ResponseParser::new();
-    parser.begin(head);
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        if Instant::now() >= deadline {
-            return Err(late);
+struct Question {
+    request: Vec<u8>,
+    head: bool,
+    timeout: Duration,
+    tls: Option<Client>,
+}
+
+/// A connection that waits, up to a moment.
+struct Line {
+    socket: Socket,
+    epoll: Epoll,
+    deadline: Instant,
+}
+
+impl Line {
+    fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<Line> {
+        let socket = connect()?;
+        let epoll = Epoll::new(1)?;
+        epoll.add(socket.as_raw_fd(), 0)?;
+        let mut line = Line { socket, epoll, deadline };
+        while !line.wait()? {}
+        line.socket.take_error()?;
+        Ok(line)
+    }
+
+    /// Waits for an event; whether the connection could be written to then.
+    fn wait(&mut self) -> io::Result<bool> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
         }
-        stream.set_read_timeout(Some(left())).map_err(text)?;
-        let received = match stream.read(&mut buffer) {
-            Ok(received) => received,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(text(written.err().unwrap_or(error))),
-        };
-        if received == 0 {
-            return match parser.finish() {
-                Ok(reply) => Ok(reply.status),
-                Err(EndError::NothingReceived) => Err("closed the connection without an answer".into()),
-                Err(EndError::Truncated) => Err("closed the connection in the middle of its answer".into()),
-            };
-        }
-        match parser.feed(&buffer[..received]) {
-            Ok(fed) => {
-                if let Some(reply) = fed.reply {
-                    return Ok(reply.status);
+        Ok(self.epoll.wait(Some(left.as_nanos() as u64))?.iter().any(|event| event.writable()))
+    }
+
+    fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.socket.send(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait()?;
                 }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(format!("does not answer in HTTP/1.1: {error}")),
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if Instant::now() >= self.deadline {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            match self.socket.recv(buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait()?;
+                }
+                other => return other,
+            }
         }
     }
+}
+
+impl Question {
+    fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<u16, String> {
+        let text = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                format!("gave no whole answer within {} s", self.timeout.as_secs_f64())
+            }
+            _ => format!("failed: {}", system_text(&error)),
+        };
+        let deadline = Instant::now() + self.timeout;
+        let mut line = Line::open(connect, deadline).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => text(error),
+            _ => format!("cannot be connected to: {}", system_text(&error)),
+        })?;
+        let mut buffer = vec![0; 64 << 10];
+        let mut plain = Vec::new();
+        let mut session = match &self.tls {
+            None => None,
+            Some(client) => Some(self.handshake(client, &mut line, &mut buffer, &mut plain)?),
+        };
+        // A server may answer and close before it has taken a long body: its answer counts.
+        let written = match &mut session {
+            None => line.send_all(&self.request),
+            Some(session) => send_secure(session, &mut line, &self.request),
+        };
+        let mut parser = ResponseParser::new();
+        parser.begin(self.head);
+        loop {
+            let received = match line.receive(&mut buffer) {
+                Ok(received) => received,
+                Err(error) => return Err(text(written.err().unwrap_or(error))),
+            };
+            let mut ended = received == 0;
+            let bytes = match &mut session {
+                None => &buffer[..received],
+                Some(session) => {
+                    plain.clear();
+                    let progress = session.receive(&buffer[..received], &mut plain).map_err(tls_text)?;
+                    ended |= progress.ended;
+                    &plain[..]
+                }
+            };
+            match parser.feed(bytes) {
+                Ok(fed) => {
+                    if let Some(reply) = fed.reply {
+                        return Ok(reply.status);
+                    }
+                }
+                Err(error) => return Err(format!("does not answer in HTTP/1.1: {error}")),
+            }
+            if ended {
+                return match parser.finish() {
+                    Ok(reply) => Ok(reply.status),
+                    Err(EndError::NothingReceived) => Err("closed the connection without an answer".into()),
+                    Err(EndError::Truncated) => Err("closed the connection in the middle of its answer".into()),
+                };
+            }
+        }
+    }
+
+    fn handshake(
+        &self,
+        client: &Client,
+        line: &mut Line,
+        buffer: &mut [u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<Session, String> {
+        let mut session = client.session().map_err(tls_text)?;
+        let mut cipher = Vec::new();
+        while !session.is_established() {
+            cipher.clear();
+            session.take_cipher(&mut cipher);
+            let sent = line.send_all(&cipher);
+            let received = match line.receive(buffer) {
+                Ok(0) => return Err(tls_text(TlsFailure::Closed)),
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(tls_text(TlsFailure::Reset)),
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    return Err(format!("finished no TLS handshake within {} s", self.timeout.as_secs_f64()));
+                }
+                Err(error) => return Err(format!("failed: {}", system_text(&sent.err().unwrap_or(error)))),
+            };
+            if let Err(reason) = session.receive(&buffer[..received], plain) {
+                // The alert tells the server why; whether it arrives changes nothing here.
+                cipher.clear();
+                session.take_cipher(&mut cipher);
+                let _ = line.send_all(&cipher);
+                return Err(tls_text(reason));
+            }
+        }
+        Ok(session)
+    }
+}
+
+fn send_secure(session: &mut Session, line: &mut Line, mut plain: &[u8]) -> io::Result<()> {
+    let mut cipher = Vec::new();
+    loop {
+        session.take_cipher(&mut cipher);
+        line.send_all(&cipher)?;
+        cipher.clear();
+        if plain.is_empty() {
+            return Ok(());
+        }
+        plain = &plain[session.send(plain)..];
+    }
+}
+
+fn tls_text(reason: TlsFailure) -> String {
+    let way_out = match reason {
+        TlsFailure::UnknownIssuer => " (--cacert FILE trusts it, --insecure trusts everybody)",
+        TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::WrongName | TlsFailure::BadCertificate => {
+            " (--insecure takes it all the same)"
+        }
+        TlsFailure::ClientCertificate => " (--cert, --key)",
+        TlsFailure::NotTls => " (write http:// if it speaks plain HTTP)",
+        _ => "",
+    };
+    format!("fails in TLS: {}{way_out}", reason.text())
 }

@@ -1,7 +1,8 @@
 //! The target: from a URL to addresses, with the rule that load goes nowhere by accident.
 
 use crate::failure::Failure;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use plimsoll_model::connect::is_private;
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// A URL taken apart and resolved.
 #[derive(Debug, Clone)]
@@ -14,24 +15,36 @@ pub struct Target {
     /// Value of an Authorization header for the user info in the URL.
     pub authorization: Option<String>,
     pub addresses: Vec<SocketAddr>,
+    /// The name and port that the addresses are of; `None` for a unix socket.
+    pub resolved: Option<(String, u16)>,
     /// Whether every address belongs to this machine.
     pub local: bool,
 }
 
-/// Whether an address is one that load may go to without being asked for: loopback, private or link-local.
-fn is_private(address: &IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_private(&IpAddr::V4(v4)),
-            None => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-        },
-    }
+/// Where connections go when not to the URL's host.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Elsewhere<'a> {
+    /// `HOST:PORT` (--connect-to).
+    pub connect_to: Option<&'a str>,
+    /// A unix socket (--unix).
+    pub unix: Option<&'a str>,
 }
 
 impl Target {
+    /// As [`Target::resolve`], for what is fetched over plain HTTP only.
+    pub fn resolve_plain(url: &str, allow_public: bool) -> Result<Target, Failure> {
+        let target = Target::resolve(url, Elsewhere::default(), allow_public)?;
+        match target.scheme == "https" {
+            true => Err(Failure::usage(format!(
+                "'{}': this is fetched over plain HTTP only: give an http:// address",
+                shown(url)
+            ))),
+            false => Ok(target),
+        }
+    }
+
     /// Reads a URL and resolves its host. The error never repeats user info or a query.
-    pub fn resolve(url: &str, allow_public: bool) -> Result<Target, Failure> {
+    pub fn resolve(url: &str, elsewhere: Elsewhere, allow_public: bool) -> Result<Target, Failure> {
         let shown = shown(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -40,8 +53,8 @@ impl Target {
         let scheme = uri.scheme_str().unwrap_or_default().to_ascii_lowercase();
         let default_port = match scheme.as_str() {
             "http" => 80,
-            "https" => return Err(bad("this version speaks plain HTTP only; write http://")),
-            _ => return Err(bad("write http://HOST:PORT/PATH")),
+            "https" => 443,
+            _ => return Err(bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH")),
         };
         let authority = uri.authority().ok_or_else(|| bad("it names no host"))?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
@@ -60,9 +73,17 @@ impl Target {
         });
         let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
-        let mut addresses: Vec<SocketAddr> = (host.as_str(), port)
+        if elsewhere.unix.is_some() {
+            let (addresses, resolved, local) = (Vec::new(), None, true);
+            return Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local });
+        }
+        let (name, port_there) = match elsewhere.connect_to {
+            None => (host.clone(), port),
+            Some(text) => host_and_port(text)?,
+        };
+        let mut addresses: Vec<SocketAddr> = (name.as_str(), port_there)
             .to_socket_addrs()
-            .map_err(|e| Failure::start(format!("the host '{host}' has no address: {}", system_text(&e))))?
+            .map_err(|e| Failure::start(format!("the host '{name}' has no address: {}", system_text(&e))))?
             .collect();
         let mut seen = std::collections::HashSet::new();
         addresses.retain(|address| seen.insert(*address));
@@ -70,13 +91,27 @@ impl Target {
             && !allow_public
         {
             return Err(Failure::usage(format!(
-                "'{host}' is {}, which is neither loopback nor private: add --allow-public if you may put load on it",
+                "'{name}' is {}, which is neither loopback nor private: add --allow-public if you may put load on it",
                 public.ip()
             )));
         }
         let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
-        Ok(Target { scheme, host, port, path, authorization, addresses, local })
+        let resolved = Some((name, port_there));
+        Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local })
     }
+}
+
+/// Reads the value of --connect-to.
+fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
+    let bad = || Failure::usage(format!("--connect-to: '{text}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080"));
+    let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    // Without brackets the last part of an IPv6 address would be taken for a port.
+    if bare.is_empty() || (bare.contains(':') && bare == host) {
+        return Err(bad());
+    }
+    Ok((bare.to_owned(), port))
 }
 
 /// The URL without what may be secret in it: user info and query values.
@@ -132,8 +167,8 @@ mod tests {
             ("HTTP://127.0.0.1/", Ok(("127.0.0.1", 80, "/", None))),
             ("http://u:p%40@127.0.0.1/", Ok(("127.0.0.1", 80, "/", Some("Basic dTpwQA==")))),
             ("http://127.0.0.1?x=1", Ok(("127.0.0.1", 80, "/?x=1", None))),
+            ("https://127.0.0.1/", Ok(("127.0.0.1", 443, "/", None))),
             ("ftp://127.0.0.1/", Err("http://HOST:PORT")),
-            ("https://127.0.0.1/", Err("plain HTTP only")),
             ("http://", Err("not a URL")),
             ("http://:80/", Err("not a URL")),
             ("http://127.0.0.1:0/", Err("port")),
@@ -144,7 +179,7 @@ mod tests {
             ("http://93.184.216.34/", Err("--allow-public")),
             ("http://host.invalid/", Err("has no address")),
         ] {
-            match (Target::resolve(url, false), expect) {
+            match (Target::resolve(url, Elsewhere::default(), false), expect) {
                 (Ok(t), Ok((host, port, path, authorization))) => {
                     assert_eq!((t.host.as_str(), t.port, t.path.as_str()), (host, port, path), "{url}");
                     assert_eq!(t.authorization.as_deref(), authorization, "{url}");
@@ -154,14 +189,32 @@ mod tests {
                 (got, want) => panic!("{url}: {got:?}, expected {want:?}"),
             }
         }
-        assert!(!Target::resolve("http://93.184.216.34/", true).expect("allowed").local);
+        let public = Target::resolve("http://93.184.216.34/", Elsewhere::default(), true).expect("allowed");
+        assert!(!public.local);
+    }
+
+    #[test]
+    fn connections_can_go_elsewhere() {
+        let connect_to = |text| Elsewhere { connect_to: Some(text), unix: None };
+        let target = Target::resolve("https://api.test/x", connect_to("[::1]:81"), false).expect("a target");
+        assert_eq!((target.host.as_str(), target.port), ("api.test", 443));
+        assert_eq!(target.addresses, ["[::1]:81".parse().expect("an address")]);
+        for text in ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80"] {
+            let error = Target::resolve("http://h/", connect_to(text), false).expect_err(text);
+            assert!(error.to_string().contains("--connect-to"), "{text}: {error}");
+        }
+        let public = Target::resolve("http://127.0.0.1/", connect_to("93.184.216.34:80"), false);
+        assert!(public.expect_err("public").to_string().contains("--allow-public"));
+        let unix = Elsewhere { unix: Some("/run/x"), connect_to: None };
+        let target = Target::resolve("http://no-such-host.invalid/", unix, false).expect("no name is asked for");
+        assert!(target.local && target.addresses.is_empty());
     }
 
     #[test]
     fn errors_and_reports_hide_secrets() {
         assert_eq!(shown("http://me:s3cret@h:1/p?k=s3cret#f"), "http://h:1/p?k=[redacted]");
         assert_eq!(shown("me:s3cret@h/p"), "h/p");
-        let error = Target::resolve("ftp://me:s3cret@h/?k=s3cret", false).expect_err("no such scheme");
+        let error = Target::resolve("ftp://me:s3cret@h/?k=s3cret", Elsewhere::default(), false).expect_err("no such scheme");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }

@@ -1,10 +1,9 @@
-//! This machine: epoll and TCP.
+//! This machine: epoll, TCP and unix sockets.
 
-use super::{ConnectError, Net, Ready, Received, Sent, Wait};
+use super::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
 /// Events taken at a time: enough that a busy loop rarely asks twice, few enough that arrivals are not held up.
@@ -13,11 +12,13 @@ const EVENTS: usize = 256;
 /// The network of this machine, for one worker.
 pub struct RealNet {
     epoll: Epoll,
+    close_reset: bool,
 }
 
 impl RealNet {
-    pub fn new() -> io::Result<RealNet> {
-        Ok(RealNet { epoll: Epoll::new(EVENTS)? })
+    /// `close_reset`: connections are reset when they are closed.
+    pub fn new(close_reset: bool) -> io::Result<RealNet> {
+        Ok(RealNet { epoll: Epoll::new(EVENTS)?, close_reset })
     }
 }
 
@@ -37,8 +38,15 @@ impl Net for RealNet {
         clock::thread_cpu_ns()
     }
 
-    fn connect(&mut self, address: &SocketAddr, token: u64) -> Result<tcp::Socket, ConnectError> {
-        let socket = tcp::Socket::connect(address).map_err(|e| number(&e))?;
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<tcp::Socket, ConnectError> {
+        let socket = match peer {
+            Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address),
+            Peer::Unix(path) => tcp::Socket::connect_unix(path),
+        };
+        let socket = socket.map_err(|e| number(&e))?;
+        if self.close_reset {
+            socket.set_reset_on_close().map_err(|e| number(&e))?;
+        }
         self.epoll.add(socket.as_raw_fd(), token).map_err(|e| number(&e))?;
         Ok(socket)
     }

@@ -10,7 +10,8 @@ mod tests;
 
 use crate::collect::{Collector, Message, Tick};
 use crate::encode_request;
-use crate::worker::{Job, Worker};
+use crate::job::{Job, Resources};
+use crate::worker::Worker;
 use net::{Account, Machine, SimNet, World};
 use plimsoll_model::{Failure, Plan, Run, Schedule, Stripe};
 use server::Server;
@@ -64,7 +65,7 @@ impl Simulation<'_> {
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
             let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
-            let job = Job::new(self.plan, &schedule, &request, self.stripe, index, true);
+            let job = Job::new(self.plan, &schedule, &request, &Resources::default(), self.stripe, index, true);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
             let began_ns = world.borrow().now_ns();
             worker.prepare();
@@ -80,7 +81,7 @@ impl Simulation<'_> {
         }
         // As if the workers had run side by side.
         kept.sort_by_key(|message| match message {
-            Message::Ready => 0,
+            Message::Ready | Message::Refused(_) => 0,
             Message::Tick { index, .. } | Message::Done { index, .. } => *index,
         });
         kept.into_iter().for_each(|message| collector.take(message, on_tick, &stop));

@@ -6,12 +6,11 @@
 //! arrived before a reset can still be read. Nothing here is random beyond the seed.
 
 use super::server::{Cut, Fault, Server, Stall, reply};
-use crate::net::{ConnectError, Net, Ready, Received, Sent, Wait};
+use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// A look that finds nothing takes this long.
@@ -755,7 +754,7 @@ impl Net for SimNet {
         self.0.borrow().cpu_ns
     }
 
-    fn connect(&mut self, _address: &SocketAddr, token: u64) -> Result<SimSocket, ConnectError> {
+    fn connect(&mut self, _peer: Peer, token: u64) -> Result<SimSocket, ConnectError> {
         let link = self.0.borrow_mut().connect(token)?;
         Ok(SimSocket { world: Rc::clone(&self.0), link })
     }

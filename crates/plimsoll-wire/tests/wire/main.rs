@@ -9,6 +9,7 @@ mod fuzz;
 mod property;
 mod request;
 mod response;
+mod tls;
 
 use std::hash::{BuildHasher, RandomState};
 

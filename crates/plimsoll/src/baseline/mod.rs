@@ -21,10 +21,10 @@ use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
 use plimsoll_sys::tcp::{Listener, Socket};
 use std::cmp::Reverse;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 /// Pause after the system refused another connection (open files, memory).
@@ -44,8 +44,11 @@ pub struct Options {
 pub struct Server {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// Dropping it is the sign to stop: every loop watches the other end.
+    /// The sign to stop is a byte that nobody reads: every loop sees it at the other end.
     stop: Option<PipeWriter>,
+    /// That other end. Each loop's table of open files has it too; this one is closed last, in the table it was opened in.
+    #[allow(dead_code, reason = "it only has to be there")]
+    stopped: Arc<PipeReader>,
 }
 
 /// Starts the server; it accepts connections when this returns.
@@ -56,16 +59,28 @@ pub fn start(options: Options) -> io::Result<Server> {
     process::raise_files_max();
     let (stopped, stop) = io::pipe()?;
     let stopped = Arc::new(stopped);
-    let mut server = Server { address: options.listen, threads: Vec::new(), stop: Some(stop) };
-    let mut loops = Vec::with_capacity(options.threads);
-    for _ in 0..options.threads {
-        let listener = Listener::bind(&server.address, BACKLOG, options.threads > 1)?;
-        server.address = listener.local_address()?;
-        loops.push(Loop::new(listener, Arc::clone(&stopped))?);
-    }
-    for (index, each) in loops.into_iter().enumerate() {
+    let mut server =
+        Server { address: options.listen, threads: Vec::new(), stop: Some(stop), stopped: Arc::clone(&stopped) };
+    for index in 0..options.threads {
+        let (address, shared) = (server.address, options.threads > 1);
+        let (told, began) = mpsc::channel();
+        let stopped = Arc::clone(&stopped);
         let thread = std::thread::Builder::new().name(format!("baseline-{index}"));
-        server.threads.push(thread.spawn(move || each.run())?);
+        server.threads.push(thread.spawn(move || {
+            // Each thread may have as many connections as the limit of open files allows a process.
+            let _ = process::own_file_table(Some(stopped.as_fd()));
+            let begun = Listener::bind(&address, BACKLOG, shared)
+                .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped)?)));
+            let (begun, each) = match begun {
+                Ok((address, each)) => (Ok(address), Some(each)),
+                Err(error) => (Err(error), None),
+            };
+            // If nobody waits for the answer any more, the sign to stop has been given.
+            let _ = told.send(begun);
+            each.map_or(Ok(()), Loop::run)
+        })?);
+        server.address =
+            began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))?;
     }
     Ok(server)
 }
@@ -82,7 +97,10 @@ impl Server {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.stop = None;
+        if let Some(mut stop) = self.stop.take() {
+            // It fails only where no loop is left to read it.
+            let _ = stop.write_all(b"x");
+        }
         let mut result = Ok(());
         for thread in self.threads.drain(..) {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));

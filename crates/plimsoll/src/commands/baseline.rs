@@ -3,6 +3,7 @@
 use super::print;
 use crate::args::BaselineArgs;
 use crate::baseline::{Options, start};
+use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
 use crate::meant::positive;
 use crate::target::system_text;
@@ -10,11 +11,12 @@ use std::time::Duration;
 
 /// Serves, and says with which code to end.
 pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
+    let connections = positive("--connections", &args.connections)?;
+    let cores = u64::from(plimsoll_sys::process::cores());
     let threads = match &args.threads {
-        Some(text) => positive("--threads", text)?.min(1024) as usize,
-        None => plimsoll_sys::process::cores() as usize,
-    };
-    plimsoll_sys::process::raise_files_max();
+        Some(text) => positive("--threads", text)?.min(1024),
+        None => cores.max(Limits::of_machine().threads_for(connections)),
+    } as usize;
     let listen = args.listen;
     let failed = |e: std::io::Error| {
         Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(&e)))

@@ -1,9 +1,10 @@
 //! `plimsoll find`: the search for the load line, and `plimsoll demo`, which is the same on a server of its own.
 
 use super::capture::{self, Asked, Recorded};
-use super::{fit_connections, preflight, print, print_json, print_profiles, print_report, report, say_setup};
-use crate::args::{DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
+use super::{preflight, print, print_json, print_profiles, print_report, report, say_setup};
+use crate::args::{ConnectionArgs, DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
 use crate::baseline;
+use crate::capacity::{self, Fixed, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
@@ -14,7 +15,7 @@ use crate::target::system_text;
 use plimsoll_analysis::find::{self, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arrivals, Experiment, ExperimentKind, Plan, Purpose, Run, Spin};
+use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run, Spin};
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
     Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, json, search_text,
@@ -82,7 +83,12 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let fail_if = args.fail_if.as_deref().map(LineCondition::parse).transpose()?;
     let base = Base::new(&args.request, &args.generator)?;
     let mut plan = base.plan.clone();
-    let mut warnings: Vec<String> = fit_connections(&mut plan).into_iter().collect();
+    // The load is chosen later; what it may take of the machine is what an open load may.
+    plan.load = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
+    let fixed = Fixed { threads: base.threads_given, connections: args.request.max_connections.is_some() };
+    let mut warnings = capacity::fit(&mut plan, fixed, base.local, &Limits::of_machine())
+        .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
+    plan.load = base.plan.load.clone();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
     let asked = Asked::of(&args.profiles, &args.request, "line")?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals };
@@ -279,6 +285,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     ));
     let found = run(&FindArgs {
         request: RequestArgs {
+            connection: ConnectionArgs::default(),
             url,
             method: None,
             headers: Vec::new(),

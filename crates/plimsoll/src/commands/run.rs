@@ -1,8 +1,9 @@
 //! `plimsoll run`: one load on one URL.
 
 use super::capture::{self, Asked};
-use super::{cannot_hold, fit_connections, preflight, print_json, print_profiles, print_report, say_setup};
+use super::{note_ports, preflight, print_json, print_profiles, print_report, say_setup};
 use crate::args::RunArgs;
+use crate::capacity::{self, Fixed, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant;
@@ -31,19 +32,21 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let stop_if = parse("--stop-if", &args.stop_if)?;
     let fail_if = parse("--fail-if", &args.fail_if)?;
     let (base, mut plan) = meant::run_plan(args)?;
-    if let Some(reason) = cannot_hold(&plan) {
-        return Err(Failure::usage(format!("--concurrency: {reason}")));
-    }
+    let fixed = Fixed { threads: base.threads_given, connections: args.request.max_connections.is_some() };
+    let flag = match &plan.load {
+        LoadShape::Closed { .. } => "--concurrency",
+        LoadShape::Open { .. } => "--max-connections",
+    };
+    let adapted = capacity::fit(&mut plan, fixed, base.local, &Limits::of_machine())
+        .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
-    if matches!(plan.load, LoadShape::Open { .. }) {
-        warnings.extend(fit_connections(&mut plan));
-    }
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
     let asked = Asked::of(&args.profiles, &args.request, "load")?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| capture::default_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
+    adapted.iter().for_each(|sentence| live.line(sentence));
     say_setup(&mut live, &base, &plan);
     let options = serde_json::json!({ "warnings": warnings, "pprof": asked.as_ref().map(Asked::recorded) });
     let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
@@ -72,6 +75,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         ControlFlow::Continue(())
     })?;
     live.clear();
+    note_ports(&mut live, &Summary::of(&trial.run));
     let crossed = fail_if.map(|conditions| conditions.holding(&trial.run)).unwrap_or_default();
     let level_rps = steady_rps(&Summary::of(&trial.run), &plan.load);
     let missing = match (&asked, &path) {

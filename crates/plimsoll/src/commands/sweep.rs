@@ -1,7 +1,8 @@
 //! `plimsoll sweep`: one load for each of several concurrencies.
 
-use super::{cannot_hold, diff, preflight, print, print_json, report, say_setup};
+use super::{diff, note_ports, preflight, print, print_json, report, say_setup};
 use crate::args::SweepArgs;
+use crate::capacity::{self, Fixed, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
@@ -63,6 +64,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         print(&format!("{}\n", sweep_header()));
     }
     let mut done = Vec::new();
+    let limits = Limits::of_machine();
+    let fixed = Fixed { threads: base.threads_given, connections: true };
     let (mut meter, number_of) = (Meter::default(), levels.len());
     let level_s = (level_ns + warmup_ns) as f64 / 1e9;
     for (number, concurrency) in levels.into_iter().enumerate() {
@@ -73,9 +76,10 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         plan.duration_ns = Some(level_ns);
         plan.warmup_ns = warmup_ns;
         plan.connections_ready = concurrency as u32;
-        let (outcome, server_used) = match cannot_hold(&plan) {
-            Some(reason) => (Err(reason), None),
-            None => {
+        let (outcome, server_used) = match capacity::fit(&mut plan, fixed, base.local, &limits) {
+            Err(reason) => (Err(reason), None),
+            Ok(adapted) => {
+                adapted.iter().for_each(|sentence| live.line(sentence));
                 meter.next_load();
                 let trial = recording.drive(Purpose::Level, &plan, &mut |tick| {
                     live.passing(&Progress {
@@ -90,7 +94,10 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
                         false => ControlFlow::Continue(()),
                     }
                 })?;
-                (Ok(Summary::of(&trial.run)), ServerUse::of(&trial.run).ok())
+                let (summary, server_used) = (Summary::of(&trial.run), ServerUse::of(&trial.run).ok());
+                live.clear();
+                note_ports(&mut live, &summary);
+                (Ok(summary), server_used)
             }
         };
         live.clear();

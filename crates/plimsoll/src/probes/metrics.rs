@@ -30,7 +30,7 @@ impl Metrics {
     pub fn new(url: &str) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         // To read is not to put load on: a public address needs no leave.
-        let mut target = Target::resolve(url, true).map_err(|failure| flagged(failure.to_string()))?;
+        let mut target = Target::resolve_plain(url, true).map_err(|failure| flagged(failure.to_string()))?;
         let bare = target.path == "/";
         let paths = if bare { vec!["/metrics", "/debug/vars"] } else { vec![target.path.as_str()] };
         let mut reasons = Vec::new();

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod capture;
 #[cfg(feature = "png")]
 mod diff;
@@ -18,5 +19,7 @@ mod prove;
 mod report;
 mod rig;
 mod run;
+mod scale;
 mod sweep;
+mod tls;
 mod usage;

@@ -163,7 +163,12 @@ impl Drop for Server {
 
 /// `plimsoll baseline` on a free port.
 pub fn baseline(threads: u32) -> Server {
-    let mut child = command(&["baseline", "--listen", "127.0.0.1:0", "--threads", &threads.to_string()])
+    baseline_at("127.0.0.1:0", threads)
+}
+
+/// `plimsoll baseline` on an address.
+pub fn baseline_at(listen: &str, threads: u32) -> Server {
+    let mut child = command(&["baseline", "--listen", listen, "--threads", &threads.to_string()])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the binary starts");
@@ -193,6 +198,15 @@ fn first_line(child: &mut Child) -> String {
 
 /// Go's net/http, built once.
 pub fn go_server() -> Server {
+    go_server_with("http", &[])
+}
+
+/// Go's net/http with TLS.
+pub fn go_server_tls(certificate: &Path, key: &Path) -> Server {
+    go_server_with("https", &[certificate, key])
+}
+
+fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let binary = BUILT.get_or_init(|| {
         let binary = folder("go-server").join("go-server");
@@ -206,22 +220,36 @@ pub fn go_server() -> Server {
         assert!(status.success(), "go build: {}", String::from_utf8_lossy(&stderr));
         binary
     });
-    let mut child = Command::new(binary).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
-    let url = format!("http://{}", first_line(&mut child));
+    let mut child =
+        Command::new(binary).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let url = format!("{scheme}://{}", first_line(&mut child));
     Server { child, url, has_children: false }
 }
 
 /// nginx in one process, with a configuration of its own, on a free port.
 pub fn nginx() -> Server {
-    nginx_as("master_process off; worker_processes 1;")
+    nginx_with(ONE_PROCESS, "http", "", "")
 }
+
+const ONE_PROCESS: &str = "master_process off; worker_processes 1;";
 
 /// nginx as it usually is: a parent and workers that it forks.
 pub fn nginx_with_workers(workers: u32) -> Server {
-    nginx_as(&format!("worker_processes {workers};"))
+    nginx_with(&format!("worker_processes {workers};"), "http", "", "")
 }
 
-fn nginx_as(processes: &str) -> Server {
+/// nginx with TLS.
+pub fn nginx_tls(certificate: &Path, key: &Path) -> Server {
+    let lines = format!("ssl_certificate {}; ssl_certificate_key {};", certificate.display(), key.display());
+    nginx_with(ONE_PROCESS, "https", " ssl", &lines)
+}
+
+/// nginx on a unix socket as well.
+pub fn nginx_unix(path: &Path) -> Server {
+    nginx_with(ONE_PROCESS, "http", "", &format!("listen unix:{};", path.display()))
+}
+
+fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
     let folder = folder("nginx");
     let shown = folder.display();
     // nginx cannot say which free port it took, so one is found first; should somebody else take it in between, nginx
@@ -234,7 +262,7 @@ fn nginx_as(processes: &str) -> Server {
              http {{ access_log off; client_body_temp_path {shown}/body; proxy_temp_path {shown}/proxy;\n\
                fastcgi_temp_path {shown}/fastcgi; uwsgi_temp_path {shown}/uwsgi; scgi_temp_path {shown}/scgi;\n\
                keepalive_requests 1000; default_type text/plain;\n\
-               server {{ listen {free}; location / {{ return 200 'hello'; }} location /gone {{ return 410; }} }} }}\n"
+               server {{ listen {free}{listen_more}; {lines} location / {{ return 200 'hello'; }} location /gone {{ return 410; }} }} }}\n"
         );
         let configuration = folder.join("nginx.conf");
         std::fs::write(&configuration, text).expect("written");
@@ -250,7 +278,7 @@ fn nginx_as(processes: &str) -> Server {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline && child.try_wait().expect("a child").is_none() {
             if std::net::TcpStream::connect(free).is_ok() {
-                return Server { child, url: format!("http://{free}"), has_children: true };
+                return Server { child, url: format!("{scheme}://{free}"), has_children: true };
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -30,7 +30,7 @@ fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     let server = baseline(1);
     let folder = folder("limit");
     let script = format!(
-        "ulimit -n 64; exec {} sweep {}/healthz -c 2,500 --for 100ms --quiet --dir {}",
+        "ulimit -n 64; exec {} sweep {}/healthz -t 1 -c 2,500 --for 100ms --quiet --dir {}",
         env!("CARGO_BIN_EXE_plimsoll"),
         server.url,
         folder.display()
@@ -38,6 +38,6 @@ fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     let output = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().expect("bash");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(stdout.contains("open files") && stdout.contains("ulimit -n"), "{stdout}");
+    assert!(stdout.contains("open files") && stdout.contains("-t 16"), "{stdout}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 1);
 }

@@ -1,7 +1,7 @@
 //! Carries a comparison out: finds the load, then one block after the other until the analysis or the time says stop.
 
 use super::asked::{Arm, Asked};
-use crate::commands::cannot_hold;
+use crate::capacity::{self, Fixed, Limits};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::progress::Meter;
@@ -137,8 +137,12 @@ impl Comparison<'_> {
         plan: &Plan,
         running: &mut Option<Running>,
     ) -> Result<Summary, Failure> {
-        if let Some(reason) = cannot_hold(plan) {
-            return Err(Failure::usage(format!("--concurrency: {reason}")));
+        let plan = &mut plan.clone();
+        let adapted = capacity::fit(plan, Fixed::default(), false, &Limits::of_machine())
+            .map_err(|reason| Failure::usage(format!("--concurrency: {reason}")))?;
+        // The same for every load: once is enough.
+        if self.recording.trials().is_empty() {
+            adapted.iter().for_each(|sentence| self.live.line(sentence));
         }
         let began_s = self.recording.elapsed_ns() as f64 / 1e9;
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);

@@ -1,4 +1,5 @@
-// The Go server of the end-to-end tests: net/http as it comes, with its profiles, on a free port that it prints.
+// The Go server of the end-to-end tests: net/http as it comes, with its profiles, on a free port that it prints. With the
+// files of a certificate and its key as arguments it speaks TLS.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	_ "net/http/pprof"
+	"os"
 	"strconv"
 )
 
@@ -39,5 +41,8 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println(listener.Addr())
+	if len(os.Args) == 3 {
+		log.Fatal(http.ServeTLS(listener, nil, os.Args[1], os.Args[2]))
+	}
 	log.Fatal(http.Serve(listener, nil))
 }

@@ -1,0 +1,218 @@
+//! Where a worker's next connection goes, and from which local address: every address in turn, from every source.
+//!
+//! Names may be resolved again while the load lasts ([`Resolved`]): a thread asks, workers look once a tick whether there
+//! is news. Addresses keep their number for the whole run, so that failures can be counted by it.
+
+use crate::net::Peer;
+use plimsoll_model::connect::is_private;
+use plimsoll_model::{AddressRange, Plan, ResolveSpec};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+/// No name has more addresses than this; the numbers of all that were ever seen fit into 16 bits.
+const ADDRESSES_MAX: usize = 4096;
+
+/// The way of one worker's connections.
+#[derive(Debug)]
+pub struct Routes {
+    unix: Option<String>,
+    /// All addresses known, by number.
+    addresses: Vec<SocketAddr>,
+    /// Numbers of those in use.
+    active: Vec<u16>,
+    sources_v4: Vec<AddressRange>,
+    sources_v6: Vec<AddressRange>,
+    next: u64,
+    first_source: u64,
+    resolved: Option<Arc<Resolved>>,
+    version_seen: u64,
+}
+
+impl Routes {
+    /// The routes of `plan` for the worker whose number among all is `number`: workers begin at different addresses.
+    pub fn new(plan: &Plan, number: u64, resolved: Option<Arc<Resolved>>) -> Routes {
+        let (sources_v4, sources_v6) = plan.connect.sources.iter().partition(|range| range.is_ipv4());
+        let addresses = plan.request.addresses.clone();
+        Routes {
+            unix: plan.connect.unix.clone(),
+            active: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
+            addresses,
+            sources_v4,
+            sources_v6,
+            next: number,
+            first_source: number,
+            resolved,
+            version_seen: 0,
+        }
+    }
+
+    /// The next connection's other end, and the number of its address.
+    pub fn next(&mut self) -> (Peer<'_>, u16) {
+        if let Some(path) = &self.unix {
+            return (Peer::Unix(path), 0);
+        }
+        // Every address with one source before the next source, so that all pairs are used.
+        let count = self.active.len().max(1) as u64;
+        let (at, round) = (self.next % count, self.next / count);
+        self.next = self.next.wrapping_add(1);
+        let number = self.active[at as usize];
+        let address = &self.addresses[usize::from(number)];
+        let sources = if address.is_ipv4() { &self.sources_v4 } else { &self.sources_v6 };
+        (Peer::Tcp(address, AddressRange::nth_of(sources, self.first_source.wrapping_add(round))), number)
+    }
+
+    /// Takes over what was resolved meanwhile, if anything was.
+    pub fn refresh(&mut self) {
+        let Some(resolved) = &self.resolved else { return };
+        let version = resolved.version.load(Ordering::Acquire);
+        if version != self.version_seen {
+            self.version_seen = version;
+            let table = resolved.table();
+            self.addresses.clone_from(&table.known);
+            self.active.clone_from(&table.active);
+        }
+    }
+}
+
+/// The addresses of a name, as last resolved.
+#[derive(Debug)]
+pub struct Resolved {
+    /// Grows with every change.
+    version: AtomicU64,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    known: Vec<SocketAddr>,
+    active: Vec<u16>,
+}
+
+impl Resolved {
+    pub fn new(addresses: &[SocketAddr]) -> Resolved {
+        let active = (0..addresses.len().min(ADDRESSES_MAX) as u16).collect();
+        Resolved { version: AtomicU64::new(0), table: Mutex::new(Table { known: addresses.to_vec(), active }) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every address that was ever in use, by number.
+    pub fn known(&self) -> Vec<SocketAddr> {
+        self.table().known.clone()
+    }
+
+    /// Takes `found` as the addresses from now on; nothing found changes nothing.
+    pub fn update(&self, found: impl IntoIterator<Item = SocketAddr>) {
+        let mut table = self.table();
+        let mut active = Vec::new();
+        for address in found {
+            let number = match table.known.iter().position(|known| *known == address) {
+                Some(number) => number,
+                None if table.known.len() < ADDRESSES_MAX => {
+                    table.known.push(address);
+                    table.known.len() - 1
+                }
+                None => continue,
+            };
+            if !active.contains(&(number as u16)) {
+                active.push(number as u16);
+            }
+        }
+        if !active.is_empty() && active != table.active {
+            table.active = active;
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Asks again and again until the returned sender is dropped. The thread is not waited for: a resolver may take long.
+    pub fn keep_up(self: Arc<Resolved>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
+        let (done, wait) = mpsc::channel();
+        std::thread::Builder::new().name("resolver".into()).spawn(move || {
+            let every = Duration::from_nanos(spec.every_ns);
+            while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // A name that cannot be resolved now keeps the addresses it had.
+                if let Ok(found) = (spec.host.as_str(), spec.port).to_socket_addrs() {
+                    self.update(found.filter(|address| spec.public || is_private(&address.ip())));
+                }
+            }
+        })?;
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape, RequestSpec};
+    use std::collections::BTreeSet;
+
+    fn plan(addresses: &[&str], sources: &str) -> Plan {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "name".into(),
+            port: 80,
+            addresses: addresses.iter().map(|a| a.parse().expect("an address")).collect(),
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        };
+        let mut plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+        if !sources.is_empty() {
+            plan.connect.sources = AddressRange::parse_list(sources).expect("ranges");
+        }
+        plan
+    }
+
+    fn shown(peer: Peer) -> String {
+        match peer {
+            Peer::Tcp(address, source) => format!("{address} {source:?}"),
+            Peer::Unix(path) => path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_address_and_every_pair_has_its_turn() {
+        for (addresses, sources, pairs) in [
+            (&["127.0.0.1:80"][..], "", 1),
+            (&["127.0.0.1:80", "[::1]:80"], "", 2),
+            (&["127.0.0.1:80", "127.0.0.2:80"], "127.0.0.1-127.0.0.4", 8),
+            (&["127.0.0.1:80", "[::1]:80"], "127.0.0.1-127.0.0.3,::1", 4),
+        ] {
+            for worker in 0..3 {
+                let mut routes = Routes::new(&plan(addresses, sources), worker, None);
+                let mut by_address = vec![0; addresses.len()];
+                let mut seen = BTreeSet::new();
+                for _ in 0..24 {
+                    let (peer, number) = routes.next();
+                    by_address[usize::from(number)] += 1;
+                    seen.insert(shown(peer));
+                }
+                assert_eq!(seen.len(), pairs, "{addresses:?} {sources}: {seen:?}");
+                assert!(by_address.iter().all(|count| *count == 24 / addresses.len()), "{by_address:?}");
+            }
+        }
+        let mut unix = plan(&[], "");
+        unix.connect.unix = Some("/run/api.sock".into());
+        assert_eq!(shown(Routes::new(&unix, 0, None).next().0), "/run/api.sock");
+    }
+
+    #[test]
+    fn news_reach_the_workers_and_numbers_stay() {
+        let plan = plan(&["10.0.0.1:80", "10.0.0.2:80"], "");
+        let resolved = Arc::new(Resolved::new(&plan.request.addresses));
+        let mut routes = Routes::new(&plan, 0, Some(Arc::clone(&resolved)));
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        resolved.update([]);
+        resolved.update([address("10.0.0.3:80"), address("10.0.0.2:80"), address("10.0.0.3:80")]);
+        routes.refresh();
+        let next: Vec<u16> = (0..4).map(|_| routes.next().1).collect();
+        assert_eq!(next, [2, 1, 2, 1]);
+        assert_eq!(resolved.known().len(), 3, "an address that is gone keeps its number");
+    }
+}

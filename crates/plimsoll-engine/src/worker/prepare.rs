@@ -1,0 +1,79 @@
+//! Making ready: connections that are to stand before the schedule begins are opened at a pace that an accept queue can
+//! take. Nothing of this is measured.
+
+use super::Worker;
+use crate::connection::State;
+use crate::net::{Net, Wait};
+use plimsoll_sys::tcp::BACKLOG_FULL;
+use std::sync::atomic::Ordering;
+
+/// Connections being opened at once by all workers: fewer than the accept queues of common servers hold. When a queue
+/// overflows nevertheless, those that wait for an answer hold the others up.
+const OPENING_MAX: u64 = 100;
+/// Opened in one go; then the pace is looked at again.
+const BURST: u64 = 32;
+/// Making ready gives up after this or the timeout of a request, or after the time that opening at a quarter of the pace takes, if that is longer; the
+/// rest is opened under load.
+const PREPARE_NS_MAX: u64 = 5_000_000_000;
+/// Pause after a unix socket's backlog was full.
+const FULL_PAUSE_NS: u64 = 1_000_000;
+
+impl<N: Net> Worker<N> {
+    /// Opens the connections that are to be ready before the schedule begins. Those that cannot be opened are left to
+    /// the load, which will count their failures.
+    pub fn prepare(&mut self) {
+        let closed = matches!(self.load, super::Load::Closed(_));
+        let mut left = match closed {
+            true => self.job.connections_ready.min(self.connections.len() as u32),
+            false => self.job.connections_ready.min(self.job.connections_max as u32),
+        };
+        self.now_ns = self.net.now_ns();
+        let began_ns = self.now_ns;
+        let ramp_ns = u64::from(left) * 1_000_000_000 / self.job.ramp_per_s;
+        let give_up_ns = began_ns + PREPARE_NS_MAX.min(self.job.timeout_ns).max(4 * ramp_ns);
+        let opening_max = OPENING_MAX.div_ceil(self.job.workers) as u32;
+        let mut opened: u64 = 0;
+        let mut slot = 0;
+        while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
+            // The pace, in bursts: as many as would have been opened by now, and the rest of that burst.
+            let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST * 1_000_000_000) + 1;
+            let mut wait_ns = self.now_ns + 10_000_000;
+            while left > 0 && self.opening < opening_max && opened < bursts * BURST {
+                if !closed {
+                    slot = self.free.pop().unwrap_or_else(|| self.add_slot());
+                }
+                match self.open(slot) {
+                    Ok(()) => {
+                        left -= 1;
+                        opened += 1;
+                        slot += 1;
+                    }
+                    Err(error) => {
+                        if !closed {
+                            self.free.push(slot);
+                        }
+                        if error == BACKLOG_FULL {
+                            wait_ns = self.now_ns + FULL_PAUSE_NS;
+                        } else {
+                            // Refused at once (no ports, no files): the load will show it.
+                            left = 0;
+                        }
+                        break;
+                    }
+                }
+            }
+            if left > 0 && self.opening < opening_max && opened >= bursts * BURST {
+                wait_ns = wait_ns.min(began_ns + bursts * BURST * 1_000_000_000 / self.job.ramp_per_s + 1);
+            }
+            self.net.wait(Wait::Until(wait_ns.min(give_up_ns)), &mut self.ready);
+            self.handle_ready();
+            self.now_ns = self.net.now_ns();
+        }
+        // What does not stand by now would only take the place of a connection that the load opens, and counts.
+        for slot in 0..self.connections.len() as u32 {
+            if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
+                self.lose(slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! How connections are opened, secured and closed: the part of a plan between its request and the network.
+//!
+//! Plain data and its reading from text. Not here: names (they are resolved before there is a plan), sockets, TLS.
+
+use crate::tls::TlsSpec;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How connections are opened and closed. The default is TCP to the request's addresses, in plain text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectSpec {
+    /// Connect to this unix socket instead of the request's addresses.
+    pub unix: Option<String>,
+    /// Local addresses, taken in turn; empty: the system chooses.
+    pub sources: Vec<AddressRange>,
+    /// Ask for the addresses again while the load lasts.
+    pub resolve: Option<ResolveSpec>,
+    /// Close by a reset, which leaves no port in TIME-WAIT.
+    pub close_reset: bool,
+    /// Speak TLS.
+    pub tls: Option<TlsSpec>,
+}
+
+/// A name to resolve again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolveSpec {
+    /// The name.
+    pub host: String,
+    /// The port to connect to.
+    pub port: u16,
+    /// How often, in ns.
+    pub every_ns: u64,
+    /// Whether load may go to addresses that are neither loopback nor private.
+    pub public: bool,
+}
+
+/// Addresses from `first` to `last`, both included and of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressRange {
+    first: IpAddr,
+    last: IpAddr,
+}
+
+/// Why a range of addresses could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a range of addresses; write for example 10.0.0.5, 10.0.0.5-10.0.0.9 or 10.0.0.0/24")]
+pub struct AddressRangeError(String);
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(u32::from(v4)),
+        IpAddr::V6(v6) => u128::from(v6),
+    }
+}
+
+impl AddressRange {
+    /// The addresses from `first` to `last`; `None` when they are of two families or in the wrong order.
+    pub fn new(first: IpAddr, last: IpAddr) -> Option<AddressRange> {
+        (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
+    }
+
+    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. Of a network with room for hosts its own
+    /// address and (IPv4) the broadcast address are left out.
+    pub fn parse_list(text: &str) -> Result<Vec<AddressRange>, AddressRangeError> {
+        text.split(',').map(|part| AddressRange::parse(part.trim())).collect()
+    }
+
+    fn parse(text: &str) -> Result<AddressRange, AddressRangeError> {
+        let error = || AddressRangeError(text.to_owned());
+        let address = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| error());
+        if let Some((first, last)) = text.split_once('-') {
+            return AddressRange::new(address(first)?, address(last)?).ok_or_else(error);
+        }
+        let Some((base, bits)) = text.split_once('/') else {
+            let one = address(text)?;
+            return Ok(AddressRange { first: one, last: one });
+        };
+        let base = address(base)?;
+        // `+24` would parse as a number.
+        let bits: u32 = bits.parse().ok().filter(|_| bits.bytes().all(|b| b.is_ascii_digit())).ok_or_else(error)?;
+        let width = if base.is_ipv4() { 32 } else { 128 };
+        let host_bits = u32::checked_sub(width, bits).ok_or_else(error)?;
+        let mask = 1u128.checked_shl(host_bits).unwrap_or(0).wrapping_sub(1);
+        let (mut first, mut last) = (number(base) & !mask, number(base) | mask);
+        if host_bits >= 2 {
+            first += 1;
+            last -= u128::from(base.is_ipv4());
+        }
+        let range = AddressRange { first: base, last: base };
+        Ok(AddressRange { first: range.of_number(first), last: range.of_number(last) })
+    }
+
+    fn of_number(&self, number: u128) -> IpAddr {
+        match self.first {
+            IpAddr::V4(_) => Ipv4Addr::from(number as u32).into(),
+            IpAddr::V6(_) => Ipv6Addr::from(number).into(),
+        }
+    }
+
+    /// Whether these are IPv4 addresses.
+    pub fn is_ipv4(&self) -> bool {
+        self.first.is_ipv4()
+    }
+
+    /// Number of addresses, at least 1 (u64::MAX if there are more).
+    pub fn count(&self) -> u64 {
+        u64::try_from(number(self.last) - number(self.first)).unwrap_or(u64::MAX).saturating_add(1)
+    }
+
+    /// Address number `index` of `0..count()`; beyond that it begins anew.
+    pub fn nth(&self, index: u64) -> IpAddr {
+        self.of_number(number(self.first) + u128::from(index % self.count()))
+    }
+
+    /// The address number `index` of several ranges, in turn; `None` without any.
+    pub fn nth_of(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
+        let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
+        let mut index = index.checked_rem(total)?;
+        for range in ranges {
+            if index < range.count() {
+                return Some(range.nth(index));
+            }
+            index -= range.count();
+        }
+        None
+    }
+}
+
+impl std::fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}
+
+/// Whether load may go to an address without being asked for: loopback, private or link-local.
+pub fn is_private(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_private(&IpAddr::V4(v4)),
+            None => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ranges_are_read_or_refused() {
+        for (text, expect) in [
+            ("10.0.0.5", Some((1, "10.0.0.5", "10.0.0.5"))),
+            ("10.0.0.5-10.0.0.9", Some((5, "10.0.0.5", "10.0.0.9"))),
+            ("10.0.0.250-10.0.1.5", Some((12, "10.0.0.250", "10.0.1.5"))),
+            ("10.0.0.0/24", Some((254, "10.0.0.1", "10.0.0.254"))),
+            ("10.0.0.77/24", Some((254, "10.0.0.1", "10.0.0.254"))),
+            ("10.0.0.4/31", Some((2, "10.0.0.4", "10.0.0.5"))),
+            ("10.0.0.4/32", Some((1, "10.0.0.4", "10.0.0.4"))),
+            ("127.0.0.0/8", Some((16_777_214, "127.0.0.1", "127.255.255.254"))),
+            ("0.0.0.0/0", Some((4_294_967_294, "0.0.0.1", "255.255.255.254"))),
+            ("fd00::/126", Some((3, "fd00::1", "fd00::3"))),
+            ("::/0", Some((u64::MAX, "::1", "::ffff:ffff:ffff:ffff"))),
+            ("", None),
+            ("10.0.0", None),
+            ("10.0.0.9-10.0.0.5", None),
+            ("10.0.0.1-::1", None),
+            ("10.0.0.0/33", None),
+            ("10.0.0.0/-1", None),
+            ("10.0.0.0/+8", None),
+            ("10.0.0.0/", None),
+            ("fd00::/129", None),
+            ("localhost", None),
+        ] {
+            let got = AddressRange::parse(text);
+            match (got, expect) {
+                (Ok(range), Some((count, first, last))) => {
+                    let ends = (range.nth(0).to_string(), range.nth(range.count() - 1).to_string());
+                    // Of more addresses than can be counted only the first ones are used.
+                    let last = if count == u64::MAX { ends.1.clone() } else { last.to_owned() };
+                    assert_eq!((range.count(), ends), (count, (first.to_owned(), last)), "{text}");
+                }
+                (Err(error), None) => assert!(error.to_string().contains(text), "{text}"),
+                (got, expect) => panic!("{text}: {got:?}, expected {expect:?}"),
+            }
+        }
+        let list = AddressRange::parse_list("10.0.0.1, 10.0.1.0/30").expect("a list");
+        let turn: Vec<String> = (0..4).filter_map(|i| AddressRange::nth_of(&list, i)).map(|a| a.to_string()).collect();
+        assert_eq!(turn, ["10.0.0.1", "10.0.1.1", "10.0.1.2", "10.0.0.1"]);
+        assert_eq!(AddressRange::nth_of(&[], 3), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_address_of_a_range_lies_in_it(a: u32, b: u32, index: u64) {
+            let (first, last) = (Ipv4Addr::from(a.min(b)), Ipv4Addr::from(a.max(b)));
+            let range = AddressRange::parse(&format!("{first}-{last}")).expect("a range");
+            prop_assert_eq!(range.count(), u64::from(a.max(b) - a.min(b)) + 1);
+            let address = range.nth(index);
+            prop_assert!(IpAddr::from(first) <= address && address <= IpAddr::from(last));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[0-9a-f.:/, -]{0,40}") {
+            let _ = AddressRange::parse_list(&text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! TLS as data: what a plan asks of it, and the reasons for which it fails.
+
+use serde::{Deserialize, Serialize};
+
+/// How a load speaks TLS. Certificates and keys are part of a plan, but never of its record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TlsSpec {
+    /// The name that the server's certificate must have; also sent to it (SNI), unless it is an IP address.
+    pub server_name: String,
+    /// Whether the server's certificate is verified.
+    pub verify: bool,
+    /// Whether a new connection may take up an earlier session.
+    pub resume: bool,
+    /// Protocols offered (ALPN), the preferred first.
+    pub alpn: Vec<String>,
+    /// Certificates of the issuers to trust, DER.
+    #[serde(skip)]
+    pub roots: Vec<Vec<u8>>,
+    /// Our own certificate and those that lead to its issuer, PEM.
+    #[serde(skip)]
+    pub certificate_pem: Option<Vec<u8>>,
+    /// The key of our certificate, PEM.
+    #[serde(skip)]
+    pub key_pem: Option<Vec<u8>>,
+}
+
+impl Default for TlsSpec {
+    fn default() -> TlsSpec {
+        TlsSpec {
+            server_name: String::new(),
+            verify: true,
+            resume: true,
+            alpn: vec!["http/1.1".into()],
+            roots: Vec::new(),
+            certificate_pem: None,
+            key_pem: None,
+        }
+    }
+}
+
+/// Why TLS failed on a connection. The discriminant is what stands in records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u16)]
+pub enum TlsFailure {
+    /// The server's certificate has expired.
+    Expired = 0,
+    /// The server's certificate is not valid yet.
+    NotYetValid = 1,
+    /// The server's certificate is for other names.
+    WrongName = 2,
+    /// The server's certificate was not issued by anyone trusted.
+    UnknownIssuer = 3,
+    /// The server's certificate was revoked.
+    Revoked = 4,
+    /// The server's certificate is wrong in another way (its form, purpose or signature).
+    BadCertificate = 5,
+    /// The server wants a certificate of ours, or another one.
+    ClientCertificate = 6,
+    /// No protocol version, cipher or application protocol in common.
+    NothingInCommon = 7,
+    /// What the server sent is not TLS.
+    NotTls = 8,
+    /// The server ended the connection during the handshake.
+    Closed = 9,
+    /// The server reset the connection during the handshake.
+    Reset = 10,
+    /// The server ended the session with another alert.
+    Alert = 11,
+    /// A record was damaged or out of order.
+    BadRecord = 12,
+    /// Anything else.
+    Other = 13,
+}
+
+impl TlsFailure {
+    /// Every reason, in the order of its number.
+    pub const ALL: [TlsFailure; 14] = [
+        TlsFailure::Expired,
+        TlsFailure::NotYetValid,
+        TlsFailure::WrongName,
+        TlsFailure::UnknownIssuer,
+        TlsFailure::Revoked,
+        TlsFailure::BadCertificate,
+        TlsFailure::ClientCertificate,
+        TlsFailure::NothingInCommon,
+        TlsFailure::NotTls,
+        TlsFailure::Closed,
+        TlsFailure::Reset,
+        TlsFailure::Alert,
+        TlsFailure::BadRecord,
+        TlsFailure::Other,
+    ];
+
+    /// The reason with this number; unknown ones are `Other`.
+    pub fn of_number(number: u16) -> TlsFailure {
+        TlsFailure::ALL.get(usize::from(number)).copied().unwrap_or(TlsFailure::Other)
+    }
+
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            TlsFailure::Expired => "expired",
+            TlsFailure::NotYetValid => "not_yet_valid",
+            TlsFailure::WrongName => "wrong_name",
+            TlsFailure::UnknownIssuer => "unknown_issuer",
+            TlsFailure::Revoked => "revoked",
+            TlsFailure::BadCertificate => "bad_certificate",
+            TlsFailure::ClientCertificate => "client_certificate",
+            TlsFailure::NothingInCommon => "nothing_in_common",
+            TlsFailure::NotTls => "not_tls",
+            TlsFailure::Closed => "closed",
+            TlsFailure::Reset => "reset",
+            TlsFailure::Alert => "alert",
+            TlsFailure::BadRecord => "bad_record",
+            TlsFailure::Other => "other",
+        }
+    }
+
+    /// The reason in words, to follow "TLS failed:".
+    pub fn text(self) -> &'static str {
+        match self {
+            TlsFailure::Expired => "the server's certificate has expired",
+            TlsFailure::NotYetValid => "the server's certificate is not valid yet",
+            TlsFailure::WrongName => "the server's certificate is for another name",
+            TlsFailure::UnknownIssuer => "the server's certificate has an unknown issuer",
+            TlsFailure::Revoked => "the server's certificate was revoked",
+            TlsFailure::BadCertificate => "the server's certificate is not a valid one",
+            TlsFailure::ClientCertificate => "the server asks for a client certificate that it trusts",
+            TlsFailure::NothingInCommon => "no version, cipher or protocol in common with the server",
+            TlsFailure::NotTls => "the server does not speak TLS there",
+            TlsFailure::Closed => "the server closed the connection during the handshake",
+            TlsFailure::Reset => "the server reset the connection during the handshake",
+            TlsFailure::Alert => "the server ended it with an alert",
+            TlsFailure::BadRecord => "a record was damaged",
+            TlsFailure::Other => "the handshake failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_have_the_number_they_stand_at() {
+        for (number, reason) in TlsFailure::ALL.into_iter().enumerate() {
+            assert_eq!((reason as usize, TlsFailure::of_number(number as u16)), (number, reason));
+        }
+        assert_eq!(TlsFailure::of_number(99), TlsFailure::Other);
+    }
+}

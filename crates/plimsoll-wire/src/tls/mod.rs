@@ -1,0 +1,201 @@
+//! TLS as a layer between bytes and bytes: cipher text from and to the network, plain text from and to a protocol. No I/O.
+//!
+//! [`Client`] is what all connections of a thread share: trust, our certificate, sessions that can be taken up again.
+//! [`Session`] is one connection. The protocol that was agreed on (ALPN) is the session's to tell; which protocols to
+//! offer stands in the plan.
+//!
+//! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files, the server's side.
+
+mod fault;
+mod trust;
+
+pub use fault::failure_of;
+
+use plimsoll_model::{TlsFailure, TlsSpec};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+/// Sessions kept for being taken up again: one server name needs no more.
+const SESSIONS_KEPT: usize = 8;
+/// Cipher text that waits inside a session before it takes no more plain text.
+const WAITING_BYTES_MAX: usize = 64 << 10;
+
+/// Why a TLS setup cannot be used. The text names the flag to look at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The server's name can be no certificate's.
+    #[error("'{0}' is no host name that a certificate could have: use --connect-to to reach it under a proper name")]
+    ServerName(String),
+    /// Nobody is trusted.
+    #[error("there is no issuer to trust: give one with --cacert, or do not verify (--insecure)")]
+    NoRoots,
+    /// Bytes that are no certificate.
+    #[error("--cacert: a certificate in it cannot be read")]
+    Roots,
+    /// No certificate in the PEM.
+    #[error("--cert: there is no certificate in it that can be read (PEM is expected)")]
+    Certificate,
+    /// No key in the PEM.
+    #[error("--key: there is no private key in it that can be read (unencrypted PEM is expected)")]
+    Key,
+    /// Certificate and key that do not fit, or that cannot be used.
+    #[error("--cert and --key do not belong together or cannot be used: {0}")]
+    Pair(String),
+    /// The library refuses the setup.
+    #[error("TLS cannot be set up: {0}")]
+    Other(String),
+}
+
+/// Reads the certificates of a PEM file; `None` when there is none or one is broken.
+pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found: Vec<Vec<u8>> = found.ok()?.into_iter().map(|certificate| certificate.to_vec()).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// What the connections of one thread have in common.
+#[derive(Debug, Clone)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    resume: bool,
+}
+
+impl Client {
+    /// The client that `spec` asks for.
+    pub fn new(spec: &TlsSpec) -> Result<Client, ConfigError> {
+        let name = ServerName::try_from(spec.server_name.clone())
+            .map_err(|_| ConfigError::ServerName(spec.server_name.clone()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let other = |error: rustls::Error| ConfigError::Other(error.to_string());
+        let verifier = trust::verifier(spec, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(other)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match &spec.certificate_pem {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let chain = certificates(pem).ok_or(ConfigError::Certificate)?;
+                let chain = chain.into_iter().map(CertificateDer::from).collect();
+                // A file may hold both.
+                let key = PrivateKeyDer::from_pem_slice(spec.key_pem.as_deref().unwrap_or(pem));
+                let key = key.map_err(|_| ConfigError::Key)?;
+                builder.with_client_auth_cert(chain, key).map_err(|e| ConfigError::Pair(e.to_string()))?
+            }
+        };
+        config.alpn_protocols = spec.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.resumption = sessions(spec.resume);
+        Ok(Client { config: Arc::new(config), name, resume: spec.resume })
+    }
+
+    /// The same client for another thread, with sessions of its own.
+    pub fn for_thread(&self) -> Client {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = sessions(self.resume);
+        Client { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// Begins a connection; its first message is ready to be sent.
+    pub fn session(&self) -> Result<Session, TlsFailure> {
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| failure_of(&error))?;
+        connection.set_buffer_limit(Some(WAITING_BYTES_MAX));
+        Ok(Session { connection: Box::new(connection), established: false })
+    }
+}
+
+fn sessions(resume: bool) -> Resumption {
+    if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
+}
+
+/// What received bytes have brought, beside plain text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// The handshake is over just now.
+    pub established: bool,
+    /// The peer has ended its stream properly: nothing more follows.
+    pub ended: bool,
+}
+
+/// One connection's TLS.
+pub struct Session {
+    connection: Box<ClientConnection>,
+    established: bool,
+}
+
+impl Session {
+    /// Takes cipher text from the network, all of it, and appends the plain text that it holds to `plain`.
+    ///
+    /// After an error the session is over; what is left to send is the alert that tells the peer.
+    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<Progress, TlsFailure> {
+        let mut progress = Progress::default();
+        while !cipher.is_empty() {
+            // Nothing follows the end, and what comes all the same is nobody's.
+            let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
+            if taken == 0 {
+                progress.ended = true;
+                break;
+            }
+            let state = self.connection.process_new_packets().map_err(|error| failure_of(&error))?;
+            if state.plaintext_bytes_to_read() > 0 {
+                let mut reader = self.connection.reader();
+                while let Ok(bytes) = reader.fill_buf()
+                    && !bytes.is_empty()
+                {
+                    plain.extend_from_slice(bytes);
+                    let count = bytes.len();
+                    reader.consume(count);
+                }
+            }
+            progress.ended |= state.peer_has_closed();
+        }
+        if !self.established && !self.connection.is_handshaking() {
+            self.established = true;
+            progress.established = true;
+        }
+        Ok(progress)
+    }
+
+    /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be sent.
+    pub fn send(&mut self, plain: &[u8]) -> usize {
+        // Writing into memory: the only outcome is how much there was room for.
+        self.connection.writer().write(plain).unwrap_or(0)
+    }
+
+    /// Moves the cipher text that waits to be sent to the end of `out`.
+    pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
+        while self.connection.wants_write() {
+            // Writing into memory cannot fail.
+            if self.connection.write_tls(out).unwrap_or(0) == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Whether an earlier session was taken up again.
+    pub fn is_resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The protocol agreed on (ALPN), once the handshake is over.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.connection.alpn_protocol()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("established", &self.established).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,213 @@
+//! TLS between two ends in memory: whatever the cuts, the same plain text; whatever the damage, a reason and no panic.
+
+use plimsoll_model::rng::Rng;
+use plimsoll_model::{TlsFailure, TlsSpec};
+use plimsoll_wire::tls::{Client, ConfigError, Session, certificates};
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{Read, Write};
+use std::sync::{Arc, OnceLock};
+
+struct World {
+    certificate: Vec<u8>,
+    config: Arc<ServerConfig>,
+}
+
+fn world() -> &'static World {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let key = KeyPair::generate().expect("a key");
+        let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
+        let certificate = parameters.self_signed(&key).expect("signed").der().to_vec();
+        let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
+        let mut config = builder.with_single_cert(vec![CertificateDer::from(certificate.clone())], key).expect("a pair");
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        World { certificate, config: Arc::new(config) }
+    })
+}
+
+fn spec() -> TlsSpec {
+    TlsSpec { server_name: "api.test".into(), roots: vec![world().certificate.clone()], ..TlsSpec::default() }
+}
+
+/// How a direction of the wire cuts or damages what passes.
+type Wire<'a> = &'a mut dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>;
+
+/// The client asks and the server answers; what the client reads, with what the wire does to the server's bytes.
+fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(Vec<u8>, Session), TlsFailure> {
+    let mut session = client.session()?;
+    let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
+    let (mut heard, mut plain, mut asked) = (Vec::new(), Vec::new(), 0);
+    // A handshake is four flights; the rest is the question, sent in pieces when it is long.
+    for _ in 0..200 {
+        let mut out = Vec::new();
+        if session.is_established() && asked < question.len() {
+            asked += session.send(&question[asked..]);
+        }
+        session.take_cipher(&mut out);
+        let mut from = &out[..];
+        while !from.is_empty() {
+            server.read_tls(&mut from).expect("memory");
+            // What the server thinks of damage is not the matter here.
+            if server.process_new_packets().is_err() {
+                return Err(TlsFailure::Other);
+            }
+            let mut bytes = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = server.reader().read(&mut bytes) {
+                heard.extend_from_slice(&bytes[..count]);
+            }
+        }
+        if heard.len() == question.len() && !heard.is_empty() {
+            assert_eq!(heard, question);
+            heard.push(0);
+            server.set_buffer_limit(None);
+            server.writer().write_all(answer).expect("memory");
+            server.send_close_notify();
+        }
+        let mut back = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut back).expect("memory");
+        }
+        for piece in wire(back) {
+            if session.receive(&piece, &mut plain)?.ended {
+                return Ok((plain, session));
+            }
+        }
+    }
+    Err(TlsFailure::Closed)
+}
+
+fn whole(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    vec![bytes]
+}
+
+#[test]
+fn the_same_text_comes_out_whatever_the_cuts() {
+    let client = Client::new(&spec()).expect("a client");
+    let question = vec![b'q'; 200_000];
+    let answer: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+    for size in [1, 2, 3, 5, 7, 64, 1000, 4096, 16_389, 1 << 20] {
+        let (text, session) = talk(&client, &question, &answer, &mut |bytes| {
+            bytes.chunks(size).map(<[u8]>::to_vec).collect()
+        })
+        .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
+        assert!(text == answer, "pieces of {size}");
+        assert_eq!(session.protocol(), Some(&b"http/1.1"[..]));
+    }
+    let seed = crate::seed();
+    let mut rng = Rng::new(seed);
+    for _ in 0..20 {
+        let (text, _) = talk(&client, b"q", &answer[..5_000], &mut |mut bytes| {
+            let mut pieces = Vec::new();
+            while !bytes.is_empty() {
+                let rest = bytes.split_off((1 + rng.below(400) as usize).min(bytes.len()));
+                pieces.push(std::mem::replace(&mut bytes, rest));
+            }
+            pieces
+        })
+        .expect("a talk");
+        assert!(text == answer[..5_000]);
+    }
+}
+
+#[test]
+fn damage_has_a_reason_and_never_passes() {
+    let client = Client::new(&spec()).expect("a client");
+    let mut rng = Rng::new(crate::seed());
+    let answer = vec![b'a'; 3_000];
+    let mut failed = 0;
+    for _ in 0..300 {
+        let (flight, at, bit) = (rng.below(4), rng.below(4_000) as usize, 1u8 << rng.below(8));
+        let mut number = 0;
+        let talked = talk(&client, b"q", &answer, &mut |mut bytes| {
+            if number == flight && let Some(byte) = bytes.get_mut(at) {
+                *byte ^= bit;
+            }
+            number += u64::from(!bytes.is_empty());
+            vec![bytes]
+        });
+        match talked {
+            Ok((text, _)) => assert!(text == answer, "damaged text passed"),
+            Err(_) => failed += 1,
+        }
+    }
+    assert!(failed > 50, "the damage was done: {failed}");
+}
+
+#[test]
+fn any_bytes_from_a_server_have_a_reason() {
+    let client = Client::new(&spec()).expect("a client");
+    let mut rng = Rng::new(crate::seed());
+    for (bytes, reason) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFailure::NotTls),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", TlsFailure::NotTls),
+        (&[21, 3, 3, 0, 2, 2, 40], TlsFailure::NothingInCommon),
+        (&[21, 3, 3, 0, 2, 2, 116], TlsFailure::ClientCertificate),
+        (&[21, 3, 3, 0, 2, 2, 80], TlsFailure::Alert),
+    ] {
+        let mut session = client.session().expect("a session");
+        assert_eq!(session.receive(bytes, &mut Vec::new()), Err(reason), "{bytes:?}");
+        // What is over stays over.
+        let _ = session.receive(bytes, &mut Vec::new());
+        session.take_cipher(&mut Vec::new());
+    }
+    for _ in 0..2_000 {
+        let mut session = client.session().expect("a session");
+        let mut bytes: Vec<u8> = (0..rng.below(100)).map(|_| rng.next_u64() as u8).collect();
+        // Mostly something that begins like a record.
+        if bytes.len() > 5 && rng.below(4) > 0 {
+            let rest = (bytes.len() - 5) as u8;
+            bytes[..5].copy_from_slice(&[20 + rng.below(5) as u8, 3, 3, 0, rest]);
+        }
+        let mut plain = Vec::new();
+        let _ = session.receive(&bytes, &mut plain);
+        assert!(plain.is_empty() && !session.is_established());
+    }
+}
+
+#[test]
+fn sessions_are_taken_up_again_only_where_asked() {
+    for (resume, expect) in [(true, [false, true, true]), (false, [false; 3])] {
+        let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
+        let resumed = [0; 3].map(|_| talk(&client, b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
+        assert_eq!(resumed, expect);
+        // Another thread begins with none.
+        assert!(!talk(&client.for_thread(), b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
+    }
+}
+
+#[test]
+fn whom_to_trust_is_decided_before_anything_is_sent() {
+    let name = |name: &str| TlsSpec { server_name: name.into(), ..spec() };
+    let other = TlsSpec { verify: false, ..name("other.test") };
+    for (spec, expect) in [
+        (spec(), None),
+        (other, None),
+        (name("other.test"), Some(TlsFailure::WrongName)),
+        (name("127.0.0.1"), Some(TlsFailure::WrongName)),
+        (TlsSpec { alpn: vec!["nonsense".into()], ..spec() }, Some(TlsFailure::NothingInCommon)),
+    ] {
+        let talked = talk(&Client::new(&spec).expect("a client"), b"q", b"a", &mut whole);
+        match expect {
+            None => assert!(talked.is_ok(), "{}", spec.server_name),
+            // The server's end is in this process: its complaint about the protocol comes first.
+            Some(expect) => {
+                let got = talked.err();
+                assert!(got == Some(expect) || got == Some(TlsFailure::Other), "{}: {got:?}", spec.server_name);
+            }
+        }
+    }
+    for (spec, expect) in [
+        (name("not a name"), ConfigError::ServerName("not a name".into())),
+        (TlsSpec { roots: vec![], ..spec() }, ConfigError::NoRoots),
+        (TlsSpec { roots: vec![vec![1, 2, 3]], ..spec() }, ConfigError::Roots),
+        (TlsSpec { certificate_pem: Some(b"no PEM".to_vec()), ..spec() }, ConfigError::Certificate),
+    ] {
+        assert_eq!(Client::new(&spec).expect_err("refused"), expect);
+    }
+    assert_eq!(certificates(b""), None);
+    assert_eq!(certificates(b"-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n"), None);
+}

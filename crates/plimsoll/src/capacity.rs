@@ -1,0 +1,264 @@
+//! Whether this machine can hold a plan's connections, before any is opened: open files, local ports, memory, accept
+//! queues. What can be adapted is adapted, and said in a sentence; what cannot is the end of the plan, with the way out.
+
+use plimsoll_model::{AddressRange, LoadShape, Plan};
+use plimsoll_sys::process;
+use std::net::Ipv4Addr;
+
+/// Descriptors of a thread that are not connections: standard streams, epoll, the run file.
+const FILES_SPARE: u64 = 32;
+/// More threads than this only stand in each other's way.
+const THREADS_MAX: u64 = 1024;
+/// Connections from one loopback address when there is a choice: the search for a free port is slow among few.
+const PORTS_USED_MAX: u64 = 10_000;
+/// Loopback addresses that short-lived connections come from, so that ports in TIME-WAIT are never missed.
+const SOURCES_SHORT_LIVED: u64 = 254;
+/// Memory of a connection, both ends on this machine: ours is small, the kernel's is not. Measured on Linux 6.
+const CONNECTION_BYTES: u64 = 8 << 10;
+/// What TLS adds to it, in this process.
+const TLS_BYTES: u64 = 16 << 10;
+
+/// What the machine sets.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Open files of a process, or of a thread with a table of its own.
+    pub files: u64,
+    /// Whether a thread can have a table of its own.
+    pub own_tables: bool,
+    /// Local ports for each pair of addresses.
+    pub ports: u64,
+    /// The longest accept queue of a listener on this machine.
+    pub backlog: u64,
+    /// Memory that can be had, in bytes; 0 if unknown.
+    pub memory_bytes: u64,
+}
+
+impl Limits {
+    /// Those of this machine.
+    pub fn of_machine() -> Limits {
+        let trial = std::thread::Builder::new().spawn(|| process::own_file_table(None).is_ok());
+        Limits {
+            files: process::raise_files_max(),
+            own_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
+            ports: process::local_ports(),
+            backlog: process::backlog_max(),
+            memory_bytes: process::memory_available_bytes(),
+        }
+    }
+
+    /// Connections that one thread can have.
+    fn room(&self) -> u64 {
+        self.files.saturating_sub(FILES_SPARE)
+    }
+
+    /// Threads that hold `connections`, each with a table of its own.
+    pub fn threads_for(&self, connections: u64) -> u64 {
+        match self.own_tables {
+            true => connections.div_ceil(self.room().max(1)).min(THREADS_MAX),
+            false => 1,
+        }
+    }
+}
+
+/// What the user has fixed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fixed {
+    /// The number of threads (-t).
+    pub threads: bool,
+    /// The number of connections (--max-connections; always for a closed load).
+    pub connections: bool,
+}
+
+/// Fits `plan` to the machine. Says what was adapted, or, as the error, what cannot be held and what to change.
+pub fn fit(plan: &mut Plan, fixed: Fixed, local: bool, limits: &Limits) -> Result<Vec<String>, String> {
+    let mut said = Vec::new();
+    let closed = match &plan.load {
+        LoadShape::Closed { users } => Some(users.max() as u64),
+        LoadShape::Open { .. } => None,
+    };
+    if closed.is_none() && !fixed.connections {
+        let tables = if limits.own_tables { u64::from(plan.workers) } else { 1 };
+        let room = u32::try_from((limits.room() * tables).max(1)).unwrap_or(u32::MAX);
+        if plan.connections_max > room {
+            plan.connections_max = room;
+            said.push(format!(
+                "at most {room} connections instead of more: the limit of open files is {} (ulimit -n)",
+                limits.files
+            ));
+        }
+    }
+    let connections = closed.unwrap_or(u64::from(plan.connections_max));
+    said.extend(fit_files(plan, fixed, connections, limits)?);
+    if plan.connect.unix.is_none() {
+        said.extend(fit_ports(plan, connections, limits)?);
+        if let (true, Some(users), false) = (local, closed, plan.request.keep_alive)
+            && users > limits.backlog
+            && limits.backlog > 0
+        {
+            said.push(format!(
+                "{users} users open connections at once, but accept queues hold at most {} here (net.core.somaxconn)",
+                limits.backlog
+            ));
+        }
+    }
+    // Those of an open load are opened one by one, as answers fail to come: what that takes cannot be known.
+    if let Some(users) = closed {
+        let bytes = users * (CONNECTION_BYTES + if plan.connect.tls.is_some() { TLS_BYTES } else { 0 });
+        if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
+            return Err(format!(
+                "{users} connections need about {} MB of memory, and only {} MB are free",
+                bytes >> 20,
+                limits.memory_bytes >> 20
+            ));
+        }
+    }
+    Ok(said)
+}
+
+fn fit_files(plan: &mut Plan, fixed: Fixed, connections: u64, limits: &Limits) -> Result<Option<String>, String> {
+    let (room, files) = (limits.room(), limits.files);
+    let tables = if limits.own_tables { u64::from(plan.workers.max(1)) } else { 1 };
+    if connections.div_ceil(tables) <= room {
+        return Ok(None);
+    }
+    let threads = limits.threads_for(connections);
+    if threads * room < connections {
+        let most = if limits.own_tables { THREADS_MAX * room } else { room };
+        return Err(format!(
+            "{connections} connections need more open files than the limit of {files} allows: at most {most} (ulimit -n)"
+        ));
+    }
+    if fixed.threads {
+        return Err(format!(
+            "{connections} connections need {threads} threads, since each may have {files} open files: -t {threads}, or \
+             leave -t out"
+        ));
+    }
+    plan.workers = threads as u32;
+    Ok(Some(format!(
+        "{threads} threads for {connections} connections: each may have {files} open files (ulimit -n)"
+    )))
+}
+
+fn fit_ports(plan: &mut Plan, connections: u64, limits: &Limits) -> Result<Option<String>, String> {
+    let addresses = &plan.request.addresses;
+    let each = connections.div_ceil(addresses.len().max(1) as u64);
+    let loopback = !addresses.is_empty() && addresses.iter().all(|a| a.ip().is_loopback());
+    let wanted = match (plan.request.keep_alive || plan.connect.close_reset, each > limits.ports / 2) {
+        (true, false) => 1,
+        (true, true) => each.div_ceil(PORTS_USED_MAX.min(limits.ports.max(1))),
+        (false, _) => SOURCES_SHORT_LIVED.max(each.div_ceil(PORTS_USED_MAX)),
+    };
+    let mut said = None;
+    if plan.connect.sources.is_empty() && loopback && wanted > 1 && addresses.iter().any(|a| a.is_ipv4()) {
+        let first = u32::from(Ipv4Addr::LOCALHOST);
+        let last = Ipv4Addr::from(first + (wanted.min(1 << 20) - 1) as u32);
+        let v4 = AddressRange::new(Ipv4Addr::LOCALHOST.into(), last.into());
+        plan.connect.sources.extend(v4);
+        said = Some(format!(
+            "connections come from 127.0.0.1 to {last}: one local address has {} ports (--source-ip)",
+            limits.ports
+        ));
+    }
+    for address in &plan.request.addresses {
+        let sources = plan.connect.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4());
+        let sources = sources.fold(0u64, |sum, range| sum.saturating_add(range.count())).max(1);
+        let ports = sources.saturating_mul(limits.ports);
+        if each > ports {
+            return Err(format!(
+                "{connections} connections need more local ports than the {ports} that there are to {}: give more local \
+                 addresses (--source-ip)",
+                address.ip()
+            ));
+        }
+    }
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, RequestSpec, TlsSpec};
+
+    const LIMITS: Limits =
+        Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
+
+    fn closed(users: f64, addresses: &[&str]) -> Plan {
+        let request = RequestSpec {
+            scheme: "http".into(),
+            host: "h".into(),
+            port: 80,
+            addresses: addresses.iter().map(|a| a.parse().expect("an address")).collect(),
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        };
+        Plan::new(request, LoadShape::Closed { users: Curve::constant(users) })
+    }
+
+    fn check(name: &str, mut plan: Plan, fixed: Fixed, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
+        match (fit(&mut plan, fixed, true, &limits), expect) {
+            (Ok(said), Ok((workers, sources, part))) => {
+                let count: u64 = plan.connect.sources.iter().map(AddressRange::count).sum();
+                assert_eq!((plan.workers, count), (workers, sources), "{name}: {said:?}");
+                assert!(said.join("; ").contains(part) && said.is_empty() == part.is_empty(), "{name}: {said:?}");
+            }
+            (Err(said), Err(part)) => assert!(said.contains(part), "{name}: {said}"),
+            (got, expect) => panic!("{name}: {got:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn plans_are_fitted_or_refused() {
+        let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
+        let free = Fixed { threads: false, connections: true };
+        let fixed = Fixed { threads: true, ..free };
+        let few = Limits { files: 64, ..LIMITS };
+        let old = Limits { own_tables: false, ..LIMITS };
+        let close = |mut plan: Plan| {
+            plan.request.keep_alive = false;
+            plan
+        };
+        let unix = |mut plan: Plan| {
+            plan.connect.unix = Some("/run/x".into());
+            plan.request.addresses.clear();
+            plan
+        };
+        let tls = |mut plan: Plan| {
+            plan.connect.tls = Some(TlsSpec::default());
+            plan
+        };
+        check("few", closed(200.0, v4), free, LIMITS, Ok((1, 0, "")));
+        check("many", closed(50_000.0, v4), free, LIMITS, Ok((3, 5, "3 threads for 50000")));
+        check("ports only", closed(15_000.0, v4), free, LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
+        check("as told", closed(50_000.0, v4), fixed, LIMITS, Err("-t 3"));
+        check("a small limit", closed(300.0, v4), free, few, Ok((10, 0, "10 threads")));
+        check("too small a limit", closed(40_000.0, v4), free, few, Err("at most 32768 (ulimit -n)"));
+        check("no file at all", closed(1.0, v4), free, Limits { files: 32, ..LIMITS }, Err("ulimit -n"));
+        check("one table", closed(50_000.0, v4), free, old, Err("at most 19968"));
+        check("no ports", closed(50_000.0, v6), free, LIMITS, Err("--source-ip"));
+        check("two addresses", closed(50_000.0, &["[::1]:80", "[::1]:81"]), free, LIMITS, Ok((3, 0, "3 threads")));
+        check("far", closed(50_000.0, far), free, LIMITS, Err("--source-ip"));
+        check("unix", unix(closed(50_000.0, far)), free, LIMITS, Ok((3, 0, "3 threads")));
+        check("short-lived", close(closed(10.0, v4)), free, LIMITS, Ok((1, 254, "127.0.0.254")));
+        check("short-lived far", close(closed(10.0, far)), free, LIMITS, Ok((1, 0, "")));
+        check("all at once", close(closed(5000.0, far)), free, LIMITS, Ok((1, 0, "somaxconn")));
+        let small = Limits { memory_bytes: 64 << 20, ..LIMITS };
+        check("memory", closed(5_000.0, v4), free, small, Ok((1, 0, "")));
+        check("memory for TLS", tls(closed(5_000.0, v4)), free, small, Err("memory"));
+    }
+
+    #[test]
+    fn open_loads_take_what_there_is() {
+        let mut plan = closed(1.0, &["127.0.0.1:80"]);
+        plan.load = LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
+        let few = Limits { files: 64, ..LIMITS };
+        let said = fit(&mut plan, Fixed::default(), true, &few).expect("fits");
+        assert!(plan.connections_max == 32 && said.len() == 1, "{said:?}");
+        plan.connections_max = 100;
+        fit(&mut plan, Fixed { connections: true, threads: false }, true, &few).expect("fits");
+        assert_eq!((plan.connections_max, plan.workers), (100, 4));
+    }
+}

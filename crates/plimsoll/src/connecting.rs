@@ -1,0 +1,121 @@
+//! How connections are meant: the flags on addresses, closing and TLS become a [`ConnectSpec`]. What they say is checked
+//! against the machine here, so that a load never starts with an address or certificate that cannot work.
+
+use crate::args::ConnectionArgs;
+use crate::failure::Failure;
+use crate::meant::positive_time;
+use crate::target::{Target, system_text};
+use plimsoll_model::{AddressRange, ConnectSpec, Plan, ResolveSpec, TlsSpec};
+use plimsoll_wire::tls::certificates;
+use std::path::Path;
+
+/// Source addresses that are tried one by one; of more only the ends of each range.
+const SOURCES_TRIED: u64 = 1024;
+
+/// Flags that contradict each other, before anything is looked up.
+pub fn refuse_contradictions(said: &ConnectionArgs) -> Result<(), Failure> {
+    if said.unix.is_some() {
+        for (given, flag) in [
+            (said.connect_to.is_some(), "--connect-to"),
+            (said.source_ip.is_some(), "--source-ip"),
+            (said.resolve_every.is_some(), "--resolve-every"),
+        ] {
+            if given {
+                return Err(Failure::usage(format!("--unix and {flag}: a unix socket has no address; leave one out")));
+            }
+        }
+    }
+    if said.key.is_some() && said.cert.is_none() {
+        return Err(Failure::usage("--key: there is no certificate for it; add --cert"));
+    }
+    if said.insecure && said.cacert.is_some() {
+        return Err(Failure::usage("--insecure and --cacert: either nobody is verified or these issuers; leave one out"));
+    }
+    Ok(())
+}
+
+/// The connections that the flags ask for.
+pub fn spec(said: &ConnectionArgs, target: &Target, public: bool) -> Result<ConnectSpec, Failure> {
+    let close_reset = match said.close.as_deref() {
+        None | Some("fin") => false,
+        Some("reset") => true,
+        Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
+    };
+    let sources = match &said.source_ip {
+        None => Vec::new(),
+        Some(text) => AddressRange::parse_list(text).map_err(|e| Failure::usage(format!("--source-ip: {e}")))?,
+    };
+    for range in &sources {
+        ours(range)?;
+    }
+    let every_ns = said.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
+    let resolve = match (every_ns, &target.resolved) {
+        (Some(every_ns), Some((host, port))) => Some(ResolveSpec { host: host.clone(), port: *port, every_ns, public }),
+        _ => None,
+    };
+    Ok(ConnectSpec { unix: said.unix.clone(), sources, resolve, close_reset, tls: tls(said, target)? })
+}
+
+/// Refuses a range with an address that is not this machine's.
+fn ours(range: &AddressRange) -> Result<(), Failure> {
+    let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
+    for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
+        if !plimsoll_sys::tcp::is_local(&address) {
+            return Err(Failure::usage(format!("--source-ip: {address} is not an address of this machine (ip addr)")));
+        }
+    }
+    Ok(())
+}
+
+/// With --source-ip, the addresses that can be reached from the sources given.
+pub fn keep_reachable(plan: &mut Plan) -> Result<(), Failure> {
+    let sources = &plan.connect.sources;
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let wanted = plan.request.addresses.first().copied();
+    plan.request.addresses.retain(|address| sources.iter().any(|range| range.is_ipv4() == address.is_ipv4()));
+    match (wanted, plan.request.addresses.is_empty()) {
+        (Some(address), true) => {
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+            Err(Failure::usage(format!("--source-ip: {} needs an {family} address to come from", address.ip())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tls(said: &ConnectionArgs, target: &Target) -> Result<Option<TlsSpec>, Failure> {
+    if target.scheme != "https" {
+        for (given, flag) in [
+            (said.insecure, "--insecure"),
+            (said.cacert.is_some(), "--cacert"),
+            (said.cert.is_some(), "--cert"),
+            (said.no_resumption, "--no-resumption"),
+        ] {
+            if given {
+                return Err(Failure::usage(format!("{flag}: only TLS has a use for it; write https:// in the URL")));
+            }
+        }
+        return Ok(None);
+    }
+    let read = |flag: &str, path: &Path| {
+        std::fs::read(path)
+            .map_err(|e| Failure::usage(format!("{flag}: the file '{}' cannot be read: {}", path.display(), system_text(&e))))
+    };
+    let roots = match &said.cacert {
+        _ if said.insecure => Vec::new(),
+        Some(path) => certificates(&read("--cacert", path)?).ok_or_else(|| {
+            Failure::usage(format!("--cacert: there is no certificate in '{}' that can be read (PEM)", path.display()))
+        })?,
+        None => rustls_native_certs::load_native_certs().certs.into_iter().map(|der| der.to_vec()).collect(),
+    };
+    Ok(Some(TlsSpec {
+        server_name: target.host.clone(),
+        verify: !said.insecure,
+        resume: !said.no_resumption,
+        roots,
+        certificate_pem: said.cert.as_deref().map(|path| read("--cert", path)).transpose()?,
+        key_pem: said.key.as_deref().map(|path| read("--key", path)).transpose()?,
+        ..TlsSpec::default()
+    }))
+}

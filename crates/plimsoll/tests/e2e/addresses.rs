@@ -1,0 +1,123 @@
+//! Every kind of address: IPv6 alone, elsewhere than the URL says, unix sockets, local addresses, closing by reset.
+
+use crate::rig::{assert_ledger_closes, baseline, baseline_at, json, nginx_unix, number, plimsoll};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn a_target_with_ipv6_only_is_loaded() {
+    let server = baseline_at("[::1]:0", 1);
+    let url = format!("{}/healthz", server.url);
+    let document = json(&["run", &url, "-c", "3", "-n", "50"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 50.0, "{document:#}");
+    let document = json(&["run", &url, "-n", "20", "--source-ip", "::1", "--no-keepalive"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 20.0, "{document:#}");
+}
+
+#[test]
+fn connections_go_where_they_are_told() {
+    let server = baseline(1);
+    let there = server.url.trim_start_matches("http://");
+    let document = json(&["run", "http://api.invalid:81/healthz", "--connect-to", there, "-n", "20"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 20.0, "{document:#}");
+    assert_eq!(document["url"], "http://api.invalid:81/healthz");
+    // Asked again and again, a name that stays changes nothing.
+    let url = format!("{}/healthz", server.url.replace("127.0.0.1", "localhost"));
+    let document = json(&["run", &url, "-c", "2", "-d", "400ms", "--resolve-every", "20ms", "--no-keepalive"]);
+    assert_ledger_closes(&document, "resolved again");
+    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+}
+
+#[test]
+fn unix_sockets_are_loaded_or_said() {
+    // The path of a socket is short by law.
+    let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("n.sock");
+    let shown = path.to_str().expect("text");
+    let server = nginx_unix(&path);
+    for load in [&["-c", "3", "-n", "100"][..], &["-c", "3", "-n", "50", "--no-keepalive"], &["--rate", "200", "-n", "50"]] {
+        let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
+        assert_ledger_closes(&document, "unix");
+        assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
+    }
+    drop(server);
+    // The file is there, but nobody listens; then it is no file any more.
+    let left = folder.join("left.sock");
+    drop(UnixListener::bind(&left).expect("bound"));
+    for (path, said) in [(left.to_str().expect("text"), "refused"), ("/no/such.sock", "no such file")] {
+        let done = plimsoll(&["run", "http://api/", "--unix", path]);
+        assert!(done.code == 2 && done.stderr.contains(said) && done.stderr.contains(path), "{}", done.stderr);
+        let document = json(&["run", "http://api/", "--unix", path, "--no-preflight", "-c", "2", "-n", "4"]);
+        assert_ledger_closes(&document, path);
+        assert_eq!(number(&document, "ledger.failed.connect"), 4.0, "{document:#}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// A server that remembers where its connections came from and how they ended; its address.
+fn remembering() -> (String, Arc<Mutex<(BTreeSet<IpAddr>, u64)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let seen = Arc::new(Mutex::new((BTreeSet::new(), 0)));
+    let remembered = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        while let Ok((mut stream, from)) = listener.accept() {
+            remembered.lock().expect("no poison").0.insert(from.ip());
+            let remembered = Arc::clone(&remembered);
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                loop {
+                    match stream.read(&mut buffer) {
+                        Ok(0) => return,
+                        Ok(_) => {
+                            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                        }
+                        Err(_) => {
+                            remembered.lock().expect("no poison").1 += 1;
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+#[test]
+fn sources_are_used_in_turn_and_closing_is_as_asked() {
+    for (flags, sources, resets) in [
+        (&[][..], 1, false),
+        (&["--source-ip", "127.0.3.1-127.0.3.7"], 7, false),
+        (&["--source-ip", "127.0.4.0/29,127.0.5.1"], 7, false),
+        (&["--no-keepalive", "--close", "reset"], 1, true),
+        (&["--close", "fin", "--source-ip", "127.0.0.1"], 1, false),
+    ] {
+        let (address, seen) = remembering();
+        let url = format!("http://{address}/");
+        let document = json(&[&["run", &url, "--no-preflight", "-c", "14", "-n", "140"], flags].concat());
+        assert_ledger_closes(&document, &format!("{flags:?}"));
+        assert_eq!(number(&document, "ledger.succeeded"), 140.0, "{flags:?}: {document:#}");
+        // The last resets may still be on their way to the server's threads.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while resets && seen.lock().expect("no poison").1 < 100 && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let seen = seen.lock().expect("no poison");
+        assert_eq!(seen.0.len(), sources, "{flags:?}: {:?}", seen.0);
+        assert_eq!(seen.1 > 0, resets, "{flags:?}: {} resets", seen.1);
+    }
+}
+
+#[test]
+fn short_lived_connections_spread_over_loopback_by_themselves() {
+    let (address, seen) = remembering();
+    let done = plimsoll(&["run", &format!("http://{address}/"), "-c", "4", "-n", "200", "--no-keepalive"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("connections come from 127.0.0.1 to"), "{}", done.stderr);
+    assert!(seen.lock().expect("no poison").0.len() > 50);
+}

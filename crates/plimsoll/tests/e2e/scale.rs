@@ -1,0 +1,36 @@
+//! More connections than the limit of open files allows a process: threads with a table each, for client and server.
+
+use crate::rig::{assert_ledger_closes, number};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+fn limited(script: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("ulimit -n 64; exec {} {script}", env!("CARGO_BIN_EXE_plimsoll"))]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn sixty_four_open_files_hold_three_hundred_connections_at_both_ends() {
+    let mut server =
+        limited("baseline --listen 127.0.0.1:0 --connections 1000").spawn().expect("bash");
+    let mut url = String::new();
+    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut url).expect("an address");
+    let url = format!("{}/healthz", url.trim());
+    let output = limited(&format!("run {url} -c 300 -d 1s --json")).output().expect("bash");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // More than the files of one thread, which -t fixes: said, with the number that is needed.
+    let fixed = limited(&format!("run {url} -c 300 -t 2 -n 300")).output().expect("bash");
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("10 threads for 300 connections") && said.contains("ulimit -n"), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    assert_ledger_closes(&document, "300 connections");
+    assert_eq!(number(&document, "connections_open_max"), 300.0, "{document:#}");
+    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+    assert_eq!(fixed.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&fixed.stderr).contains("-t 10"), "{}", String::from_utf8_lossy(&fixed.stderr));
+}

@@ -1,0 +1,263 @@
+//! HTTPS: servers in use, certificates of each kind of badness, and servers that do not carry the handshake through.
+
+use crate::rig::{assert_ledger_closes, baseline, folder, go_server_tls, json, nginx_tls, number, plimsoll};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A certificate authority, and where its files are.
+struct Authority {
+    folder: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+struct Pair {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let folder = folder("tls");
+        let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        std::fs::write(folder.join("ca.pem"), parameters.self_signed(&key).expect("signed").pem()).expect("written");
+        Authority { folder, issuer: Issuer::new(parameters, key) }
+    }
+
+    fn file(&self) -> String {
+        self.folder.join("ca.pem").display().to_string()
+    }
+
+    /// A certificate for `names`, valid between two years.
+    fn issue(&self, name: &str, names: &[&str], years: (i32, i32)) -> Pair {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = CertificateParams::new(names).expect("names");
+        (parameters.not_before, parameters.not_after) = (date_time_ymd(years.0, 1, 1), date_time_ymd(years.1, 1, 1));
+        let key = KeyPair::generate().expect("a key");
+        let certificate = parameters.signed_by(&key, &self.issuer).expect("signed");
+        self.write(name, &certificate.pem(), &key)
+    }
+
+    fn write(&self, name: &str, certificate: &str, key: &KeyPair) -> Pair {
+        let pair = Pair {
+            certificate: self.folder.join(format!("{name}.pem")),
+            key: self.folder.join(format!("{name}.key")),
+        };
+        std::fs::write(&pair.certificate, certificate).expect("written");
+        std::fs::write(&pair.key, key.serialize_pem()).expect("written");
+        pair
+    }
+
+    fn good(&self) -> Pair {
+        self.issue("good", &["localhost", "127.0.0.1"], (2020, 2090))
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// A small HTTPS server with rustls: `hello` to every request. Its thread ends with the process. With a client authority it
+/// demands a certificate.
+fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
+    let chain = CertificateDer::pem_file_iter(&pair.certificate).expect("a file").map(|c| c.expect("PEM")).collect();
+    let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("versions");
+    let builder = match clients_by {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = rustls::RootCertStore::empty();
+            for root in CertificateDer::pem_file_iter(path).expect("a file") {
+                roots.add(root.expect("PEM")).expect("a root");
+            }
+            let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+        }
+    };
+    let config = Arc::new(builder.with_single_cert(chain, key).expect("a pair"));
+    serve(move |stream| {
+        let Ok(connection) = rustls::ServerConnection::new(Arc::clone(&config)) else { return };
+        let mut tls = rustls::StreamOwned::new(connection, stream);
+        let mut buffer = [0; 4096];
+        while matches!(tls.read(&mut buffer), Ok(1..)) {
+            if tls.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// A server that does `answer` with each connection; its address.
+fn serve(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    address.to_string()
+}
+
+#[test]
+fn servers_in_use_are_loaded_over_https() {
+    let authority = Authority::new();
+    let pair = authority.good();
+    let (ca, servers) =
+        (authority.file(), [nginx_tls(&pair.certificate, &pair.key), go_server_tls(&pair.certificate, &pair.key)]);
+    for server in &servers {
+        let url = format!("{}/", server.url);
+        for (load, requests) in [
+            (&["-c", "4", "-n", "400"][..], 400.0),
+            (&["--rate", "500", "-n", "100"], 100.0),
+            (&["-c", "4", "-n", "100", "--no-keepalive"], 100.0),
+            (&["-c", "4", "-n", "60", "--no-keepalive", "--no-resumption"], 60.0),
+        ] {
+            let what = format!("{load:?} on {url}");
+            let document = json(&[&["run", &url, "--cacert", &ca], load].concat());
+            assert_ledger_closes(&document, &what);
+            assert_eq!(number(&document, "ledger.succeeded"), requests, "{what}: {:#}", document["ledger"]);
+            let (opened, handshakes) =
+                (number(&document, "connections_opened"), number(&document, "handshake_ns.count"));
+            assert_eq!(opened, handshakes, "{what}");
+            assert!(number(&document, "handshake_ns.min") > 0.0, "{what}");
+            let resumed = number(&document, "handshakes_resumed");
+            if load.contains(&"--no-resumption") {
+                assert_eq!((resumed, handshakes), (0.0, requests), "{what}");
+            } else if load.contains(&"--no-keepalive") {
+                assert!(resumed > 0.8 * requests, "{what}: {resumed} of {handshakes}");
+            }
+        }
+        // A body larger than what a session holds back at once.
+        let body = authority.folder.join("body.bin");
+        std::fs::write(&body, vec![b'x'; 2_000_000]).expect("written");
+        let flag = format!("@{}", body.display());
+        if server.url == servers[1].url {
+            let url = format!("{}/echo-length?want=2000000", server.url);
+            let document = json(&["run", &url, "-X", "PUT", "-b", &flag, "-n", "6", "-c", "3", "--cacert", &ca]);
+            assert_eq!(number(&document, "ledger.succeeded"), 6.0, "{:#}", document["ledger"]);
+            assert!(number(&document, "bytes_out") >= 12e6);
+        }
+        let shown = plimsoll(&["run", &url, "--cacert", &ca, "-n", "10", "--quiet"]);
+        assert!(shown.stdout.contains("TLS handshake"), "{}", shown.stdout);
+        let found = plimsoll(&["find", &url, "--cacert", &ca, "--budget", "3s", "--max-rate", "300", "--quiet"]);
+        assert_eq!(found.code, 0, "{}", found.stderr);
+    }
+}
+
+/// What a load on `url` without the first question counts as TLS failures.
+fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
+    let document = json(&[&["run", url, "--no-preflight", "-c", "2", "-n", "4"], flags].concat());
+    assert_ledger_closes(&document, url);
+    assert_eq!(number(&document, "ledger.failed.tls"), 4.0, "{url} {flags:?}: {document:#}");
+    document
+}
+
+#[test]
+fn bad_certificates_are_told_apart() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let ca = authority.file();
+    let self_signed = {
+        let key = KeyPair::generate().expect("a key");
+        let parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
+        authority.write("self", &parameters.self_signed(&key).expect("signed").pem(), &key)
+    };
+    for (pair, reason, said) in [
+        (authority.issue("expired", &["127.0.0.1"], (2001, 2002)), "expired", "has expired"),
+        (authority.issue("early", &["127.0.0.1"], (2089, 2090)), "not_yet_valid", "not valid yet"),
+        (authority.issue("name", &["other.test"], (2020, 2090)), "wrong_name", "another name"),
+        (other.good(), "unknown_issuer", "unknown issuer"),
+        (self_signed, "unknown_issuer", "--cacert"),
+    ] {
+        let url = format!("https://{}/", rustls_server(&pair, None));
+        let document = failures(&url, &["--cacert", &ca]);
+        assert!(number(&document, &format!("tls_errors.{reason}")) >= 4.0, "{reason}: {document:#}");
+        let done = plimsoll(&["run", &url, "--cacert", &ca]);
+        assert_eq!(done.code, 2, "{}", done.stdout);
+        assert!(done.stderr.contains(said) && done.stderr.contains("--insecure"), "{reason}: {}", done.stderr);
+        // Whoever does not want to know is not told.
+        let document = json(&["run", &url, "--insecure", "-n", "4"]);
+        assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
+        // A certificate that is given itself is trusted, but not for another name or time.
+        let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
+        let expect = if reason == "unknown_issuer" { 0 } else { 2 };
+        assert_eq!(own.code, expect, "{reason}: {}", own.stderr);
+    }
+}
+
+#[test]
+fn a_server_that_wants_a_certificate_gets_it_or_the_load_says_so() {
+    let authority = Authority::new();
+    let (ca, pair) = (authority.file(), authority.good());
+    let client = authority.issue("client", &["client.test"], (2020, 2090));
+    let url = format!("https://{}/", rustls_server(&pair, Some(Path::new(&ca))));
+    let flags = ["--cacert", &ca, "--cert", text(&client.certificate), "--key", text(&client.key)];
+    let document = json(&[&["run", url.as_str(), "-n", "10"], &flags[..]].concat());
+    assert_eq!(number(&document, "ledger.succeeded"), 10.0);
+    let document = json(&["run", &url, "--no-preflight", "-c", "2", "-n", "4", "--cacert", &ca]);
+    assert_ledger_closes(&document, "no certificate");
+    // The server's refusal may be overtaken by the end of the connection that follows it.
+    let failed = number(&document, "ledger.failed.tls") + number(&document, "ledger.failed.reset");
+    assert_eq!(failed, 4.0, "{document:#}");
+    // Certificate and key of different pairs, and files that are neither.
+    for (certificate, key, said) in [
+        (&client.certificate, &pair.key, "do not belong together"),
+        (&client.key, &client.key, "--cert"),
+        (&client.certificate, &client.certificate, "--key"),
+    ] {
+        let done = plimsoll(&["run", &url, "--cacert", &ca, "--cert", text(certificate), "--key", text(key)]);
+        assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{}", done.stderr);
+        assert!(done.stderr.contains(said), "{}", done.stderr);
+    }
+    let done = plimsoll(&["run", &url, "--cacert", text(&client.key)]);
+    assert!(done.code == 2 && done.stderr.contains("--cacert"), "{}", done.stderr);
+}
+
+#[test]
+fn servers_that_drop_the_handshake_are_counted() {
+    let plain = baseline(1);
+    let plain_url = plain.url.replace("http://", "https://");
+    let (hears, closes) = (
+        serve(|mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+        }),
+        serve(drop),
+    );
+    let garbage = serve(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(&[0x16, 3, 3, 0, 5, 1, 2, 3, 4, 5]);
+        let _ = stream.read(&mut [0; 4096]);
+    });
+    for (url, reasons) in [
+        (format!("{plain_url}/healthz"), &["not_tls"][..]),
+        (format!("https://{hears}/"), &["closed"]),
+        // Closed before our first message was read: what we sent is answered by a reset.
+        (format!("https://{closes}/"), &["closed", "reset"]),
+        (format!("https://{garbage}/"), &["not_tls", "other"]),
+    ] {
+        let document = failures(&url, &["--insecure"]);
+        let counted: f64 = reasons.iter().filter_map(|reason| document["tls_errors"][reason].as_f64()).sum();
+        assert!(counted >= 4.0, "{url}: {document:#}");
+        let done = plimsoll(&["run", &url, "--insecure"]);
+        assert!(done.code == 2 && done.stderr.contains("fails in TLS"), "{url}: {}", done.stderr);
+    }
+    // One that says nothing at all is a timeout.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}/", silent.local_addr().expect("an address"));
+    let document = json(&["run", &url, "--insecure", "--no-preflight", "-c", "2", "-n", "2", "--timeout", "300ms"]);
+    assert_ledger_closes(&document, "silent");
+    assert_eq!(number(&document, "ledger.failed.timeout"), 2.0, "{document:#}");
+    let done = plimsoll(&["run", &url, "--insecure", "--timeout", "300ms"]);
+    assert!(done.code == 2 && done.stderr.contains("no TLS handshake within"), "{}", done.stderr);
+}

@@ -27,11 +27,11 @@ use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::{Plan, Run, Schedule, Stripe};
 use plimsoll_wire::{h1, tls};
+use routes::Resolved;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use routes::Resolved;
 use worker::Worker;
 
 /// Why a plan could not be carried out at all.

@@ -135,9 +135,7 @@ fn fit_files(plan: &mut Plan, fixed: Fixed, connections: u64, limits: &Limits) -
         ));
     }
     plan.workers = threads as u32;
-    Ok(Some(format!(
-        "{threads} threads for {connections} connections: each may have {files} open files (ulimit -n)"
-    )))
+    Ok(Some(format!("{threads} threads for {connections} connections: each may have {files} open files (ulimit -n)")))
 }
 
 fn fit_ports(plan: &mut Plan, connections: u64, limits: &Limits) -> Result<Option<String>, String> {

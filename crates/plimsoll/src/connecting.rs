@@ -29,7 +29,9 @@ pub fn refuse_contradictions(said: &ConnectionArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--key: there is no certificate for it; add --cert"));
     }
     if said.insecure && said.cacert.is_some() {
-        return Err(Failure::usage("--insecure and --cacert: either nobody is verified or these issuers; leave one out"));
+        return Err(Failure::usage(
+            "--insecure and --cacert: either nobody is verified or these issuers; leave one out",
+        ));
     }
     Ok(())
 }
@@ -99,8 +101,9 @@ fn tls(said: &ConnectionArgs, target: &Target) -> Result<Option<TlsSpec>, Failur
         return Ok(None);
     }
     let read = |flag: &str, path: &Path| {
-        std::fs::read(path)
-            .map_err(|e| Failure::usage(format!("{flag}: the file '{}' cannot be read: {}", path.display(), system_text(&e))))
+        std::fs::read(path).map_err(|e| {
+            Failure::usage(format!("{flag}: the file '{}' cannot be read: {}", path.display(), system_text(&e)))
+        })
     };
     let roots = match &said.cacert {
         _ if said.insecure => Vec::new(),

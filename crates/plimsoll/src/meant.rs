@@ -2,8 +2,8 @@
 //! anything is started.
 
 use crate::args::{GeneratorArgs, RequestArgs, RunArgs};
-use crate::failure::Failure;
 use crate::connecting;
+use crate::failure::Failure;
 use crate::target::{Elsewhere, Target, system_text};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};

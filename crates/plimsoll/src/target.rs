@@ -103,7 +103,8 @@ impl Target {
 
 /// Reads the value of --connect-to.
 fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
-    let bad = || Failure::usage(format!("--connect-to: '{text}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080"));
+    let bad =
+        || Failure::usage(format!("--connect-to: '{text}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080"));
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
@@ -214,7 +215,8 @@ mod tests {
     fn errors_and_reports_hide_secrets() {
         assert_eq!(shown("http://me:s3cret@h:1/p?k=s3cret#f"), "http://h:1/p?k=[redacted]");
         assert_eq!(shown("me:s3cret@h/p"), "h/p");
-        let error = Target::resolve("ftp://me:s3cret@h/?k=s3cret", Elsewhere::default(), false).expect_err("no such scheme");
+        let error =
+            Target::resolve("ftp://me:s3cret@h/?k=s3cret", Elsewhere::default(), false).expect_err("no such scheme");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }

@@ -78,7 +78,13 @@ impl<N: Net> Worker<N> {
                 connection.state = State::Receiving;
                 return;
             }
-            pending.written += secure.session.send(&request[pending.written as usize..]) as u32;
+            let taken = secure.session.send(&request[pending.written as usize..]);
+            if taken == 0 {
+                // Nothing waits, and yet it takes nothing: the session is over.
+                self.broken.push((slot, connection.generation));
+                return;
+            }
+            pending.written += taken as u32;
         }
     }
 

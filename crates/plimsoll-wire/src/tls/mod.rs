@@ -103,8 +103,8 @@ impl Client {
 
     /// Begins a connection; its first message is ready to be sent.
     pub fn session(&self) -> Result<Session, TlsFailure> {
-        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
-            .map_err(|error| failure_of(&error))?;
+        let mut connection =
+            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| failure_of(&error))?;
         connection.set_buffer_limit(Some(WAITING_BYTES_MAX));
         Ok(Session { connection: Box::new(connection), established: false })
     }

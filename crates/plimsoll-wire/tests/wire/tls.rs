@@ -23,7 +23,8 @@ fn world() -> &'static World {
         let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
         let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
-        let mut config = builder.with_single_cert(vec![CertificateDer::from(certificate.clone())], key).expect("a pair");
+        let mut config =
+            builder.with_single_cert(vec![CertificateDer::from(certificate.clone())], key).expect("a pair");
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         World { certificate, config: Arc::new(config) }
     })
@@ -90,10 +91,9 @@ fn the_same_text_comes_out_whatever_the_cuts() {
     let question = vec![b'q'; 200_000];
     let answer: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     for size in [1, 2, 3, 5, 7, 64, 1000, 4096, 16_389, 1 << 20] {
-        let (text, session) = talk(&client, &question, &answer, &mut |bytes| {
-            bytes.chunks(size).map(<[u8]>::to_vec).collect()
-        })
-        .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
+        let (text, session) =
+            talk(&client, &question, &answer, &mut |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect())
+                .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
         assert!(text == answer, "pieces of {size}");
         assert_eq!(session.protocol(), Some(&b"http/1.1"[..]));
     }
@@ -123,7 +123,9 @@ fn damage_has_a_reason_and_never_passes() {
         let (flight, at, bit) = (rng.below(4), rng.below(4_000) as usize, 1u8 << rng.below(8));
         let mut number = 0;
         let talked = talk(&client, b"q", &answer, &mut |mut bytes| {
-            if number == flight && let Some(byte) = bytes.get_mut(at) {
+            if number == flight
+                && let Some(byte) = bytes.get_mut(at)
+            {
                 *byte ^= bit;
             }
             number += u64::from(!bytes.is_empty());

@@ -79,8 +79,7 @@ pub fn start(options: Options) -> io::Result<Server> {
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
-        server.address =
-            began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))?;
+        server.address = began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))?;
     }
     Ok(server)
 }

@@ -39,7 +39,9 @@ fn unix_sockets_are_loaded_or_said() {
     let path = folder.join("n.sock");
     let shown = path.to_str().expect("text");
     let server = nginx_unix(&path);
-    for load in [&["-c", "3", "-n", "100"][..], &["-c", "3", "-n", "50", "--no-keepalive"], &["--rate", "200", "-n", "50"]] {
+    for load in
+        [&["-c", "3", "-n", "100"][..], &["-c", "3", "-n", "50", "--no-keepalive"], &["--rate", "200", "-n", "50"]]
+    {
         let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
         assert_ledger_closes(&document, "unix");
         assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
@@ -58,8 +60,11 @@ fn unix_sockets_are_loaded_or_said() {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// A server that remembers where its connections came from and how they ended; its address.
-fn remembering() -> (String, Arc<Mutex<(BTreeSet<IpAddr>, u64)>>) {
+/// Where connections came from, and how many ended by a reset.
+type Seen = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
+
+/// A server that remembers its connections; its address.
+fn remembering() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let seen = Arc::new(Mutex::new((BTreeSet::new(), 0)));

@@ -45,10 +45,8 @@ impl Authority {
     }
 
     fn write(&self, name: &str, certificate: &str, key: &KeyPair) -> Pair {
-        let pair = Pair {
-            certificate: self.folder.join(format!("{name}.pem")),
-            key: self.folder.join(format!("{name}.key")),
-        };
+        let pair =
+            Pair { certificate: self.folder.join(format!("{name}.pem")), key: self.folder.join(format!("{name}.key")) };
         std::fs::write(&pair.certificate, certificate).expect("written");
         std::fs::write(&pair.key, key.serialize_pem()).expect("written");
         pair

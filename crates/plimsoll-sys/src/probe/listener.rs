@@ -30,10 +30,21 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// The inodes of all sockets that a process has open.
+/// The inodes of all sockets that a process has open (of a thread with a table of its own, what that one has).
 pub fn sockets_of(pid: u32) -> io::Result<BTreeSet<u32>> {
+    sockets_in(&format!("/proc/{pid}/fd"))
+}
+
+/// Whether a thread of the process has one of the sockets open in a table of its own.
+fn held_by_a_thread(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
+    let tasks = format!("/proc/{pid}/task");
+    let held = |tid: &u32| sockets_in(&format!("{tasks}/{tid}/fd")).is_ok_and(|open| !open.is_disjoint(inodes));
+    Ok(numbers_in(&tasks)?.iter().any(held))
+}
+
+fn sockets_in(folder: &str) -> io::Result<BTreeSet<u32>> {
     use std::os::unix::ffi::OsStrExt;
-    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let entries = std::fs::read_dir(folder)?;
     let links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
     Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())).collect())
 }
@@ -49,6 +60,11 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
             // It has ended meanwhile.
             Err(_) => {}
         }
+    }
+    if found.pids.is_empty() {
+        // Seldom, and dear to look for: servers whose threads do not share their open files.
+        found.pids = numbers_in("/proc")?;
+        found.pids.retain(|pid| held_by_a_thread(*pid, inodes).unwrap_or(false));
     }
     found.pids.sort_unstable();
     Ok(found)

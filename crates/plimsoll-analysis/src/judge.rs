@@ -393,17 +393,7 @@ mod tests {
 
     /// One second of 1 000/s: what each tick of 100 shows is up to the test.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "h".into(),
-            port: 80,
-            addresses: vec![],
-            method: "GET".into(),
-            target: "/".into(),
-            headers: vec![],
-            body: vec![],
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("h", 80, vec![]);
         let stages: Vec<Stage> = stages
             .iter()
             .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK) })

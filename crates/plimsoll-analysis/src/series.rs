@@ -181,17 +181,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec};
 
     fn run(counts: &[u64]) -> Run {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "h".into(),
-            port: 80,
-            addresses: Vec::new(),
-            method: "GET".into(),
-            target: "/".into(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("h", 80, vec![]);
         let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
         let length = run.plan.interval_ns;
         for (at, count) in counts.iter().enumerate() {

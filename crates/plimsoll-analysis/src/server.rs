@@ -207,17 +207,7 @@ mod tests {
     use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RequestSpec, Sample, Series};
 
     fn run(window_ns: (u64, u64), answered: u64) -> Run {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "h".into(),
-            port: 80,
-            addresses: vec![],
-            method: "GET".into(),
-            target: "/".into(),
-            headers: vec![],
-            body: vec![],
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("h", 80, vec![]);
         let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
         let ledger = Ledger { scheduled: answered, succeeded: answered, ..Ledger::default() };
         let last = (window_ns.1 / run.plan.interval_ns).saturating_sub(1) as u32;

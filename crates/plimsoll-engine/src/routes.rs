@@ -151,17 +151,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn plan(addresses: &[&str], sources: &str) -> Plan {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "name".into(),
-            port: 80,
-            addresses: addresses.iter().map(|a| a.parse().expect("an address")).collect(),
-            method: "GET".into(),
-            target: "/".into(),
-            headers: vec![],
-            body: vec![],
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("name", 80, addresses.iter().map(|a| a.parse().expect("an address")).collect());
         let mut plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
         if !sources.is_empty() {
             plan.connect.sources = AddressRange::parse_list(sources).expect("ranges");

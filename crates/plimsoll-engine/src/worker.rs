@@ -443,7 +443,9 @@ impl<N: Net> Worker<N> {
                 }
             },
             State::Sending => self.send(slot),
-            State::Handshaking => self.send_cipher(slot),
+            State::Handshaking => {
+                self.flush_cipher(slot);
+            }
             State::Free | State::Idle | State::Receiving => {}
         }
     }

@@ -70,6 +70,21 @@ pub fn redact_target(target: &str) -> String {
 }
 
 impl RequestSpec {
+    /// `GET /` of a host over plain HTTP at the given addresses, on connections that are kept.
+    pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>) -> RequestSpec {
+        RequestSpec {
+            scheme: "http".into(),
+            host: host.into(),
+            port,
+            addresses,
+            method: "GET".into(),
+            target: "/".into(),
+            headers: vec![],
+            body: vec![],
+            keep_alive: true,
+        }
+    }
+
     /// The same request without secrets: query values and the values of secret headers are replaced.
     pub fn redacted(&self) -> RequestSpec {
         let mut copy = self.clone();
@@ -299,17 +314,13 @@ mod tests {
             assert_eq!(redact_target(target), expect);
         }
         let request = RequestSpec {
-            scheme: "http".into(),
-            host: "::1".into(),
-            port: 80,
-            addresses: vec![],
             method: "POST".into(),
             target: "/x?t=s3cret".into(),
             headers: ["authorization", "COOKIE", "X-Api-Key", "Accept"]
                 .map(|n| (n.to_owned(), "s3cret".to_owned()))
                 .to_vec(),
             body: b"s3cret body".to_vec(),
-            keep_alive: true,
+            ..RequestSpec::get("::1", 80, vec![])
         };
         let redacted = request.redacted();
         assert!(redacted.headers[..3].iter().all(|(_, v)| v == REDACTED));

@@ -390,17 +390,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn plan(load: LoadShape) -> Plan {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "localhost".into(),
-            port: 80,
-            addresses: vec![],
-            method: "GET".into(),
-            target: "/".into(),
-            headers: vec![],
-            body: vec![],
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("localhost", 80, vec![]);
         Plan::new(request, load)
     }
 

@@ -53,15 +53,10 @@ fn interval(rng: &mut Rng) -> Interval {
 
 fn plan() -> Plan {
     let request = RequestSpec {
-        scheme: "http".into(),
-        host: "localhost".into(),
-        port: 8080,
-        addresses: vec!["127.0.0.1:8080".parse().expect("an address")],
-        method: "GET".into(),
         target: "/a?token=s3cret".into(),
         headers: vec![("Authorization".into(), "s3cret".into()), ("Accept".into(), "*/*".into())],
         body: vec![0; 3],
-        keep_alive: true,
+        ..RequestSpec::get("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")])
     };
     Plan::new(request, LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson })
 }

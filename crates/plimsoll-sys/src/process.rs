@@ -73,6 +73,14 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives the calling thread a copy of the table of open files: what is open stays usable, what it opens from now on counts
+/// against the limit by itself. What others close stays open here, so this is for a thread that starts before the load.
+pub fn copy_file_table() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    Ok(())
+}
+
 /// The longest queue of connections not yet accepted that the machine allows a listener (0 if unknown).
 pub fn backlog_max() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();

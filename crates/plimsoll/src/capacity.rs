@@ -65,7 +65,7 @@ impl Limits {
 pub struct Fixed {
     /// The number of threads (-t).
     pub threads: bool,
-    /// The number of connections (--max-connections; always for a closed load).
+    /// The number of connections of an open load (--max-connections).
     pub connections: bool,
 }
 
@@ -182,17 +182,7 @@ mod tests {
         Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
     fn closed(users: f64, addresses: &[&str]) -> Plan {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "h".into(),
-            port: 80,
-            addresses: addresses.iter().map(|a| a.parse().expect("an address")).collect(),
-            method: "GET".into(),
-            target: "/".into(),
-            headers: vec![],
-            body: vec![],
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("h", 80, addresses.iter().map(|a| a.parse().expect("an address")).collect());
         Plan::new(request, LoadShape::Closed { users: Curve::constant(users) })
     }
 

@@ -2,6 +2,7 @@
 //! anything is started.
 
 use crate::args::{GeneratorArgs, RequestArgs, RunArgs};
+use crate::capacity::Fixed;
 use crate::connecting;
 use crate::failure::Failure;
 use crate::target::{Elsewhere, Target, system_text};
@@ -17,8 +18,8 @@ pub struct Base {
     pub local: bool,
     pub cores: u32,
     pub arrivals: Arrivals,
-    /// Whether `-t` was given.
-    pub threads_given: bool,
+    /// What of the load's fit to the machine is the user's own word.
+    pub fixed: Fixed,
 }
 
 fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
@@ -123,7 +124,8 @@ impl Base {
         plan.spin = generator.spin;
         plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
-        Ok(Base { plan, local: target.local, cores, arrivals, threads_given: threads.is_some() })
+        let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };
+        Ok(Base { plan, local: target.local, cores, arrivals, fixed })
     }
 
     /// The base with a closed load of `users`, and no more workers than users.

@@ -189,7 +189,10 @@ impl Question {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(tls_text(TlsFailure::Reset)),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    return Err(format!("finished no TLS handshake within {} s", self.timeout.as_secs_f64()));
+                    return Err(format!(
+                        "finished no TLS handshake within {} s (write http:// if it speaks plain HTTP)",
+                        self.timeout.as_secs_f64()
+                    ));
                 }
                 Err(error) => return Err(format!("failed: {}", system_text(&sent.err().unwrap_or(error)))),
             };

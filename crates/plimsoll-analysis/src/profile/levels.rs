@@ -192,17 +192,7 @@ mod tests {
 
     #[test]
     fn only_the_stretch_counts() {
-        let request = RequestSpec {
-            scheme: "http".into(),
-            host: "h".into(),
-            port: 80,
-            addresses: Vec::new(),
-            method: "GET".into(),
-            target: "/".into(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            keep_alive: true,
-        };
+        let request = RequestSpec::get("h", 80, vec![]);
         let rate = Curve::constant_for(20.0, 3 * SECOND);
         let plan = Plan::new(request, LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
         let mut run = Run::new(plan);

@@ -359,17 +359,7 @@ pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) ->
 }
 
 pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
-    let request = RequestSpec {
-        scheme: "http".into(),
-        host: "server".into(),
-        port: 80,
-        addresses: vec![],
-        method: "GET".into(),
-        target: "/".into(),
-        headers: vec![],
-        body: vec![],
-        keep_alive: true,
-    };
+    let request = RequestSpec::get("server", 80, vec![]);
     let mut base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
     base.seed = seed;
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals() }

@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 const OPENING_MAX: u64 = 100;
 /// Opened in one go; then the pace is looked at again.
 const BURST: u64 = 32;
-/// Making ready gives up after this or the timeout of a request, or after the time that opening at a quarter of the pace takes, if that is longer; the
-/// rest is opened under load.
+/// Making ready gives up after this or the timeout of a request, or after the time that opening at a quarter of the pace
+/// takes, if that is longer; the rest is opened under load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// Pause after a unix socket's backlog was full.
 const FULL_PAUSE_NS: u64 = 1_000_000;

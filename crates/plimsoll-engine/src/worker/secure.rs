@@ -17,19 +17,15 @@ impl<N: Net> Worker<N> {
                 let (unsent, began_ns) = (Vec::new(), self.now_ns);
                 let secure = Secure { session, unsent, unsent_from: 0, began_ns, ended: false };
                 connection.secure = Some(Box::new(secure));
-                self.send_cipher(slot);
+                self.flush_cipher(slot);
             }
             Err(reason) => self.tls_failed(slot, reason),
         }
     }
 
-    /// Sends what waits of the slot's cipher text. A broken connection is left to those who read from it.
-    pub(super) fn send_cipher(&mut self, slot: u32) {
-        self.flush_cipher(slot);
-    }
-
-    /// Sends what waits of the slot's cipher text. True: all of it is sent.
-    fn flush_cipher(&mut self, slot: u32) -> bool {
+    /// Sends what waits of the slot's cipher text. True: all of it is sent. A broken connection is left to those who read
+    /// from it.
+    pub(super) fn flush_cipher(&mut self, slot: u32) -> bool {
         let connection = &mut self.connections[slot as usize];
         let (Some(socket), Some(secure)) = (&connection.socket, &mut connection.secure) else { return false };
         loop {

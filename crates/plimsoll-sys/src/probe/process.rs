@@ -172,14 +172,6 @@ pub fn look_at(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
     Ok((parse_stat(text).ok_or_else(unknown)?, parse_name(text).ok_or_else(unknown)?))
 }
 
-/// Gives the calling thread a table of open files of its own: what it opens counts against the limit by itself, and
-/// what others open and close does not wait for it.
-pub fn own_files() -> io::Result<()> {
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::capture::{self, Asked, Recorded};
 use super::{preflight, print, print_json, print_profiles, print_report, report, say_setup};
 use crate::args::{ConnectionArgs, DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
 use crate::baseline;
-use crate::capacity::{self, Fixed, Limits};
+use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
@@ -85,8 +85,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let mut plan = base.plan.clone();
     // The load is chosen later; what it may take of the machine is what an open load may.
     plan.load = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
-    let fixed = Fixed { threads: base.threads_given, connections: args.request.max_connections.is_some() };
-    let mut warnings = capacity::fit(&mut plan, fixed, base.local, &Limits::of_machine())
+    let mut warnings = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
     plan.load = base.plan.load.clone();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);

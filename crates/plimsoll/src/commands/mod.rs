@@ -72,7 +72,7 @@ pub fn note_ports(live: &mut Live, summary: &Summary) {
 /// Says on standard error how the generator is set up, where that is worth a line.
 pub fn say_setup(live: &mut Live, base: &Base, plan: &Plan) {
     // More threads than cores are there for their open files, which was said.
-    if base.local && !base.threads_given && plan.workers <= base.cores {
+    if base.local && !base.fixed.threads && plan.workers <= base.cores {
         let threads = if plan.workers == 1 { "thread" } else { "threads" };
         live.line(&format!(
             "the target is on this machine: plimsoll takes {} {threads} of its {} cores and leaves it the rest (-t)",

@@ -3,7 +3,7 @@
 use super::capture::{self, Asked};
 use super::{note_ports, preflight, print_json, print_profiles, print_report, say_setup};
 use crate::args::RunArgs;
-use crate::capacity::{self, Fixed, Limits};
+use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant;
@@ -32,12 +32,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let stop_if = parse("--stop-if", &args.stop_if)?;
     let fail_if = parse("--fail-if", &args.fail_if)?;
     let (base, mut plan) = meant::run_plan(args)?;
-    let fixed = Fixed { threads: base.threads_given, connections: args.request.max_connections.is_some() };
     let flag = match &plan.load {
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } => "--max-connections",
     };
-    let adapted = capacity::fit(&mut plan, fixed, base.local, &Limits::of_machine())
+    let adapted = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);

@@ -2,7 +2,7 @@
 
 use super::{diff, note_ports, preflight, print, print_json, report, say_setup};
 use crate::args::SweepArgs;
-use crate::capacity::{self, Fixed, Limits};
+use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
@@ -65,7 +65,6 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     }
     let mut done = Vec::new();
     let limits = Limits::of_machine();
-    let fixed = Fixed { threads: base.threads_given, connections: true };
     let (mut meter, number_of) = (Meter::default(), levels.len());
     let level_s = (level_ns + warmup_ns) as f64 / 1e9;
     for (number, concurrency) in levels.into_iter().enumerate() {
@@ -76,7 +75,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         plan.duration_ns = Some(level_ns);
         plan.warmup_ns = warmup_ns;
         plan.connections_ready = concurrency as u32;
-        let (outcome, server_used) = match capacity::fit(&mut plan, fixed, base.local, &limits) {
+        let (outcome, server_used) = match capacity::fit(&mut plan, base.fixed, base.local, &limits) {
             Err(reason) => (Err(reason), None),
             Ok(adapted) => {
                 adapted.iter().for_each(|sentence| live.line(sentence));

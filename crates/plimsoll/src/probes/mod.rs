@@ -129,7 +129,7 @@ impl Watcher {
             let watch = move || {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.
                 // Refused in some containers: then the table is shared, which is no reason not to look.
-                let _ = plimsoll_sys::probe::process::own_files();
+                let _ = plimsoll_sys::process::copy_file_table();
                 let server = server::Server::new(finder, live);
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
                 let (roots, pids) = (server.roots().to_vec(), server.pids());

@@ -23,17 +23,7 @@ fn first_seed() -> u64 {
 
 /// A plan that suits a simulated second: short timeout, short grace, sleeping instead of spinning.
 fn plan(load: LoadShape) -> Plan {
-    let request = RequestSpec {
-        scheme: "http".into(),
-        host: "localhost".into(),
-        port: 80,
-        addresses: vec!["127.0.0.1:80".parse().expect("an address")],
-        method: "GET".into(),
-        target: "/".into(),
-        headers: vec![],
-        body: vec![],
-        keep_alive: true,
-    };
+    let request = RequestSpec::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")]);
     Plan { timeout_ns: 60 * MS, grace_ns: 85 * MS, spin: Spin::Off, ..Plan::new(request, load) }
 }
 

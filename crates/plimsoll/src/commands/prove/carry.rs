@@ -1,7 +1,7 @@
 //! Carries a comparison out: finds the load, then one block after the other until the analysis or the time says stop.
 
 use super::asked::{Arm, Asked};
-use crate::capacity::{self, Fixed, Limits};
+use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::progress::Meter;
@@ -138,7 +138,9 @@ impl Comparison<'_> {
         running: &mut Option<Running>,
     ) -> Result<Summary, Failure> {
         let plan = &mut plan.clone();
-        let adapted = capacity::fit(plan, Fixed::default(), false, &Limits::of_machine())
+        // The flags are the same for all sides.
+        let base = &self.asked.arms[0].base;
+        let adapted = capacity::fit(plan, base.fixed, base.local, &Limits::of_machine())
             .map_err(|reason| Failure::usage(format!("--concurrency: {reason}")))?;
         // The same for every load: once is enough.
         if self.recording.trials().is_empty() {

@@ -115,13 +115,17 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<Traffic> {
     })
 }
 
-/// A counter of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names is followed by a line of values, both
-/// with the same beginning such as `TcpExt:`.
-pub fn counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
+/// Tells of each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names is followed by a
+/// line of values, both with the same beginning such as `TcpExt:`. `None` if there is no such group.
+pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);
-    let at = fields(names).position(|field| field == name.as_bytes())?;
-    field(fields(values).nth(at))
+    for (name, value) in fields(names).zip(fields(values)) {
+        if let Some(value) = field(Some(value)) {
+            tell(name, value);
+        }
+    }
+    Some(())
 }
 
 /// TCP sockets in TIME-WAIT (`/proc/net/sockstat`).
@@ -187,6 +191,11 @@ mod tests {
         assert_eq!(parse_traffic(dev, "eth"), None);
         let netstat =
             b"TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 20 30\nIpExt: InNoRoutes\nIpExt: 5\n";
+        let counter = |text: &[u8], group: &str, name: &str| {
+            let mut found = None;
+            counters(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found });
+            found
+        };
         for (group, name, expect) in [
             ("TcpExt:", "ListenOverflows", Some(20)),
             ("TcpExt:", "ListenDrops", Some(30)),

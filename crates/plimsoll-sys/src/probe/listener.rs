@@ -2,7 +2,7 @@
 //! and which processes belong together.
 
 use super::process::{Stat, look_at, numbers_in};
-use super::sockets::{Asker, Filter, Socket, states};
+use super::sockets::{Asker, Filter, Socket, Version, states};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 /// The listening sockets that take connections to `address`: those bound to it, else those bound to every address.
 pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<Socket>> {
     let mut found = Vec::new();
-    asker.each(states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| found.push(*socket))?;
+    asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
+        found.push(*socket)
+    })?;
     let exact = found.iter().any(|socket| socket.local.ip() == address.ip());
     found.retain(|socket| if exact { socket.local.ip() == address.ip() } else { socket.local.ip().is_unspecified() });
     Ok(found)

@@ -3,6 +3,7 @@
 
 use super::{Source, field, fields, keyed, number};
 use crate::check;
+use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 
@@ -108,15 +109,51 @@ pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
 }
 
-/// Open files of a process: of the kernel's own count where it gives one (Linux 6.2), else by counting, which is slow
-/// for a server with many connections.
-pub fn files_open(pid: u32) -> io::Result<u64> {
-    let folder = format!("/proc/{pid}/fd");
+/// Open files in the table of `table`, a process or one of its threads ([`file_tables`]): of the kernel's own count where
+/// it gives one (Linux 6.2), else by counting, which is slow for a server with many connections.
+pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
+    let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
     if counted > 0 {
         return Ok(counted);
     }
     Ok(std::fs::read_dir(&folder)?.count() as u64)
+}
+
+/// Where the open files of a table are listed.
+pub fn files_folder(pid: u32, table: u32) -> String {
+    if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
+}
+
+/// The tables of open files that a process has, each by one thread that uses it: the process itself first, then threads
+/// that have one of their own ([`own_files`]). Where threads may not be compared, only the first.
+pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
+    // The kernel's comparison is an order, the same for as long as the tables live: known ones are found by halves.
+    let mut known = vec![pid];
+    for thread in threads {
+        let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
+        if let Err(place) = place {
+            known.insert(place, thread);
+        }
+    }
+    known.sort_by_key(|table| *table != pid);
+    known
+}
+
+/// How the tables of two threads are ordered; `None` where that is not told, as of a thread that has ended.
+fn compare_files(a: u32, b: u32) -> Option<Ordering> {
+    const KCMP_FILES: libc::c_long = 2;
+    if a == b {
+        return Some(Ordering::Equal);
+    }
+    let (a, b) = (libc::c_long::from(a), libc::c_long::from(b));
+    // SAFETY: no memory is passed.
+    match unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_FILES, 0 as libc::c_long, 0 as libc::c_long) } {
+        0 => Some(Ordering::Equal),
+        1 => Some(Ordering::Less),
+        2 => Some(Ordering::Greater),
+        _ => None,
+    }
 }
 
 /// The CPU clock of a process: all its threads, dead ones too, in ns. Any process may read any other's.
@@ -238,9 +275,28 @@ mod tests {
         assert!(stat.threads >= 1 && stat.resident_pages * page_bytes() > 100_000 && !name.is_empty());
         let threads = numbers_in(format!("/proc/{me}/task")).expect("reads");
         assert!(threads.contains(&me));
-        let open = files_open(me).expect("counts");
+        let open = files_open(me, me).expect("counts");
         let more: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
-        assert!(files_open(me).expect("counts") >= open.saturating_sub(20) + 50 - 20, "{open} and {}", more.len());
+        assert!(files_open(me, me).expect("counts") >= open.saturating_sub(20) + 50 - 20, "{open} and {}", more.len());
+        assert_eq!(file_tables(me, threads.into_iter()), [me], "threads share their files");
+        let (told, tid) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let own = std::thread::spawn(move || {
+            let has_own = own_files().is_ok();
+            let file = std::fs::File::open("/proc/thread-self/stat").expect("opens");
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut &file, &mut text).expect("reads");
+            told.send((has_own, number(&text).expect("a number").0 as u32)).expect("heard");
+            let _ = ended.recv();
+        });
+        let (has_own, tid) = tid.recv().expect("told");
+        if has_own {
+            let threads = numbers_in(format!("/proc/{me}/task")).expect("reads");
+            assert_eq!(file_tables(me, threads.into_iter()), [me, tid]);
+            assert!(files_open(me, tid).expect("counts") > 0);
+        }
+        drop(end);
+        own.join().expect("ends");
         assert!(CpuClock::of(u32::MAX).is_err());
         assert!(look_at(u32::MAX, &mut Vec::new()).is_err());
     }

@@ -17,8 +17,8 @@ pub mod states {
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// NLM_F_REQUEST and NLM_F_DUMP.
-const FLAGS: u16 = 0x1 | 0x300;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_DUMP: u16 = 0x300;
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
 const INET_DIAG_INFO: u16 = 2;
 const NETLINK_SOCK_DIAG: libc::c_int = 4;
@@ -41,6 +41,8 @@ pub struct SendTime {
 /// One socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
+    /// The table of the kernel that it is in: a socket for both IP versions is in that of IPv6, whatever its addresses.
+    pub version: Version,
     /// The own end.
     pub local: SocketAddr,
     /// The other end; zeros for a listener.
@@ -69,6 +71,26 @@ pub enum Filter {
     NeitherPort(u16),
 }
 
+/// The kernel keeps the sockets of each IP version apart, and going through a table takes a while even if it is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "they say it themselves")]
+pub enum Version {
+    V4,
+    V6,
+}
+
+impl Version {
+    /// Both tables.
+    pub const BOTH: &[Version] = &[Version::V4, Version::V6];
+
+    fn family(self) -> u8 {
+        match self {
+            Version::V4 => libc::AF_INET as u8,
+            Version::V6 => libc::AF_INET6 as u8,
+        }
+    }
+}
+
 /// A way to ask the kernel.
 #[derive(Debug)]
 pub struct Asker {
@@ -93,31 +115,21 @@ impl Asker {
         Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
-    /// Tells of all TCP sockets of both IP versions in one of `states`. `with_send_time`: see [`Socket::send_time`].
+    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`Socket::send_time`].
     pub fn each(
         &mut self,
+        versions: &[Version],
         states: u32,
         filter: Filter,
         with_send_time: bool,
         tell: &mut dyn FnMut(&Socket),
     ) -> io::Result<()> {
-        for family in [libc::AF_INET, libc::AF_INET6] {
+        for version in versions {
             self.sequence = self.sequence.wrapping_add(1);
-            let request = request(family as u8, states, filter, with_send_time, self.sequence);
-            // SAFETY: the pointer and length are those of `request`.
-            let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
-            if sent < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let request = request(version.family(), states, filter, with_send_time, self.sequence);
+            self.send(&request)?;
             loop {
-                let room = self.buffer.len();
-                // SAFETY: the buffer is writable over the length given.
-                let received = unsafe { libc::recv(self.socket.as_raw_fd(), self.buffer.as_mut_ptr().cast(), room, 0) };
-                let received = match usize::try_from(received) {
-                    Ok(received) => received,
-                    Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
-                    Err(_) => return Err(io::Error::last_os_error()),
-                };
+                let received = self.receive()?;
                 match parse(&self.buffer[..received], self.sequence, tell) {
                     Progress::More => {}
                     Progress::Done => break,
@@ -129,20 +141,84 @@ impl Asker {
         }
         Ok(())
     }
+
+    /// The socket that takes connections to `address`: bound to it, or to every address. Asked of the kernel's hash table,
+    /// as an incoming connection is, so it costs the same however many sockets there are. Of several that share the port
+    /// it is any one.
+    pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<Socket>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = request_one(address, self.sequence);
+        self.send(&request)?;
+        let mut found = None;
+        loop {
+            let received = self.receive()?;
+            match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
+                Progress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
+                Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                // The rest of an answer that was not waited for.
+                Progress::More if found.is_none() => {}
+                Progress::More | Progress::Done => return Ok(found),
+            }
+        }
+    }
+
+    fn send(&self, request: &[u8]) -> io::Result<()> {
+        // SAFETY: the pointer and length are those of `request`.
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Receives into the buffer; how many bytes came.
+    fn receive(&mut self) -> io::Result<usize> {
+        let room = self.buffer.len();
+        loop {
+            // SAFETY: the buffer is writable over the length given.
+            let received = unsafe { libc::recv(self.socket.as_raw_fd(), self.buffer.as_mut_ptr().cast(), room, 0) };
+            match usize::try_from(received) {
+                Ok(received) => return Ok(received),
+                Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(io::Error::last_os_error()),
+            }
+        }
+    }
+}
+
+/// Header of a message, and the fixed part of a question up to the ends of the socket.
+fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(&(length as u32).to_ne_bytes());
+    out.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    out.extend_from_slice(&flags.to_ne_bytes());
+    out.extend_from_slice(&sequence.to_ne_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
+    out.extend_from_slice(&states.to_ne_bytes());
+    out
+}
+
+/// Asks for the one socket at an address, with no other end.
+fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
+    let (version, mut own) = (if address.is_ipv4() { Version::V4 } else { Version::V6 }, [0; 16]);
+    match address.ip() {
+        IpAddr::V4(ip) => own[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => own.copy_from_slice(&ip.octets()),
+    }
+    let mut out = begin(version.family(), states::LISTEN, 0, NLM_F_REQUEST, HEADER + 56, sequence);
+    out.extend_from_slice(&address.port().to_be_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&own);
+    // The other end, the interface, and a cookie that stands for any.
+    out.extend_from_slice(&[0; 20]);
+    out.extend_from_slice(&[0xff; 8]);
+    out
 }
 
 fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequence: u32) -> Vec<u8> {
     let code = bytecode(filter);
     let attribute = if code.is_empty() { 0 } else { 4 + code.len() };
-    let mut out = Vec::with_capacity(HEADER + 56 + attribute);
-    out.extend_from_slice(&((HEADER + 56 + attribute) as u32).to_ne_bytes());
-    out.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    out.extend_from_slice(&FLAGS.to_ne_bytes());
-    out.extend_from_slice(&sequence.to_ne_bytes());
-    out.extend_from_slice(&[0; 4]);
     let extensions = if with_send_time { 1 << (INET_DIAG_INFO - 1) } else { 0 };
-    out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
-    out.extend_from_slice(&states.to_ne_bytes());
+    let length = HEADER + 56 + attribute;
+    let mut out = begin(family, states, extensions, NLM_F_REQUEST | NLM_F_DUMP, length, sequence);
     out.extend_from_slice(&[0; 48]);
     if !code.is_empty() {
         out.extend_from_slice(&(attribute as u16).to_ne_bytes());
@@ -252,6 +328,7 @@ fn parse_socket(payload: &[u8]) -> Option<Socket> {
     };
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
     let mut socket = Socket {
+        version: if family == libc::AF_INET { Version::V4 } else { Version::V6 },
         local: SocketAddr::new(address(8)?, port(4)?),
         remote: SocketAddr::new(address(24)?, port(6)?),
         receive_queue: u32_at(payload, 56)?,
@@ -292,7 +369,9 @@ mod tests {
 
     fn seen(asker: &mut Asker, states: u32, filter: Filter) -> Vec<Socket> {
         let mut sockets = Vec::new();
-        asker.each(states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket)).expect("asked");
+        asker
+            .each(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket))
+            .expect("asked");
         sockets
     }
 
@@ -337,6 +416,29 @@ mod tests {
         let mut asker = Asker::open().expect("netlink");
         let connections = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
         assert!(connections.iter().any(|c| c.remote == client.local_addr().expect("an address")), "{connections:?}");
+    }
+
+    #[test]
+    fn one_listener_is_asked_for_by_its_address() {
+        let mut asker = Asker::open().expect("netlink");
+        for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(bound) else { continue };
+            let port = listener.local_addr().expect("an address").port();
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).expect("connected")).collect();
+            let found = asker.listener_at(address).expect("asked").expect("found");
+            let listed = seen(&mut asker, states::LISTEN, Filter::LocalPort(port));
+            assert_eq!(listed, [found], "as the list has it");
+            assert_eq!(found.receive_queue, 3, "{bound}: all wait to be accepted");
+            let wanted = if bound.starts_with('[') { Version::V6 } else { Version::V4 };
+            assert_eq!(found.version, wanted, "{bound}");
+            drop((clients, listener));
+            assert_eq!(asker.listener_at(address).expect("asked"), None, "{bound}: closed");
+        }
+        if let Ok(listener) = TcpListener::bind("[::1]:0") {
+            let address = listener.local_addr().expect("an address");
+            assert_eq!(asker.listener_at(address).expect("asked").expect("found").local, address);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         host::parse_load(bytes).is_some(),
         host::parse_frequency(bytes).is_some(),
         host::parse_traffic(bytes, "lo").is_some(),
-        host::counter(bytes, "TcpExt:", "ListenDrops").is_some(),
+        host::counters(bytes, "TcpExt:", |_, _| {}).is_some(),
         host::parse_time_wait(bytes).is_some(),
         host::route_interface(bytes, [10, 0, 0, 1].into()).is_some(),
         cgroup::parse_throttling(bytes).is_some(),

@@ -9,6 +9,8 @@ use plimsoll_sys::probe::{Source, cgroup};
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
+/// What changes slowly is read in one of so many samples.
+const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
     throttling: Option<Source>,
@@ -75,7 +77,8 @@ impl Folder {
 
 impl Probe for Folder {
     fn sample(&mut self, sink: &mut Sink) {
-        if let Some(cores) = self.quota() {
+        let slow = sink.in_turn(SLOW_EVERY, 4);
+        if slow && let Some(cores) = self.quota() {
             sink.gauge("cgroup.quota", "cores", cores);
         }
         let buffer = &mut self.buffer;
@@ -95,6 +98,9 @@ impl Probe for Folder {
                 sink.gap("cgroup.throttled", SeriesKind::Counter, "ns waiting", &reason);
             }
             None => {}
+        }
+        if !slow {
+            return;
         }
         let mut read = |source: &Option<Source>| cgroup::parse_bytes(source.as_ref()?.read(buffer).ok()?);
         for (name, kind, unit, value) in [

@@ -1,7 +1,7 @@
 //! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's.
 
 use super::Probe;
-use super::sink::{Seldom, Sink};
+use super::sink::Sink;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::process::ticks_per_second;
 use plimsoll_sys::probe::{Source, host};
@@ -34,7 +34,7 @@ fn reason(path: &str, error: &std::io::Error) -> String {
 
 pub struct Host {
     stat: Reading,
-    pressure: [(&'static str, Reading); 3],
+    pressure: [([&'static str; 2], Reading); 3],
     memory: Reading,
     load: Reading,
     frequencies: Vec<Source>,
@@ -43,24 +43,33 @@ pub struct Host {
     snmp: Reading,
     netstat: Reading,
     sockstat: Reading,
-    slowly: Seldom,
     buffer: Vec<u8>,
 }
 
-/// TCP counters: name of the series, group and name in the kernel's files; those of `snmp`, then those of `netstat`.
-const SNMP: [(&str, &str, &str); 2] =
-    [("tcp.retransmits", "Tcp:", "RetransSegs"), ("tcp.segments_out", "Tcp:", "OutSegs")];
-const NETSTAT: [(&str, &str, &str); 10] = [
-    ("tcp.listen_overflows", "TcpExt:", "ListenOverflows"),
-    ("tcp.listen_drops", "TcpExt:", "ListenDrops"),
-    ("tcp.syn_retransmits", "TcpExt:", "TCPSynRetrans"),
-    ("tcp.timeouts", "TcpExt:", "TCPTimeouts"),
-    ("tcp.syn_queue_drops", "TcpExt:", "TCPReqQFullDrop"),
-    ("tcp.syn_queue_cookies", "TcpExt:", "TCPReqQFullDoCookies"),
-    ("tcp.backlog_drops", "TcpExt:", "TCPBacklogDrop"),
-    ("tcp.receive_queue_drops", "TcpExt:", "TCPRcvQDrop"),
-    ("tcp.zero_window_drops", "TcpExt:", "TCPZeroWindowDrop"),
-    ("tcp.memory_pressures", "TcpExt:", "TCPMemoryPressures"),
+/// What changes slowly, or is read for its sum alone, is read in one of so many samples.
+const SLOW_EVERY: u64 = 5;
+/// What is a mean over a minute, or hardly changes at all.
+const SLOWEST_EVERY: u64 = 10;
+
+const PRESSURE: [(&str, [&str; 2]); 3] = [
+    ("cpu", ["host.pressure_cpu_some", "host.pressure_cpu_full"]),
+    ("memory", ["host.pressure_memory_some", "host.pressure_memory_full"]),
+    ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
+];
+
+/// TCP counters: name of the series, and in the kernel's files; those of `snmp`, then those of `netstat`.
+const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
+const NETSTAT: [(&str, &str); 10] = [
+    ("tcp.listen_overflows", "ListenOverflows"),
+    ("tcp.listen_drops", "ListenDrops"),
+    ("tcp.syn_retransmits", "TCPSynRetrans"),
+    ("tcp.timeouts", "TCPTimeouts"),
+    ("tcp.syn_queue_drops", "TCPReqQFullDrop"),
+    ("tcp.syn_queue_cookies", "TCPReqQFullDoCookies"),
+    ("tcp.backlog_drops", "TCPBacklogDrop"),
+    ("tcp.receive_queue_drops", "TCPRcvQDrop"),
+    ("tcp.zero_window_drops", "TCPZeroWindowDrop"),
+    ("tcp.memory_pressures", "TCPMemoryPressures"),
 ];
 
 impl Host {
@@ -81,7 +90,7 @@ impl Host {
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         Host {
             stat: Reading::open("/proc/stat"),
-            pressure: ["cpu", "memory", "io"].map(|kind| (kind, Reading::open(&format!("/proc/pressure/{kind}")))),
+            pressure: PRESSURE.map(|(kind, names)| (names, Reading::open(&format!("/proc/pressure/{kind}")))),
             memory: Reading::open("/proc/meminfo"),
             load: Reading::open("/proc/loadavg"),
             frequencies: (0..cores.min(64)).filter_map(|core| Source::open(frequency(core)).ok()).collect(),
@@ -90,7 +99,6 @@ impl Host {
             snmp: Reading::open(&format!("{net}/snmp")),
             netstat: Reading::open(&format!("{net}/netstat")),
             sockstat: Reading::open(&format!("{net}/sockstat")),
-            slowly: Seldom::new(1_000_000_000),
             buffer: Vec::new(),
         }
     }
@@ -116,21 +124,23 @@ impl Host {
             }
             Err(reason) => sink.gap("host.cpu_user", SeriesKind::Counter, "ns", &reason),
         }
-        for (kind, reading) in &self.pressure {
-            let some = format!("host.pressure_{kind}_some");
+    }
+
+    fn pressure(&mut self, sink: &mut Sink) {
+        for ([some, full], reading) in &self.pressure {
             match reading.read(&mut self.buffer, host::parse_pressure) {
                 Ok(pressure) => {
-                    sink.counter(&some, "ns waiting", pressure.some_us as f64 * 1e3);
+                    sink.counter(some, "ns waiting", pressure.some_us as f64 * 1e3);
                     if let Some(full_us) = pressure.full_us {
-                        sink.counter(&format!("host.pressure_{kind}_full"), "ns waiting", full_us as f64 * 1e3);
+                        sink.counter(full, "ns waiting", full_us as f64 * 1e3);
                     }
                 }
-                Err(reason) => sink.gap(&some, SeriesKind::Counter, "ns waiting", &reason),
+                Err(reason) => sink.gap(some, SeriesKind::Counter, "ns waiting", &reason),
             }
         }
     }
 
-    fn network(&mut self, sink: &mut Sink) {
+    fn traffic(&mut self, sink: &mut Sink) {
         if let Some(interface) = &self.interface {
             match self.traffic.read(&mut self.buffer, |text| host::parse_traffic(text, interface)) {
                 Ok(traffic) => {
@@ -149,17 +159,43 @@ impl Host {
                 Err(reason) => sink.gap(&format!("net.{interface}.bytes_in"), SeriesKind::Counter, "bytes", &reason),
             }
         }
-        for (reading, counters) in [(&self.snmp, &SNMP[..]), (&self.netstat, &NETSTAT[..])] {
+    }
+
+    fn tcp(&mut self, sink: &mut Sink) {
+        for (reading, group, counters) in [(&self.snmp, "Tcp:", &SNMP[..]), (&self.netstat, "TcpExt:", &NETSTAT[..])] {
             let told = reading.read(&mut self.buffer, |text| {
-                let values = counters.iter().map(|(name, group, key)| (*name, host::counter(text, group, key)));
                 // A counter that this kernel does not have is no reading that failed.
-                values
-                    .for_each(|(name, value)| value.into_iter().for_each(|value| sink.counter(name, "", value as f64)));
-                Some(())
+                host::counters(text, group, |name, value| {
+                    if let Some((series, _)) = counters.iter().find(|(_, key)| key.as_bytes() == name) {
+                        sink.counter(series, "", value as f64);
+                    }
+                })
             });
             if let Err(reason) = told {
-                counters.iter().for_each(|(name, ..)| sink.gap(name, SeriesKind::Counter, "", &reason));
+                counters.iter().for_each(|(name, _)| sink.gap(name, SeriesKind::Counter, "", &reason));
             }
+        }
+    }
+
+    fn memory(&mut self, sink: &mut Sink) {
+        match self.memory.read(&mut self.buffer, host::parse_memory_available) {
+            Ok(bytes) => sink.gauge("host.memory_available", "bytes", bytes as f64),
+            Err(reason) => sink.gap("host.memory_available", SeriesKind::Gauge, "bytes", &reason),
+        }
+    }
+
+    fn slowest(&mut self, sink: &mut Sink) {
+        let Host { load, sockstat, frequencies, buffer, .. } = self;
+        if let Ok(load) = load.read(buffer, host::parse_load) {
+            sink.gauge("host.load_1m", "", load);
+        }
+        if let Ok(count) = sockstat.read(buffer, host::parse_time_wait) {
+            sink.gauge("tcp.time_wait", "", count as f64);
+        }
+        let read = frequencies.iter().filter_map(|source| host::parse_frequency(source.read(buffer).ok()?));
+        let read: Vec<u64> = read.collect();
+        if !read.is_empty() {
+            sink.gauge("host.frequency", "hz", read.iter().sum::<u64>() as f64 / read.len() as f64);
         }
     }
 }
@@ -167,24 +203,18 @@ impl Host {
 impl Probe for Host {
     fn sample(&mut self, sink: &mut Sink) {
         self.cpu(sink);
-        self.network(sink);
-        let Host { memory, load, sockstat, frequencies, buffer, slowly, .. } = self;
-        match memory.read(buffer, host::parse_memory_available) {
-            Ok(bytes) => sink.gauge("host.memory_available", "bytes", bytes as f64),
-            Err(reason) => sink.gap("host.memory_available", SeriesKind::Gauge, "bytes", &reason),
+        self.traffic(sink);
+        if sink.in_turn(SLOW_EVERY, 1) {
+            self.tcp(sink);
         }
-        slowly.read(|| {
-            if let Ok(load) = load.read(buffer, host::parse_load) {
-                sink.gauge("host.load_1m", "", load);
-            }
-            if let Ok(count) = sockstat.read(buffer, host::parse_time_wait) {
-                sink.gauge("tcp.time_wait", "", count as f64);
-            }
-            let read = frequencies.iter().filter_map(|source| host::parse_frequency(source.read(buffer).ok()?));
-            let read: Vec<u64> = read.collect();
-            if !read.is_empty() {
-                sink.gauge("host.frequency", "hz", read.iter().sum::<u64>() as f64 / read.len() as f64);
-            }
-        });
+        if sink.in_turn(SLOW_EVERY, 2) {
+            self.pressure(sink);
+        }
+        if sink.in_turn(SLOW_EVERY, 3) {
+            self.memory(sink);
+        }
+        if sink.in_turn(SLOWEST_EVERY, 4) {
+            self.slowest(sink);
+        }
     }
 }

@@ -9,6 +9,7 @@ mod finder;
 mod host;
 mod metrics;
 mod metrics_text;
+mod peers;
 mod server;
 mod sink;
 mod sockets;
@@ -132,14 +133,14 @@ impl Watcher {
                 let _ = plimsoll_sys::process::copy_file_table();
                 let server = server::Server::new(finder, live);
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
-                let (roots, pids) = (server.roots().to_vec(), server.pids());
+                let (roots, tables) = (server.roots().to_vec(), server.tables());
                 probes.push(Box::new(server));
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));
                 }
                 if local && let Some(address) = addresses.first() {
-                    probes.push(Box::new(sockets::Sockets::new(address.port(), pids)));
+                    probes.push(Box::new(sockets::Sockets::new(address.port(), tables)));
                 }
                 sample_all(&shared, &mut probes, PERIOD_NS, SAMPLES_TOGETHER, true);
             };
@@ -210,7 +211,8 @@ fn sample_all(shared: &Shared, probes: &mut [Box<dyn Probe>], period_ns: u64, to
             }
             0
         };
-        sink.begin(monotonic_ns());
+        let edge = answers && asked > shared.lock().done;
+        sink.begin(monotonic_ns(), edge);
         probes.iter_mut().for_each(|probe| probe.sample(&mut sink));
         held += 1;
         let mut state = shared.lock();

@@ -2,13 +2,14 @@
 //! found again; its sums go on.
 
 use super::finder::{Finder, Found};
-use super::sink::{Seldom, Sink};
-use super::threads::{BUSY_SHARE, Threads};
+use super::sink::{Extent, Seldom, Sink};
+use super::threads::{BUSY_SHARE, Threads, Turns};
 use super::{LiveServer, Probe};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
-    CpuClock, Stat, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat, ticks_per_second,
+    CpuClock, Stat, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
+    ticks_per_second,
 };
 use plimsoll_sys::probe::{Source, listener};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,20 +20,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LIVE_SAMPLES: usize = 10;
 /// Busy threads get a series of their own, up to so many.
 const THREADS_SHOWN_MAX: usize = 24;
+/// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
+const STATS_AT_ONCE: usize = 8;
+/// One of so many readings of a process is one that goes through all its threads in the kernel.
+const WHOLE_EVERY: u64 = 5;
 
 /// One process of the server.
 struct Member {
     pid: u32,
     name: String,
     clock: CpuClock,
-    source: Source,
+    /// `/proc/PID/stat`, and that of its first thread: the same but for CPU time and faults, of which the first has the sum
+    /// over all threads, each time anew.
+    whole: Source,
+    brief: Source,
     first: Stat,
     last: Stat,
     /// CPU time that is not counted, because it was before the watching, and CPU time since, ns.
     base_ns: u64,
     cpu_ns: u64,
     threads: Threads,
+    /// By which threads its tables of open files are looked at.
+    tables: Vec<u32>,
     files_max: Option<u64>,
+    /// How often more than its CPU time was read.
+    looks: u64,
+}
+
+/// How much of a process was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    /// It is not there any more.
+    Gone,
+    Clock,
+    Brief,
+    Whole,
 }
 
 /// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of waiting, switches, faults.
@@ -45,13 +67,18 @@ struct Sums {
     major_faults: u64,
 }
 
-/// The number of all processes that belong to the server, for probes that look at something else of theirs.
-pub type Pids = Arc<Mutex<Vec<u32>>>;
+/// The processes that belong to the server, each with the threads by which its tables of open files are looked at, for
+/// probes that look at something else of theirs.
+pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct Server {
     finder: Finder,
     live: LiveServer,
-    pids: Pids,
+    tables: Tables,
+    /// Every process of this machine that is there, with its parent.
+    parents: BTreeMap<u32, u32>,
+    turns: Turns,
+    stats_turn: usize,
     roots: Vec<u32>,
     members: Vec<Member>,
     /// CPU time of servers before a restart, and of children that ended since, ns.
@@ -72,7 +99,8 @@ pub struct Server {
 
 impl Member {
     fn open(pid: u32, own_start_ticks: u64, from_birth: bool, buffer: &mut Vec<u8>) -> io::Result<Member> {
-        let source = Source::open(format!("/proc/{pid}/stat"))?;
+        let whole = Source::open(format!("/proc/{pid}/stat"))?;
+        let brief = Source::open(format!("/proc/{pid}/task/{pid}/stat"))?;
         let (last, name) = look_at(pid, buffer)?;
         let clock = CpuClock::of(pid)?;
         let from_birth = from_birth && last.started_ticks >= own_start_ticks;
@@ -80,27 +108,51 @@ impl Member {
         let nothing = Stat { user_ticks: 0, system_ticks: 0, reaped_ticks: 0, major_faults: 0, ..last };
         let first = if from_birth { nothing } else { last };
         let files_max = std::fs::read(format!("/proc/{pid}/limits")).ok().and_then(|text| parse_files_max(&text));
-        let mut threads = Threads::default();
-        threads.refresh(pid, from_birth, buffer);
-        Ok(Member { pid, name, clock, source, first, last, base_ns, cpu_ns: 0, threads, files_max })
+        let mut threads = Threads::of(pid);
+        threads.refresh(from_birth, buffer);
+        let tables = file_tables(pid, threads.list.iter().map(|thread| thread.tid));
+        Ok(Member {
+            pid,
+            name,
+            clock,
+            whole,
+            brief,
+            first,
+            last,
+            base_ns,
+            cpu_ns: 0,
+            threads,
+            tables,
+            files_max,
+            looks: 0,
+        })
     }
 
-    /// Reads CPU time; false if the process is gone.
-    fn sample_cpu(&mut self, buffer: &mut Vec<u8>) -> bool {
-        let Some(stat) = self.source.read(buffer).ok().and_then(parse_stat) else { return false };
-        if let Ok(cpu_ns) = self.clock.read_ns() {
+    /// Reads CPU time, and more if it is its turn.
+    fn sample_cpu(&mut self, in_turn: bool, sink: &Sink, buffer: &mut Vec<u8>) -> Looked {
+        let clock = self.clock.read_ns();
+        if let Ok(cpu_ns) = clock {
             self.cpu_ns = cpu_ns.saturating_sub(self.base_ns).max(self.cpu_ns);
+            if !in_turn {
+                return Looked::Clock;
+            }
         }
-        let known = self.threads.list.len() as u64;
-        let threads_changed = stat.threads != known && !self.threads.too_many;
+        let whole = match sink.extent() {
+            Extent::Least => false,
+            Extent::Usual => self.looks % WHOLE_EVERY == 0,
+            Extent::Edge => true,
+        };
+        self.looks += 1;
+        let source = if whole { &self.whole } else { &self.brief };
+        let Some(stat) = source.read(buffer).ok().and_then(parse_stat) else { return Looked::Gone };
         // An ended process that nobody waited for keeps its CPU time, but no threads and no memory.
-        if stat.state != b'Z' {
-            self.last = stat;
+        if stat.state == b'Z' {
+            return Looked::Gone;
         }
-        if threads_changed {
-            self.threads.refresh(self.pid, true, buffer);
-        }
-        stat.state != b'Z'
+        let Stat { state, threads, resident_pages, .. } = stat;
+        self.last = if whole { stat } else { Stat { state, threads, resident_pages, ..self.last } };
+        self.threads.follow(threads, sink, buffer);
+        if whole { Looked::Whole } else { Looked::Brief }
     }
 
     fn reaped_ticks(&self) -> u64 {
@@ -135,7 +187,10 @@ impl Server {
         let mut server = Server {
             finder,
             live,
-            pids: Pids::default(),
+            tables: Tables::default(),
+            parents: BTreeMap::new(),
+            turns: Turns::default(),
+            stats_turn: 0,
             roots: Vec::new(),
             members: Vec::new(),
             settled_ns: 0,
@@ -148,7 +203,7 @@ impl Server {
             rescan: Seldom::new(1_000_000_000),
             // A server that is gone may be back at once.
             seek: Seldom::with_part(100_000_000, 100),
-            files: Seldom::new(100_000_000),
+            files: Seldom::new(200_000_000),
             before_ns: 0,
             buffer,
         };
@@ -170,17 +225,19 @@ impl Server {
         &self.roots
     }
 
-    pub fn pids(&self) -> Pids {
-        Arc::clone(&self.pids)
+    pub fn tables(&self) -> Tables {
+        Arc::clone(&self.tables)
     }
 
     /// Learns which processes belong to the server by now.
     fn gather(&mut self, from_birth: bool) {
+        // Only new processes are looked at: whose child a process was at first is what counts.
+        let pids = numbers_in("/proc").unwrap_or_default();
         let mut parents = BTreeMap::new();
-        for pid in numbers_in("/proc").unwrap_or_default() {
-            if let Ok((stat, _)) = look_at(pid, &mut self.buffer) {
-                parents.insert(pid, stat.parent);
-            }
+        for pid in pids {
+            let parent = self.parents.get(&pid).copied();
+            let parent = parent.or_else(|| look_at(pid, &mut self.buffer).ok().map(|(stat, _)| stat.parent));
+            parents.extend(parent.map(|parent| (pid, parent)));
         }
         let wanted = listener::families(&self.roots, std::process::id(), &parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
@@ -189,7 +246,16 @@ impl Server {
                 self.members.extend(Member::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
-        *self.pids.lock().unwrap_or_else(PoisonError::into_inner) = self.members.iter().map(|m| m.pid).collect();
+        self.parents = parents;
+        for member in &mut self.members {
+            member.tables = file_tables(member.pid, member.threads.list.iter().map(|thread| thread.tid));
+        }
+        self.tell_tables();
+    }
+
+    fn tell_tables(&self) {
+        let all = self.members.iter().flat_map(|member| member.tables.iter().map(|table| (member.pid, *table)));
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
 
     /// CPU time of all processes since the watching began, ns.
@@ -203,7 +269,7 @@ impl Server {
     /// Looks for what took the place of a server that is gone; true if something is watched.
     fn find_again(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
-        match self.seek.read(|| finder.look_again()) {
+        match self.seek.read(sink, || finder.look_again()) {
             Some(Ok(found)) => {
                 self.take_up(found, sink);
                 true
@@ -235,17 +301,30 @@ impl Server {
         sink.unseen(None);
     }
 
-    /// Reads CPU time of all processes and lets go of those that have ended.
-    fn sample_cpu(&mut self) {
-        let buffer = &mut self.buffer;
-        let ended: Vec<Member> = self.members.extract_if(.., |member| !member.sample_cpu(buffer)).collect();
+    /// Reads CPU time of all processes and lets go of those that have ended; whether of some all threads were summed.
+    fn sample_cpu(&mut self, sink: &Sink) -> bool {
+        let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
+        let length = if sink.extent() == Extent::Edge { count } else { STATS_AT_ONCE };
+        let (mut number, start, mut whole) = (0, self.stats_turn, false);
+        let ended: Vec<Member> = self
+            .members
+            .extract_if(.., |member| {
+                let in_turn = (number + count - start % count) % count < length;
+                number += 1;
+                let looked = member.sample_cpu(in_turn, sink, buffer);
+                whole |= looked == Looked::Whole;
+                looked == Looked::Gone
+            })
+            .collect();
+        self.stats_turn = (start + length) % count;
         for member in &ended {
             self.ended_ns += member.cpu_ns;
             self.ended.add(member.sums());
         }
         if !ended.is_empty() {
-            *self.pids.lock().unwrap_or_else(PoisonError::into_inner) = self.members.iter().map(|m| m.pid).collect();
+            self.tell_tables();
         }
+        whole
     }
 
     fn show_live(&mut self, at_ns: u64, cpu_ns: u64) {
@@ -264,8 +343,8 @@ impl Server {
 
     fn tell_threads(&mut self, at_ns: u64, sink: &mut Sink) {
         let mut fullest = 0.0f64;
-        for member in &self.members {
-            for thread in &member.threads.list {
+        for member in &mut self.members {
+            for thread in &mut member.threads.list {
                 let share = thread.share();
                 fullest = fullest.max(share);
                 let key = (member.pid, thread.tid);
@@ -278,12 +357,13 @@ impl Server {
                 if shown && thread.read_ns < at_ns {
                     continue;
                 }
-                let name = format!("thread.{}.{}", thread.name, thread.tid);
+                let (before, now) = ((thread.read_before_ns, thread.cpu_before_ns), (thread.read_ns, thread.cpu_ns));
+                let name = thread.series(member.pid);
                 if !shown {
                     self.shown.insert(key);
-                    sink.counter_at(&name, "ns", thread.read_before_ns, thread.cpu_before_ns as f64);
+                    sink.counter_at(name, "ns", before.0, before.1 as f64);
                 }
-                sink.counter_at(&name, "ns", thread.read_ns, thread.cpu_ns as f64);
+                sink.counter_at(name, "ns", now.0, now.1 as f64);
             }
         }
         if self.before_ns > 0 {
@@ -294,13 +374,13 @@ impl Server {
 
     fn tell_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // Of several processes the one that is nearest to its limit.
-        let read = self.files.read(|| {
+        // Of several processes, and of threads with files of their own, the table that is nearest to its limit.
+        let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
-            for member in members {
+            for (member, table) in members.iter().flat_map(|member| member.tables.iter().map(move |t| (member, *t))) {
                 let max = member.files_max.unwrap_or(u64::MAX);
-                match files_open(member.pid) {
+                match files_open(member.pid, table) {
                     Ok(open) => {
                         let share = |of: (u64, u64)| of.0 as f64 / of.1 as f64;
                         if fullest.is_none_or(|most| share((open, max)) > share(most)) {
@@ -343,11 +423,11 @@ impl Probe for Server {
             }
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
-            rescan.read(|| self.gather(true));
+            rescan.read(sink, || self.gather(true));
             self.rescan = rescan;
         }
         let at_ns = monotonic_ns();
-        self.sample_cpu();
+        let whole = self.sample_cpu(sink);
         if !self.roots.iter().any(|root| self.members.iter().any(|member| member.pid == *root))
             && !self.find_again(sink)
             && self.members.is_empty()
@@ -363,8 +443,9 @@ impl Probe for Server {
         self.show_live(at_ns, cpu_ns);
         let mut sums = self.ended;
         let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
+        self.turns.begin(sink.extent(), self.members.iter().map(|member| member.threads.list.len()).sum());
         for member in &mut self.members {
-            member.threads.sample(&mut self.buffer);
+            member.threads.sample(&mut self.turns, &mut self.buffer);
             sums.add(member.sums());
             pages += member.last.resident_pages;
             threads += member.last.threads;
@@ -375,16 +456,23 @@ impl Probe for Server {
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;
-        sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
-        sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);
-        sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);
-        sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
-        sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
-        sink.counter("server.major_faults", "", sums.major_faults as f64);
+        // Told as often as they were read: what was not read in this sample has none.
+        if whole {
+            sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
+            sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);
+            sink.counter("server.major_faults", "", sums.major_faults as f64);
+        }
+        if self.turns.all_states() {
+            sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
+            sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
+            sink.gauge("server.threads_runnable", "", runnable as f64);
+            sink.gauge("server.threads_blocked", "", blocked as f64);
+        }
+        if self.turns.any_times() {
+            sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);
+        }
         sink.gauge("server.rss", "bytes", (pages * page_bytes()) as f64);
         sink.gauge("server.threads", "", threads as f64);
-        sink.gauge("server.threads_runnable", "", runnable as f64);
-        sink.gauge("server.threads_blocked", "", blocked as f64);
         sink.gauge("server.processes", "", self.members.len() as f64);
         self.tell_threads(at_ns, sink);
         self.tell_files(sink);

@@ -1,4 +1,5 @@
-//! Where probes put what they read: series by name, on the monotonic clock.
+//! Where probes put what they read, series by name on the monotonic clock, and how much they may read: a budget of CPU
+//! time that no server, however large, makes them exceed for long.
 
 use plimsoll_model::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -12,16 +13,60 @@ pub struct Sink {
     /// The server watched, and what cannot be seen: as long as they hold they belong to everything that is taken.
     server: Option<ServerSeen>,
     unseen: Option<String>,
+    budget: Budget,
+    /// Number of the sampling under way.
+    round: u64,
+    extent: Extent,
+}
+
+/// How much a sampling reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What changes quickly and costs little: the budget is used up.
+    Least,
+    /// The same, some of the rest in turn, and what is expensive as far as the budget goes.
+    Usual,
+    /// At an edge of a load: everything that differences are taken of, but nothing that would hold the load up.
+    Edge,
 }
 
 impl Sink {
     pub fn new(now_ns: u64) -> Sink {
-        Sink { seen: Probes::default(), now_ns, before_ns: now_ns, server: None, unseen: None }
+        let seen = Probes::default();
+        let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns()), Extent::Usual);
+        Sink { seen, now_ns, before_ns: now_ns, server: None, unseen: None, budget, round: 0, extent }
     }
 
-    /// A sampling begins.
-    pub fn begin(&mut self, now_ns: u64) {
+    /// A sampling begins; `edge`: at an edge of a load.
+    pub fn begin(&mut self, now_ns: u64, edge: bool) {
         (self.before_ns, self.now_ns) = (self.now_ns, now_ns);
+        self.round += 1;
+        self.budget.pass(now_ns);
+        self.budget.limit(thread_cpu_ns());
+        self.extent = match self.budget.left_ns(thread_cpu_ns()) {
+            _ if edge => Extent::Edge,
+            0 => Extent::Least,
+            _ => Extent::Usual,
+        };
+    }
+
+    /// How much this sampling reads.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Whether it is the turn of what is read in one of `every` samplings, the `place`-th, and at the edges of a load.
+    pub fn in_turn(&self, every: u64, place: u64) -> bool {
+        match self.extent {
+            Extent::Least => false,
+            Extent::Usual => self.round % every == place,
+            Extent::Edge => true,
+        }
+    }
+
+    /// CPU time that is left for now, ns.
+    fn left_ns(&self) -> u64 {
+        self.budget.left_ns(thread_cpu_ns())
     }
 
     fn series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
@@ -39,6 +84,11 @@ impl Sink {
     /// A level, read in this sampling.
     pub fn gauge(&mut self, name: &str, unit: &str, value: f64) {
         self.push(name, SeriesKind::Gauge, unit, self.now_ns, value);
+    }
+
+    /// A level, read at `at_ns`.
+    pub fn gauge_at(&mut self, name: &str, unit: &str, at_ns: u64, value: f64) {
+        self.push(name, SeriesKind::Gauge, unit, at_ns, value);
     }
 
     /// A growing sum, read in this sampling.
@@ -99,33 +149,79 @@ impl Sink {
     }
 }
 
-/// When something expensive may be read: so seldom that it takes at most a given share of a core.
+/// CPU time for readings: a share of a core that adds up while it is not used, to a limit.
+pub struct Budget {
+    passed_ns: u64,
+    given_ns: u64,
+    spent_before_ns: u64,
+}
+
+impl Budget {
+    /// One part in so many of a core.
+    const PART: u64 = 150;
+    /// What adds up at most, ns: a large reading needs it, and it is what a short load may see beyond the share.
+    const HELD_NS: u64 = 10_000_000;
+
+    pub fn new(now_ns: u64, cpu_ns: u64) -> Budget {
+        Budget { passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
+    }
+
+    /// Time has passed.
+    pub fn pass(&mut self, now_ns: u64) {
+        self.given_ns += now_ns.saturating_sub(self.passed_ns) / Self::PART;
+        self.passed_ns = now_ns;
+    }
+
+    /// What is left after `cpu_ns` of the thread's CPU time, ns; 0: more than that was used.
+    pub fn left_ns(&self, cpu_ns: u64) -> u64 {
+        self.given_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
+    }
+
+    /// Forgets what nobody used, beyond what may add up.
+    pub fn limit(&mut self, cpu_ns: u64) {
+        self.given_ns = self.given_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::HELD_NS);
+    }
+}
+
+/// When something expensive may be read: so seldom that it takes at most a given share of a core, if the budget of all
+/// readings has room for it, and not at the edge of a load if it would hold that up.
 pub struct Seldom {
     period_ns: u64,
     /// One part in so many of a core.
     part: u64,
     due_ns: u64,
+    /// What it took the last time.
+    cost_ns: u64,
 }
 
+/// What is dearer than this does not hold up the edge of a load.
+const EDGE_COST_NS_MAX: u64 = 500_000;
+
 impl Seldom {
-    /// At most every `period_ns`, and at most a thousandth of a core.
+    /// At most every `period_ns`, and at most a two-thousandth of a core.
     pub fn new(period_ns: u64) -> Seldom {
-        Seldom::with_part(period_ns, 1000)
+        Seldom::with_part(period_ns, 2000)
     }
 
     pub fn with_part(period_ns: u64, part: u64) -> Seldom {
-        Seldom { period_ns, part, due_ns: 0 }
+        Seldom { period_ns, part, due_ns: 0, cost_ns: 0 }
     }
 
     /// Reads with `read` if it is time for it.
-    pub fn read<T>(&mut self, read: impl FnOnce() -> T) -> Option<T> {
-        if monotonic_ns() < self.due_ns {
+    pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
+        let room = match sink.extent {
+            Extent::Least => false,
+            // The last time is the best guess of this one; what takes more than can add up takes its turn with nothing else.
+            Extent::Usual => sink.left_ns() > self.cost_ns.min(Budget::HELD_NS / 2),
+            Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
+        };
+        if !room || monotonic_ns() < self.due_ns {
             return None;
         }
         let before_ns = thread_cpu_ns();
         let result = read();
-        let cost_ns = thread_cpu_ns().saturating_sub(before_ns);
-        self.due_ns = monotonic_ns() + self.period_ns.max(cost_ns * self.part);
+        self.cost_ns = thread_cpu_ns().saturating_sub(before_ns);
+        self.due_ns = monotonic_ns() + self.period_ns.max(self.cost_ns * self.part);
         Some(result)
     }
 }

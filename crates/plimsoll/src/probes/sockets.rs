@@ -1,81 +1,73 @@
-//! The server's sockets: its accept queue against the backlog, the connections it took, and its own connections to
-//! others (databases, caches, further services), by peer.
+//! The server's sockets: its accept queue against the backlog, the connections it took, and its own to others.
 
 use super::Probe;
-use super::server::Pids;
+use super::peers::Peers;
+use super::server::Tables;
 use super::sink::{Seldom, Sink};
 use crate::target::system_text;
 use plimsoll_model::SeriesKind;
-use plimsoll_sys::probe::listener::sockets_of;
-use plimsoll_sys::probe::sockets::{Asker, Filter, states};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::sync::PoisonError;
-
-/// Peers of the server that get a series of their own: those with the most connections.
-const PEERS_MAX: usize = 8;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::sockets::{Asker, Filter, Socket, Version, states};
+use std::io;
 
 pub struct Sockets {
     port: u16,
-    pids: Pids,
     asker: Result<Asker, String>,
-    /// The server's open sockets, as far as they may be seen.
-    inodes: BTreeSet<u32>,
-    peers_known: BTreeSet<SocketAddr>,
-    denied: bool,
+    /// Who takes connections, as far as that was looked for.
+    listeners: Vec<Socket>,
+    look_listeners: Seldom,
     look_queues: Seldom,
-    look_inodes: Seldom,
     look_accepted: Seldom,
-    look_peers: Seldom,
+    peers: Peers,
 }
 
 impl Sockets {
-    pub fn new(port: u16, pids: Pids) -> Sockets {
+    pub fn new(port: u16, tables: Tables) -> Sockets {
         Sockets {
             port,
-            pids,
             asker: Asker::open().map_err(|error| format!("netlink: {}", system_text(&error))),
-            inodes: BTreeSet::new(),
-            peers_known: BTreeSet::new(),
-            denied: false,
-            // At every sample, unless this kernel has so large a table of listeners that it takes more than a 500th of a core.
-            look_queues: Seldom::with_part(0, 500),
-            look_inodes: Seldom::new(2_000_000_000),
+            listeners: Vec::new(),
+            look_listeners: Seldom::new(5_000_000_000),
+            // At every sample, unless there are so many listeners that this takes more than a 700th of a core.
+            look_queues: Seldom::with_part(0, 700),
             look_accepted: Seldom::new(1_000_000_000),
-            look_peers: Seldom::new(1_000_000_000),
+            peers: Peers::new(tables),
         }
     }
 
     fn queues(&mut self, sink: &mut Sink) {
-        let (mut listeners, mut waiting, mut backlog) = (0, 0u64, 0u64);
-        let Sockets { asker, look_queues, port, .. } = self;
-        let asked = look_queues.read(|| match asker {
-            Ok(asker) => asker
-                .each(states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| {
-                    listeners += 1;
-                    waiting += u64::from(socket.receive_queue);
-                    backlog += u64::from(socket.send_queue);
-                })
-                .map_err(|error| system_text(&error)),
-            Err(reason) => Err(reason.clone()),
-        });
-        let Some(asked) = asked else { return };
-        match asked {
-            Ok(()) if listeners > 0 => {
-                sink.gauge("listen.queue", "", waiting as f64);
-                sink.gauge("listen.backlog", "", backlog as f64);
+        let Sockets { asker, listeners, look_listeners, look_queues, port, .. } = self;
+        let asked = match asker {
+            Ok(asker) => look(asker, *port, listeners, look_listeners, look_queues, sink),
+            Err(reason) => {
+                sink.gap("listen.queue", SeriesKind::Gauge, "", reason);
+                return;
             }
-            Ok(()) => sink.gap("listen.queue", SeriesKind::Gauge, "", "nobody listens"),
-            Err(reason) => sink.gap("listen.queue", SeriesKind::Gauge, "", &reason),
+        };
+        match asked {
+            None => {}
+            Some(Ok(())) if listeners.is_empty() => {
+                sink.gap("listen.queue", SeriesKind::Gauge, "", "nobody listens");
+            }
+            Some(Ok(())) => {
+                let sum = |of: fn(&Socket) -> u32| listeners.iter().map(|socket| f64::from(of(socket))).sum();
+                sink.gauge("listen.queue", "", sum(|socket| socket.receive_queue));
+                sink.gauge("listen.backlog", "", sum(|socket| socket.send_queue));
+            }
+            Some(Err(error)) => sink.gap("listen.queue", SeriesKind::Gauge, "", &system_text(&error)),
         }
     }
 
     fn accepted(&mut self, sink: &mut Sink) {
-        let Sockets { asker: Ok(asker), look_accepted, port, .. } = self else { return };
+        let Sockets { asker: Ok(asker), look_accepted, port, listeners, .. } = self else { return };
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
         let (mut busy, mut window, mut buffer, mut timed) = (0u64, 0u64, 0u64, false);
-        let asked = look_accepted.read(|| {
-            asker.each(states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
+        // A connection is in the same table as the socket that took it.
+        let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let asked = look_accepted.read(sink, || {
+            asker.each(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
                 count += 1;
                 receive += u64::from(socket.receive_queue);
                 send += u64::from(socket.send_queue);
@@ -103,56 +95,44 @@ impl Sockets {
             None => {}
         }
     }
+}
 
-    fn peers(&mut self, sink: &mut Sink) {
-        let pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((inodes, denied)) = self.look_inodes.read(|| {
-            let mut denied = false;
-            let mut inodes = BTreeSet::new();
-            for pid in &pids {
-                match sockets_of(*pid) {
-                    Ok(open) => inodes.extend(open),
-                    Err(error) => denied |= error.kind() == std::io::ErrorKind::PermissionDenied,
-                }
+/// Reads the queues of the sockets that listen on `port` if it is time to. A single one is asked for by its address; where
+/// there are several, as of a server with a listener for each thread, or where it is not known, the kernel lists them,
+/// which is much slower.
+fn look(
+    asker: &mut Asker,
+    port: u16,
+    listeners: &mut Vec<Socket>,
+    look_listeners: &mut Seldom,
+    look_queues: &mut Seldom,
+    sink: &Sink,
+) -> Option<io::Result<()>> {
+    let list = |asker: &mut Asker, listeners: &mut Vec<Socket>, versions: &[Version]| {
+        listeners.clear();
+        asker.each(versions, states::LISTEN, Filter::LocalPort(port), false, &mut |socket| listeners.push(*socket))
+    };
+    let listed = look_listeners.read(sink, || list(asker, listeners, Version::BOTH));
+    match (listed, &listeners[..]) {
+        (Some(done), _) => Some(done),
+        (None, [only]) => match asker.listener_at(only.local) {
+            Ok(Some(found)) => {
+                listeners[0] = found;
+                Some(Ok(()))
             }
-            (inodes, denied)
-        }) {
-            (self.inodes, self.denied) = (inodes, denied);
-        }
-        if self.denied {
-            sink.unseen_part(
-                "the server's own connections: its process is another user's (run plimsoll as that user or as root)",
-            );
-        }
-        let Sockets { asker: Ok(asker), look_peers, port, inodes, peers_known, .. } = self else { return };
-        let mut found: BTreeMap<SocketAddr, u64> = BTreeMap::new();
-        let asked = look_peers.read(|| {
-            // What came in on another port of the server's, such as one for metrics, is no downstream connection.
-            let mut incoming = BTreeSet::new();
-            asker.each(states::LISTEN, Filter::Any, false, &mut |socket| {
-                incoming.insert(socket.local.port());
-            })?;
-            asker.each(states::ESTABLISHED, Filter::NeitherPort(*port), false, &mut |socket| {
-                if inodes.contains(&socket.inode) && !incoming.contains(&socket.local.port()) {
-                    *found.entry(socket.remote).or_default() += 1;
-                }
-            })
-        });
-        let Some(Ok(())) = asked else { return };
-        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, count)| (*peer, *count)).collect();
-        most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
-        for (peer, _) in most {
-            if peers_known.len() < PEERS_MAX {
-                peers_known.insert(peer);
+            Ok(None) => {
+                listeners.clear();
+                Some(Ok(()))
             }
+            Err(error) => Some(Err(error)),
+        },
+        (None, [first, ..]) => {
+            let version = first.version;
+            let one = listeners.iter().all(|socket| socket.version == version);
+            let versions = if one { vec![version] } else { Version::BOTH.to_vec() };
+            look_queues.read(sink, || list(asker, listeners, &versions))
         }
-        for peer in peers_known.iter() {
-            let count = found.remove(peer).unwrap_or(0);
-            sink.gauge(&format!("peer.{peer}.connections"), "", count as f64);
-        }
-        if !found.is_empty() {
-            sink.gauge("peer.others.connections", "", found.values().sum::<u64>() as f64);
-        }
+        (None, []) => look_queues.read(sink, || list(asker, listeners, Version::BOTH)),
     }
 }
 
@@ -160,8 +140,8 @@ impl Probe for Sockets {
     fn sample(&mut self, sink: &mut Sink) {
         self.queues(sink);
         self.accepted(sink);
-        if !self.pids.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            self.peers(sink);
+        if let Ok(asker) = &mut self.asker {
+            self.peers.sample(asker, self.port, monotonic_ns(), sink);
         }
     }
 }

@@ -1,20 +1,21 @@
 //! The watching as a whole, on this very process.
 
-use super::sink::{Seldom, Sink};
+use super::sink::{Budget, Extent, Seldom, Sink};
 use plimsoll_model::SeriesKind;
+use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 #[test]
 fn a_sink_tells_gaps_of_what_it_knows() {
     let mut sink = Sink::new(0);
-    sink.begin(100);
+    sink.begin(100, false);
     sink.server(7, "api", "--pid 7");
     sink.gauge("server.rss", "bytes", 5.0);
     sink.gauge("host.load_1m", "", 1.0);
     let first = sink.take();
     assert_eq!((first.series.len(), first.servers.len()), (2, 1));
-    sink.begin(200);
+    sink.begin(200, false);
     sink.gaps("server.", "gone");
-    sink.begin(300);
+    sink.begin(300, false);
     sink.gaps("server.", "gone");
     sink.unseen(Some("nobody listens"));
     let second = sink.take();
@@ -23,7 +24,7 @@ fn a_sink_tells_gaps_of_what_it_knows() {
     assert_eq!((gap.len(), gap[0].from_ns, gap[0].to_ns), (1, 100, 300));
     assert_eq!(second.series["server.rss"].kind, SeriesKind::Gauge);
     assert_eq!(second.unseen, ["nobody listens"]);
-    sink.begin(400);
+    sink.begin(400, false);
     sink.unseen(None);
     sink.server(8, "api", "--pid 7");
     let third = sink.take();
@@ -35,11 +36,62 @@ fn a_sink_tells_gaps_of_what_it_knows() {
 
 #[test]
 fn what_is_expensive_is_read_seldom() {
+    let mut sink = Sink::new(monotonic_ns());
+    sink.begin(monotonic_ns(), false);
     let mut seldom = Seldom::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
-    assert!(seldom.read(spin).is_some());
-    // That took at least 50 us, so the next one may come after 50 ms at the earliest.
-    assert!(seldom.read(spin).is_none());
+    assert!(seldom.read(&sink, spin).is_some());
+    // That took at least 50 us, so the next one may come after 100 ms at the earliest.
+    assert!(seldom.read(&sink, spin).is_none());
     let mut cheap = Seldom::new(0);
-    assert!(cheap.read(|| ()).is_some());
+    assert!(cheap.read(&sink, || ()).is_some());
+}
+
+#[test]
+fn a_budget_adds_up_to_a_limit() {
+    let second = 1_000_000_000;
+    let mut budget = Budget::new(5 * second, 700);
+    let held = budget.left_ns(700);
+    assert!(held > 0);
+    assert_eq!(
+        (budget.left_ns(700 + held / 4), budget.left_ns(700 + held), budget.left_ns(700 + 2 * held)),
+        (held - held / 4, 0, 0)
+    );
+    // What is not used adds up no further than at first.
+    budget.pass(100 * second);
+    budget.limit(700);
+    assert_eq!(budget.left_ns(700), held);
+    // Whoever uses all that there is gets less than a hundredth of a core.
+    let mut cpu_ns = 700;
+    for tenth in 0..600 {
+        budget.pass(100 * second + tenth * second / 10);
+        budget.limit(cpu_ns);
+        cpu_ns += budget.left_ns(cpu_ns);
+    }
+    let share = (cpu_ns - 700 - held) as f64 / (60 * second) as f64;
+    assert!((0.005..0.0095).contains(&share), "{share}");
+}
+
+#[test]
+fn a_sampling_reads_what_there_is_room_for() {
+    let mut sink = Sink::new(monotonic_ns());
+    let (mut turns, mut seldom) = (0, 0);
+    for _ in 0..10 {
+        sink.begin(monotonic_ns(), false);
+        turns += u32::from(sink.in_turn(5, 2));
+    }
+    assert_eq!((turns, sink.extent()), (2, Extent::Usual));
+    // More than a second's share, used at once.
+    let start_ns = thread_cpu_ns();
+    while thread_cpu_ns() < start_ns + 30_000_000 {}
+    let mut expensive = Seldom::new(0);
+    for _ in 0..10 {
+        sink.begin(monotonic_ns(), false);
+        assert_eq!(sink.extent(), Extent::Least);
+        turns += u32::from(sink.in_turn(5, 2));
+        seldom += u32::from(expensive.read(&sink, || ()).is_some());
+    }
+    assert_eq!((turns, seldom), (2, 0));
+    sink.begin(monotonic_ns(), true);
+    assert!(sink.in_turn(5, 0) && sink.in_turn(5, 2), "at the edge of a load everything is read");
 }

@@ -1,6 +1,7 @@
 //! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy are
-//! read at every sample, the others in turn.
+//! read at every sample, the others in turn, which goes round the threads of all processes of the server ([`Turns`]).
 
+use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::Source;
 use plimsoll_sys::probe::process::{SchedStat, Status, numbers_in, parse_schedstat, parse_status};
@@ -8,19 +9,22 @@ use std::collections::BTreeSet;
 
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
-/// Threads whose state is read in one sample: reading it takes ten times as long as reading the CPU time.
-const STATES_AT_ONCE: usize = 8;
+/// Threads whose state is read in one sample: reading it takes five times as long as reading the CPU time.
+const STATES_AT_ONCE: usize = 4;
 /// Threads whose CPU time is read in one sample, beside the busy ones.
-const TIMES_AT_ONCE: usize = 48;
+const TIMES_AT_ONCE: usize = 24;
+/// The same at the edge of a load.
+const TIMES_AT_EDGE: usize = 256;
 /// A thread is busy from this share of a core on.
 pub const BUSY_SHARE: f64 = 0.05;
 
 /// One thread.
 pub struct Thread {
     pub tid: u32,
-    pub name: String,
-    sched: Source,
+    /// Read and opened when they are first needed: most threads of many are idle.
+    series: Option<String>,
     status: Option<Source>,
+    sched: Source,
     /// What was there before the watching began.
     base: SchedStat,
     /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since the watching began.
@@ -35,46 +39,115 @@ pub struct Thread {
     gone: bool,
 }
 
-/// All threads of a process.
+/// Some of many, one stretch after the other.
+#[derive(Default, Clone, Copy)]
+struct Turn {
+    start: usize,
+    length: usize,
+    of: usize,
+}
+
+impl Turn {
+    /// The next stretch of `length` out of `of`.
+    fn next(self, length: usize, of: usize) -> Turn {
+        Turn { start: if of == 0 { 0 } else { (self.start + self.length) % of }, length: length.min(of), of }
+    }
+
+    /// Whether this stretch ends where the round began.
+    fn ends_round(&self) -> bool {
+        self.length > 0 && self.start + self.length >= self.of
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.of > 0 && (number + self.of - self.start) % self.of < self.length
+    }
+}
+
+/// Whose turn it is among all threads of the server.
 #[derive(Default)]
+pub struct Turns {
+    times: Turn,
+    states: Turn,
+    /// Threads passed so far in this sample.
+    passed: usize,
+}
+
+impl Turns {
+    /// A sample of `count` threads in all begins.
+    pub fn begin(&mut self, extent: Extent, count: usize) {
+        let (times, states) = match extent {
+            Extent::Least => (0, 0),
+            Extent::Usual => (TIMES_AT_ONCE, STATES_AT_ONCE),
+            Extent::Edge => (TIMES_AT_EDGE, STATES_AT_ONCE),
+        };
+        (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
+        self.passed = 0;
+    }
+
+    /// Whether the states of all threads have been read since this was last so.
+    pub fn all_states(&self) -> bool {
+        self.states.ends_round()
+    }
+
+    /// Whether CPU times of more than the busy threads were read.
+    pub fn any_times(&self) -> bool {
+        self.times.length > 0
+    }
+}
+
+/// All threads of a process.
 pub struct Threads {
+    pid: u32,
     pub list: Vec<Thread>,
     /// Sums of those that have ended: waiting, voluntary and involuntary switches.
     ended: (u64, u64, u64),
-    turn: usize,
-    turn_times: usize,
     /// There are more threads than are watched.
     pub too_many: bool,
+    look: Seldom,
 }
 
 impl Threads {
+    /// None are known yet.
+    pub fn of(pid: u32) -> Threads {
+        Threads { pid, list: Vec::new(), ended: (0, 0, 0), too_many: false, look: Seldom::with_part(0, 500) }
+    }
+
     /// Learns which threads there are. `from_birth`: what a new one did before it was seen counts.
-    pub fn refresh(&mut self, pid: u32, from_birth: bool, buffer: &mut Vec<u8>) {
-        let Ok(tids) = numbers_in(format!("/proc/{pid}/task")) else { return };
+    pub fn refresh(&mut self, from_birth: bool, buffer: &mut Vec<u8>) {
+        let Ok(tids) = numbers_in(format!("/proc/{}/task", self.pid)) else { return };
         self.too_many = tids.len() > THREADS_MAX;
         let known: BTreeSet<u32> = self.list.iter().map(|thread| thread.tid).collect();
         for tid in tids.into_iter().filter(|tid| !known.contains(tid)) {
             if self.list.len() >= THREADS_MAX {
                 break;
             }
-            self.list.extend(Thread::open(pid, tid, from_birth, buffer));
+            self.list.extend(Thread::open(self.pid, tid, from_birth, buffer));
         }
     }
 
-    /// Reads all threads once.
-    pub fn sample(&mut self, buffer: &mut Vec<u8>) {
-        let count = self.list.len();
+    /// The same for a process that is watched, where there are `count` threads by now: not at each sample of a server that
+    /// starts and ends threads all the time.
+    pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
+        if count == self.list.len() as u64 || self.too_many {
+            return;
+        }
+        let mut look = std::mem::replace(&mut self.look, Seldom::new(0));
+        look.read(sink, || self.refresh(true, buffer));
+        self.look = look;
+    }
+
+    /// Reads the threads that are busy, and those whose turn it is.
+    pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
+        let first = turns.passed;
+        turns.passed += self.list.len();
         for (number, thread) in self.list.iter_mut().enumerate() {
-            let in_turn = (number + count - self.turn_times) % count < TIMES_AT_ONCE;
-            if in_turn || thread.share() >= BUSY_SHARE {
+            if turns.times.has(first + number) || thread.share() >= BUSY_SHARE {
                 thread.sample(buffer);
             }
+            if turns.states.has(first + number) {
+                thread.sample_state(self.pid, buffer);
+            }
         }
-        self.turn_times = if count == 0 { 0 } else { (self.turn_times + TIMES_AT_ONCE) % count };
-        for step in 0..count.min(STATES_AT_ONCE) {
-            self.list[(self.turn + step) % count].sample_state(buffer);
-        }
-        self.turn = if count == 0 { 0 } else { (self.turn + STATES_AT_ONCE) % count };
         let ended = &mut self.ended;
         self.list.retain(|thread| {
             if thread.gone {
@@ -82,7 +155,6 @@ impl Threads {
             }
             !thread.gone
         });
-        self.turn_times = self.turn_times.min(self.list.len().saturating_sub(1));
     }
 
     /// Waiting for a core, ns, over all threads since the watching began.
@@ -106,14 +178,13 @@ impl Thread {
     fn open(pid: u32, tid: u32, from_birth: bool, buffer: &mut Vec<u8>) -> Option<Thread> {
         let sched = Source::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         let now = parse_schedstat(sched.read(buffer).ok()?)?;
-        let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
         let base = if from_birth { SchedStat::default() } else { now };
         let (cpu_ns, wait_ns) = (now.cpu_ns - base.cpu_ns, now.wait_ns - base.wait_ns);
         Some(Thread {
             tid,
-            name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned(),
+            series: None,
+            status: None,
             sched,
-            status: Source::open(format!("/proc/{pid}/task/{tid}/status")).ok(),
             base,
             cpu_ns,
             cpu_before_ns: cpu_ns,
@@ -124,6 +195,15 @@ impl Thread {
             switches: (0, 0),
             state: b'?',
             gone: false,
+        })
+    }
+
+    /// Name of its series; the thread's own name in it is that of when somebody first asks.
+    pub fn series(&mut self, pid: u32) -> &str {
+        let tid = self.tid;
+        self.series.get_or_insert_with(|| {
+            let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+            format!("thread.{}.{tid}", String::from_utf8_lossy(name.trim_ascii_end()))
         })
     }
 
@@ -146,7 +226,10 @@ impl Thread {
         }
     }
 
-    fn sample_state(&mut self, buffer: &mut Vec<u8>) {
+    fn sample_state(&mut self, pid: u32, buffer: &mut Vec<u8>) {
+        if self.status.is_none() {
+            self.status = Source::open(format!("/proc/{pid}/task/{}/status", self.tid)).ok();
+        }
         let Some(status) = self.status.as_ref().and_then(|s| s.read(buffer).ok()).and_then(parse_status) else {
             return;
         };

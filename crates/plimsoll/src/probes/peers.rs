@@ -1,0 +1,190 @@
+//! The server's own connections to others (databases, caches, further services), by peer.
+//!
+//! The kernel tells of connections without saying whose they are; a process's open files tell whose, but there may be
+//! many thousands, most of them connections that were taken. So nothing is looked for unless there is a connection that
+//! could be the server's own; then its open files are gone through a few at a time.
+
+use super::server::Tables;
+use super::sink::{Extent, Seldom, Sink};
+use plimsoll_sys::probe::listener::socket_inode;
+use plimsoll_sys::probe::process::files_folder;
+use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::ReadDir;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::PoisonError;
+
+/// Peers of the server that get a series of their own: those with the most connections.
+const PEERS_MAX: usize = 8;
+/// Open files that are looked at in one sample.
+const FILES_AT_ONCE: usize = 24;
+/// A search among open files that takes longer is told of.
+const SEARCH_NS_MAX: u64 = 5_000_000_000;
+
+pub struct Peers {
+    tables: Tables,
+    look: Seldom,
+    /// Connections that are known to be the server's own, or not, by their inodes.
+    ours: BTreeMap<u32, bool>,
+    /// What was seen last, until it is known whose it is.
+    seen: Option<Seen>,
+    search: Option<Search>,
+    known: BTreeSet<SocketAddr>,
+}
+
+/// Connections that could be the server's own: when they were seen, inodes and peers.
+struct Seen {
+    at_ns: u64,
+    connections: Vec<(u32, SocketAddr)>,
+}
+
+/// Going through open files.
+struct Search {
+    since_ns: u64,
+    left: Vec<(u32, u32)>,
+    folder: Option<(String, ReadDir)>,
+    denied: bool,
+}
+
+impl Peers {
+    pub fn new(tables: Tables) -> Peers {
+        Peers {
+            tables,
+            look: Seldom::new(1_000_000_000),
+            ours: BTreeMap::new(),
+            seen: None,
+            search: None,
+            known: BTreeSet::new(),
+        }
+    }
+
+    /// Looks for connections that neither begin nor end at `port`, and goes on with finding out whose they are.
+    pub fn sample(&mut self, asker: &mut Asker, port: u16, now_ns: u64, sink: &mut Sink) {
+        if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return;
+        }
+        if self.seen.is_none() {
+            let found = self.look.read(sink, || candidates(asker, port));
+            // Of a kernel that refuses this, the queue of the listener tells.
+            let Some(Ok(connections)) = found else { return };
+            let unknown = connections.iter().any(|(inode, _)| !self.ours.contains_key(inode));
+            // An inode's number is given again: what is gone is forgotten.
+            self.ours.retain(|known, _| connections.iter().any(|(inode, _)| inode == known));
+            self.seen = Some(Seen { at_ns: now_ns, connections });
+            if unknown {
+                let left = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                self.search = Some(Search { since_ns: now_ns, left, folder: None, denied: false });
+            }
+        }
+        if sink.extent() == Extent::Usual && self.search.is_some() {
+            self.go_on(now_ns, sink);
+        }
+        if self.search.is_none()
+            && let Some(seen) = self.seen.take()
+        {
+            self.tell(&seen, sink);
+        }
+    }
+
+    /// Looks at some more open files.
+    fn go_on(&mut self, now_ns: u64, sink: &mut Sink) {
+        let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
+        for _ in 0..FILES_AT_ONCE {
+            let Some(inode) = search.next() else {
+                for (inode, _) in &seen.connections {
+                    self.ours.entry(*inode).or_insert(false);
+                }
+                if search.denied {
+                    sink.unseen_part(
+                        "the server's own connections: its process is another user's (run plimsoll as that user or as root)",
+                    );
+                }
+                self.search = None;
+                return;
+            };
+            if let Some(inode) = inode
+                && seen.connections.iter().any(|(candidate, _)| *candidate == inode)
+            {
+                self.ours.insert(inode, true);
+                if seen.connections.iter().all(|(candidate, _)| self.ours.contains_key(candidate)) {
+                    self.search = None;
+                    return;
+                }
+            }
+        }
+        if now_ns.saturating_sub(search.since_ns) > SEARCH_NS_MAX {
+            sink.unseen_part(
+                "the server's own connections, for a while: finding them among its many open files takes long",
+            );
+        }
+    }
+
+    fn tell(&mut self, seen: &Seen, sink: &mut Sink) {
+        let mut found: BTreeMap<SocketAddr, u64> = BTreeMap::new();
+        for (_, peer) in seen.connections.iter().filter(|(inode, _)| self.ours.get(inode) == Some(&true)) {
+            *found.entry(*peer).or_default() += 1;
+        }
+        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, count)| (*peer, *count)).collect();
+        most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
+        for (peer, _) in most {
+            if self.known.len() < PEERS_MAX {
+                self.known.insert(peer);
+            }
+        }
+        for peer in &self.known {
+            let count = found.remove(peer).unwrap_or(0);
+            sink.gauge_at(&format!("peer.{peer}.connections"), "", seen.at_ns, count as f64);
+        }
+        if !found.is_empty() {
+            sink.gauge_at("peer.others.connections", "", seen.at_ns, found.values().sum::<u64>() as f64);
+        }
+    }
+}
+
+/// Connections that could be the server's own to others: inodes and peers.
+fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<(u32, SocketAddr)>> {
+    // What came in on another port of the server's, such as one for metrics, is no downstream connection.
+    let mut incoming = BTreeSet::new();
+    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        incoming.insert(socket.local.port());
+    })?;
+    let mut found = Vec::new();
+    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), false, &mut |socket| {
+        if !incoming.contains(&socket.local.port()) && socket.inode != 0 {
+            found.push((socket.inode, socket.remote));
+        }
+    })?;
+    Ok(found)
+}
+
+impl Search {
+    /// The next open file: its inode if it is a socket. `None`: that was the last.
+    fn next(&mut self) -> Option<Option<u32>> {
+        loop {
+            if self.folder.is_none() {
+                let (pid, table) = self.left.pop()?;
+                let path = files_folder(pid, table);
+                match std::fs::read_dir(&path) {
+                    Ok(entries) => self.folder = Some((path, entries)),
+                    // Another error: it has ended meanwhile.
+                    Err(error) => self.denied |= error.kind() == ErrorKind::PermissionDenied,
+                }
+            }
+            if let Some((path, entries)) = &mut self.folder {
+                match entries.next() {
+                    Some(Ok(entry)) => {
+                        path.push('/');
+                        let folder_length = path.len();
+                        path.push_str(&entry.file_name().to_string_lossy());
+                        let link = std::fs::read_link(&path);
+                        path.truncate(folder_length - 1);
+                        return Some(link.ok().and_then(|link| socket_inode(link.as_os_str().as_bytes())));
+                    }
+                    Some(Err(_)) | None => self.folder = None,
+                }
+            }
+        }
+    }
+}

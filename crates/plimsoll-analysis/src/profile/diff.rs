@@ -11,7 +11,9 @@
 //! which for CPU profiles (`w` = the period) is the usual two-sample test of Poisson rates. The p-values of all functions
 //! are corrected after Benjamini and Hochberg ("Controlling the false discovery rate", 1995), flat and cum apart: of
 //! what is called a finding, at most [`FINDING_Q`] is noise in the long run. Events that come in bursts make it less
-//! strict than it says; steady load at a fixed rate, on both sides, is the cure.
+//! strict than it says; steady load at a fixed rate, on both sides, is the cure. Where several profiles were taken of each
+//! side in turn ([`diff_repeated`]), how much they differ among themselves is in the error, too: the variance is never less
+//! than what was seen between them, nor than the Poisson variance times the mean excess of all functions.
 //!
 //! Not here: which runs to compare, layout.
 
@@ -37,6 +39,12 @@ pub(super) struct Side<'a> {
     pub(super) view: &'a View,
     /// Values are divided by this: requests, or the total in percent.
     pub(super) units: f64,
+}
+
+impl Side<'_> {
+    fn sample_type(&self) -> ValueType {
+        self.profile.sample_types[self.view.sample_type].clone()
+    }
 }
 
 /// What values are stated per.
@@ -116,6 +124,15 @@ pub struct DiffRow {
     pub cum: Change,
 }
 
+impl DiffRow {
+    fn column(&self, sort: Sort) -> &Change {
+        match sort {
+            Sort::Flat => &self.flat,
+            Sort::Cum => &self.cum,
+        }
+    }
+}
+
 /// Two profiles compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -144,19 +161,74 @@ pub fn diff(
     sort: Sort,
 ) -> Result<Comparison, DiffError> {
     let [first, second] = sides(before, after, basis)?;
-    let mut total = Change::default();
-    let mut rows: Vec<DiffRow> = Vec::new();
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    for (side, is_after) in [(first, false), (second, true)] {
+    let mut sums = Sums::default();
+    sums.add(&first, false);
+    sums.add(&second, true);
+    Ok(sums.tested(first.sample_type(), basis, sort))
+}
+
+/// One profile of several that were taken of a side, in turn with the other side's.
+#[derive(Debug, Clone, Copy)]
+pub struct Repetition<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// What of it is meant.
+    pub view: &'a View,
+    /// Requests completed while it was taken, above 0.
+    pub requests: f64,
+}
+
+/// Compares two sides of which several profiles each were taken, at least one; see the top of this file.
+///
+/// # Errors
+/// [`DiffError::Types`] if the columns are not all of one kind.
+pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) -> Result<Comparison, DiffError> {
+    let mut sums = Sums::default();
+    let mut each: [Vec<Sums>; 2] = Default::default();
+    let mut sample_type = None;
+    let mut requests = [0.0; 2];
+    for (number, repetitions) in [before, after].into_iter().enumerate() {
+        requests[number] = repetitions.iter().map(|one| one.requests).sum();
+        for Repetition { profile, view, requests: own } in repetitions {
+            let side = Side { profile, view, units: requests[number] };
+            let known = sample_type.get_or_insert_with(|| side.sample_type());
+            if *known != side.sample_type() {
+                return Err(DiffError::Types(known.clone(), side.sample_type()));
+            }
+            sums.add(&side, number == 1);
+            let mut alone = Sums::default();
+            alone.add(&Side { units: *own, ..side }, false);
+            each[number].push(alone);
+        }
+    }
+    sums.widen(&each);
+    let basis = Basis::Requests { before: requests[0], after: requests[1] };
+    let nothing = || ValueType { kind: String::new(), unit: String::new() };
+    Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
+}
+
+/// Costs by function, as they add up.
+#[derive(Default)]
+struct Sums {
+    total: Change,
+    rows: Vec<DiffRow>,
+    known: HashMap<String, usize>,
+}
+
+impl Sums {
+    fn add(&mut self, side: &Side, is_after: bool) {
+        let Sums { total, rows, known } = self;
         let functions = side.profile.functions();
         let row_of: Vec<usize> = functions
             .iter()
-            .map(|f| {
-                *known.entry(&f.name).or_insert_with(|| {
+            .map(|f| match known.get(&f.name) {
+                Some(row) => *row,
+                None => {
                     let none = Change::default();
                     rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none });
+                    known.insert(f.name.clone(), rows.len() - 1);
                     rows.len() - 1
-                })
+                }
             })
             .collect();
         let mut seen = vec![usize::MAX; functions.len()];
@@ -166,7 +238,7 @@ pub fn diff(
                 continue;
             }
             let cost = value as f64 / side.units;
-            let events = events_variance(&side, &sample).map(|(n, v)| (n, v / side.units / side.units));
+            let events = events_variance(side, &sample).map(|(n, v)| (n, v / side.units / side.units));
             total.add(cost, events, is_after);
             let mut leaf = None;
             for function in sample.root_first() {
@@ -182,22 +254,62 @@ pub fn diff(
             }
         }
     }
-    total.test();
-    rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
-    let tested_flat = correct(&mut rows, |row| &mut row.flat);
-    let tested_cum = correct(&mut rows, |row| &mut row.cum);
-    let key = |row: &DiffRow| match sort {
-        Sort::Flat => row.flat,
-        Sort::Cum => row.cum,
-    };
-    rows.sort_by(|a, b| {
-        let (x, y) = (key(a), key(b));
-        (y.is_finding().cmp(&x.is_finding()))
-            .then(y.delta().abs().total_cmp(&x.delta().abs()))
-            .then_with(|| a.function.cmp(&b.function))
-    });
-    let sample_type = before.0.sample_types[before.1.sample_type].clone();
-    Ok(Comparison { sample_type, basis, total, rows, tested_flat, tested_cum })
+
+    /// Takes into account how much the profiles of each side differ among themselves: `each` has those of both sides, as
+    /// the first side of sums of their own.
+    fn widen(&mut self, each: &[Vec<Sums>; 2]) {
+        if each.iter().any(|side| side.len() < 2) {
+            return;
+        }
+        let between = |cost: &dyn Fn(&Sums) -> f64| {
+            let of = |side: &Vec<Sums>| {
+                let costs: Vec<f64> = side.iter().map(cost).collect();
+                let count = costs.len() as f64;
+                let mean = costs.iter().sum::<f64>() / count;
+                costs.iter().map(|cost| (cost - mean) * (cost - mean)).sum::<f64>() / (count - 1.0) / count
+            };
+            of(&each[0]) + of(&each[1])
+        };
+        let total = between(&|one| one.total.before);
+        for sort in [Sort::Flat, Sort::Cum] {
+            let mut seen = Vec::new();
+            let mut excesses = Vec::new();
+            for row in &self.rows {
+                let cost =
+                    |one: &Sums| one.known.get(&row.function).map_or(0.0, |at| one.rows[*at].column(sort).before);
+                let variance = between(&cost);
+                let change = row.column(sort);
+                if change.events >= EVENTS_MIN && change.variance > 0.0 {
+                    excesses.push(variance / change.variance);
+                }
+                seen.push(variance);
+            }
+            let excess = excesses.iter().sum::<f64>() / (excesses.len() as f64).max(1.0);
+            for (row, variance) in self.rows.iter_mut().zip(seen) {
+                let change = match sort {
+                    Sort::Flat => &mut row.flat,
+                    Sort::Cum => &mut row.cum,
+                };
+                change.variance = (change.variance * excess.max(1.0)).max(variance);
+            }
+        }
+        self.total.variance = self.total.variance.max(total);
+    }
+
+    fn tested(self, sample_type: ValueType, basis: Basis, sort: Sort) -> Comparison {
+        let Sums { mut total, mut rows, .. } = self;
+        total.test();
+        rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
+        let tested_flat = correct(&mut rows, |row| &mut row.flat);
+        let tested_cum = correct(&mut rows, |row| &mut row.cum);
+        rows.sort_by(|a, b| {
+            let (x, y) = (a.column(sort), b.column(sort));
+            (y.is_finding().cmp(&x.is_finding()))
+                .then(y.delta().abs().total_cmp(&x.delta().abs()))
+                .then_with(|| a.function.cmp(&b.function))
+        });
+        Comparison { sample_type, basis, total, rows, tested_flat, tested_cum }
+    }
 }
 
 /// Both sides with what their values are divided by.
@@ -321,6 +433,71 @@ mod tests {
             let got = two_sided_p(z);
             assert!((got - p).abs() <= p * 1e-9 + 1e-13, "{z}: {got}");
         }
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a random test says its seed")]
+    fn repetitions_that_differ_widen_the_error() {
+        let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
+        eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
+        let mut rng = Rng::new(seed);
+        // Forty functions; in each profile each is up or down by as much as a machine with others on it does.
+        let mut take = |costs: &[f64]| {
+            let line = |(number, cost): (usize, &f64)| {
+                let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
+                let noisy = (cost * (1.0 + 0.08 * sum)).max(0.0) + cost.sqrt() * (rng.below(200) as f64 / 100.0 - 1.0);
+                format!("main;f{number} {}\n", noisy.round().max(0.0))
+            };
+            read(costs.iter().enumerate().map(line).collect::<String>().as_bytes()).expect("folded")
+        };
+        let same: Vec<f64> = (0..40).map(|number| 400.0 + 10.0 * f64::from(number)).collect();
+        let mut changed = same.clone();
+        changed[7] *= 1.6;
+        let view = View::all(0);
+        let (mut false_once, mut false_repeated, mut found) = (0, 0, 0);
+        let rounds = 60;
+        for _ in 0..rounds {
+            let a: Vec<Profile> = (0..4).map(|_| take(&same)).collect();
+            let b: Vec<Profile> = (0..4).map(|_| take(&changed)).collect();
+            let [first, second] = [&a, &b].map(|side| {
+                let one = |profile| Repetition { profile, view: &view, requests: 100.0 };
+                side.iter().map(one).collect::<Vec<_>>()
+            });
+            let repeated = diff_repeated(&first, &second, Sort::Flat).expect("comparable");
+            let basis = Basis::Requests { before: 100.0, after: 100.0 };
+            let once = diff((&a[0], &view), (&b[0], &view), basis, Sort::Flat).expect("comparable");
+            let findings = |comparison: &Comparison| -> Vec<String> {
+                let rows = comparison.rows.iter().filter(|row| row.flat.is_finding());
+                rows.map(|row| row.function.clone()).collect()
+            };
+            false_once += findings(&once).iter().filter(|name| *name != "f7").count();
+            false_repeated += findings(&repeated).iter().filter(|name| *name != "f7").count();
+            found += usize::from(findings(&repeated).contains(&"f7".to_owned()));
+            let row = repeated.rows.iter().find(|row| row.function == "f7").expect("a row");
+            assert!((row.flat.after / row.flat.before - 1.6).abs() < 0.5, "{row:?}");
+        }
+        assert!(false_once > 5 * rounds, "without repetitions the noise is shown as {false_once} findings");
+        assert!(false_repeated <= rounds / 5, "{false_repeated} false findings");
+        assert!(found > rounds * 9 / 10, "found {found} of {rounds}");
+    }
+
+    #[test]
+    fn repetitions_add_up() {
+        let profiles: Vec<Profile> = ["m;a 90\n", "m;a 110\n", "m;a 190\nm;b 20\n", "m;a 210\n"]
+            .map(|t| read(t.as_bytes()).expect("folded"))
+            .into();
+        let view = View::all(0);
+        let all: Vec<Repetition> =
+            profiles.iter().map(|profile| Repetition { profile, view: &view, requests: 50.0 }).collect();
+        let got = diff_repeated(&all[..2], &all[2..], Sort::Flat).expect("comparable");
+        let row = |name: &str| got.rows.iter().find(|row| row.function == name).expect("a row");
+        assert_eq!((row("a").flat.before, row("a").flat.after), (2.0, 4.0));
+        assert_eq!((row("b").flat.before, row("b").flat.after), (0.0, 0.2));
+        assert_eq!(got.basis, Basis::Requests { before: 100.0, after: 100.0 });
+        // Of one profile each it is what two profiles give.
+        let once = diff_repeated(&all[..1], &all[2..3], Sort::Flat).expect("comparable");
+        let basis = Basis::Requests { before: 50.0, after: 50.0 };
+        assert_eq!(once, diff((&profiles[0], &view), (&profiles[2], &view), basis, Sort::Flat).expect("comparable"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tree;
 mod view;
 
 pub use by::{By, grouped, has_label, label_keys};
-pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, diff};
+pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, Repetition, diff, diff_repeated};
 pub use levels::{Level, Meanwhile, Stretches, rates, steady_rps};
 pub use read::{READ_BYTES_MAX, ReadError, read};
 pub use top::{Row, Sort, Top, percent, top};

@@ -141,8 +141,8 @@ pub struct GeneratorArgs {
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
     /// Afterwards take profiles at low load and at this one: where they are served, such as
-    /// http://localhost:6060/debug/pprof, or auto for /debug/pprof on the target itself
-    #[arg(long, value_name = "URL|auto")]
+    /// http://localhost:6060/debug/pprof; alone, or with auto, at /debug/pprof on the target itself
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
     pub pprof: Option<String>,
     /// Length of a CPU profile in seconds
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=600))]
@@ -159,8 +159,9 @@ pub struct ProbeArgs {
     /// Watch the process of this name
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
-    /// Read what the server tells of itself: Prometheus text or Go's /debug/vars
-    #[arg(long, value_name = "URL")]
+    /// Read once a second what the server tells of itself, Prometheus text or Go's /debug/vars: where it does; alone, or
+    /// with auto, at /metrics or /debug/vars on the target itself
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
     pub metrics: Option<String>,
     /// Watch this control group [default: that of the process]
     #[arg(long, value_name = "PATH")]
@@ -202,7 +203,8 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --unix /run/api.sock http://api/items\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
     plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
-    plimsoll run --process api --metrics http://localhost:8080/metrics http://localhost:8080/")]
+    plimsoll run --process api --metrics http://localhost:9090/metrics http://localhost:8080/\n  \
+    plimsoll run http://localhost:8080/ --metrics              its own figures, too: /metrics or /debug/vars")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -244,7 +246,7 @@ pub struct RunArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll find http://localhost:8080/\n  \
     plimsoll find --slo 'success>=99.9%, p99<=50ms' --budget 2m http://localhost:8080/\n  \
-    plimsoll find --pprof auto http://localhost:8080/          and what each function costs a request there\n  \
+    plimsoll find http://localhost:8080/ --pprof               and what each function costs a request there\n  \
     plimsoll find -X POST -b '{\"n\":1}' -H 'Content-Type: application/json' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]

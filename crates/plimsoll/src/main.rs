@@ -30,7 +30,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(with_default_command(std::env::args_os())) {
+    let cli = match parse(with_default_command(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(explain(&error)),
     };
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
         Command::Baseline(args) => commands::baseline::run(args),
-        Command::Demo(args) => commands::find::demo(args),
+        Command::Demo(args) => commands::demo::run(args),
         Command::Show(args) => commands::show::run(args),
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),
@@ -50,6 +50,27 @@ fn main() -> ExitCode {
         Command::Rerun(args) => commands::rerun::run(args),
     };
     ExitCode::from(result.unwrap_or_else(|failure| complain(&failure)))
+}
+
+/// Flags whose value may be left out, and what then stands for it.
+const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
+
+/// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of the flag before it.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let first = match Cli::try_parse_from(&arguments) {
+        Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
+        done => return done,
+    };
+    for (flag, alone) in VALUE_OPTIONAL {
+        let mut again = arguments.clone();
+        if let Some(word) = again.iter_mut().find(|word| *word == flag) {
+            *word = alone.into();
+            if let Ok(cli) = Cli::try_parse_from(again) {
+                return Ok(cli);
+            }
+        }
+    }
+    Err(first)
 }
 
 /// `plimsoll URL` is `plimsoll find URL`: the command is put in where the first word is none.
@@ -101,4 +122,55 @@ fn explain(error: &clap::Error) -> u8 {
 fn complain(failure: &Failure) -> u8 {
     let _ = writeln!(std::io::stderr(), "plimsoll: {failure}");
     exit::USAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is understood of a command line: target, `--pprof`, `--metrics`.
+    fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
+        let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
+        let cli = parse(with_default_command(words)).map_err(|error| error.kind().to_string())?;
+        Ok(match cli.command {
+            Command::Find(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),
+            Command::Run(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),
+            _ => return Err("another command".into()),
+        })
+    }
+
+    #[test]
+    fn values_that_may_be_left_out() {
+        let auto = Some("auto");
+        for (line, expect) in [
+            ("run http://t/", Ok(("http://t/", None, None))),
+            ("run http://t/ --pprof", Ok(("http://t/", auto, None))),
+            ("run --pprof http://t/", Ok(("http://t/", auto, None))),
+            ("run --pprof=auto http://t/", Ok(("http://t/", auto, None))),
+            ("run --pprof auto http://t/", Ok(("http://t/", auto, None))),
+            ("run --pprof http://p/ http://t/", Ok(("http://t/", Some("http://p/"), None))),
+            ("run --pprof=http://p/ http://t/", Ok(("http://t/", Some("http://p/"), None))),
+            ("run http://t/ --pprof http://p/", Ok(("http://t/", Some("http://p/"), None))),
+            ("run --pprof -c 10 http://t/", Ok(("http://t/", auto, None))),
+            ("run --pprof http://t/ -c 10", Ok(("http://t/", auto, None))),
+            ("run -c 10 --pprof http://t/", Ok(("http://t/", auto, None))),
+            ("find --pprof http://t/", Ok(("http://t/", auto, None))),
+            ("--pprof http://t/", Ok(("http://t/", auto, None))),
+            ("http://t/ --pprof", Ok(("http://t/", auto, None))),
+            ("run --metrics http://t/", Ok(("http://t/", None, auto))),
+            ("run --pprof --metrics http://t/", Ok(("http://t/", auto, auto))),
+            ("run http://t/ --metrics --pprof", Ok(("http://t/", auto, auto))),
+            ("run --metrics http://m/ --pprof http://t/", Ok(("http://t/", auto, Some("http://m/")))),
+            ("run --pprof", Err("required")),
+            ("run -c 10", Err("required")),
+        ] {
+            match (understood(line), expect) {
+                (Ok((url, pprof, metrics)), Ok(want)) => {
+                    assert_eq!((url.as_str(), pprof.as_deref(), metrics.as_deref()), want, "{line}");
+                }
+                (Err(error), Err(part)) => assert!(error.contains(part), "{line}: {error}"),
+                (got, want) => panic!("{line}: {got:?}, expected {want:?}"),
+            }
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! A build under test that plimsoll starts and stops itself: a command in a process group of its own, its output kept
-//! in a file, the whole group ended whatever happens.
+//! in a file, the whole group ended whatever happens. So is the server of the demo.
 //!
 //! Not here: what is measured on it.
 
@@ -10,7 +10,7 @@ use plimsoll_model::Plan;
 use plimsoll_sys::group::{self, CpuClocks, End};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -173,6 +173,58 @@ fn end_whole(group: u32, leader: &mut Child) -> std::io::Result<()> {
 }
 
 impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody is left to tell; what could be done was done.
+        let _ = self.end_group();
+    }
+}
+
+/// A program of our own that runs beside, in a process group of its own; dropping it ends the whole group.
+pub struct Helper {
+    child: Child,
+    said: String,
+    ended: bool,
+}
+
+impl Helper {
+    /// Starts it and waits for the first line that it prints.
+    pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn()?;
+        signal::end_with_us(Some(child.id()));
+        // From here on it is ended whatever happens.
+        let mut helper = Helper { child, said: String::new(), ended: false };
+        if let Some(output) = helper.child.stdout.take() {
+            BufReader::new(output).read_line(&mut helper.said)?;
+        }
+        match helper.said().is_empty() {
+            true => Err(std::io::Error::other("it ended before it said a word")),
+            false => Ok(helper),
+        }
+    }
+
+    /// The first line that it printed.
+    pub fn said(&self) -> &str {
+        self.said.trim()
+    }
+
+    /// Ends the whole group.
+    pub fn end(mut self) -> std::io::Result<()> {
+        self.end_group()
+    }
+
+    fn end_group(&mut self) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        end_whole(self.child.id(), &mut self.child)?;
+        signal::end_with_us(None);
+        Ok(())
+    }
+}
+
+impl Drop for Helper {
     fn drop(&mut self) {
         // Nobody is left to tell; what could be done was done.
         let _ = self.end_group();

@@ -157,6 +157,12 @@ pub fn route_interface(text: &[u8], address: std::net::Ipv4Addr) -> Option<Strin
 mod tests {
     use super::*;
 
+    fn counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
+        let mut found = None;
+        counters(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found })?;
+        found
+    }
+
     #[test]
     fn the_host_is_parsed() {
         let text =
@@ -191,11 +197,6 @@ mod tests {
         assert_eq!(parse_traffic(dev, "eth"), None);
         let netstat =
             b"TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 20 30\nIpExt: InNoRoutes\nIpExt: 5\n";
-        let counter = |text: &[u8], group: &str, name: &str| {
-            let mut found = None;
-            counters(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found });
-            found
-        };
         for (group, name, expect) in [
             ("TcpExt:", "ListenOverflows", Some(20)),
             ("TcpExt:", "ListenDrops", Some(30)),

@@ -1,7 +1,7 @@
 //! Who listens on an address: from the address to the listening sockets, from those to the processes that hold them,
 //! and which processes belong together.
 
-use super::process::{Stat, look_at, numbers_in};
+use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, Socket, Version, states};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -32,32 +32,26 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// The inodes of all sockets that a process has open (of a thread with a table of its own, what that one has).
-pub fn sockets_of(pid: u32) -> io::Result<BTreeSet<u32>> {
-    sockets_in(&format!("/proc/{pid}/fd"))
+/// Whether a table of open files ([`file_tables`]) has one of the sockets.
+fn holds(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
+    Ok(links.any(|link| socket_inode(link.as_os_str().as_bytes()).is_some_and(|inode| inodes.contains(&inode))))
 }
 
 /// Whether a thread of the process has one of the sockets open in a table of its own.
 fn held_by_a_thread(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
-    let tasks = format!("/proc/{pid}/task");
-    let held = |tid: &u32| sockets_in(&format!("{tasks}/{tid}/fd")).is_ok_and(|open| !open.is_disjoint(inodes));
-    Ok(numbers_in(&tasks)?.iter().any(held))
-}
-
-fn sockets_in(folder: &str) -> io::Result<BTreeSet<u32>> {
-    use std::os::unix::ffi::OsStrExt;
-    let entries = std::fs::read_dir(folder)?;
-    let links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())).collect())
+    let tables = file_tables(pid, numbers_in(format!("/proc/{pid}/task"))?.into_iter());
+    Ok(tables.iter().skip(1).any(|table| holds(pid, *table, inodes).unwrap_or(false)))
 }
 
 /// The processes that have one of the sockets open.
 pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     let mut found = Holders::default();
     for pid in numbers_in("/proc")? {
-        match sockets_of(pid) {
-            Ok(open) if !open.is_disjoint(inodes) => found.pids.push(pid),
-            Ok(_) => {}
+        match holds(pid, pid, inodes) {
+            Ok(true) => found.pids.push(pid),
+            Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
             // It has ended meanwhile.
             Err(_) => {}

@@ -126,7 +126,7 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 }
 
 /// The tables of open files that a process has, each by one thread that uses it: the process itself first, then threads
-/// that have one of their own ([`own_files`]). Where threads may not be compared, only the first.
+/// that have one of their own (such as [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be compared, only the first.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     // The kernel's comparison is an order, the same for as long as the tables live: known ones are found by halves.
     let mut known = vec![pid];
@@ -282,7 +282,7 @@ mod tests {
         let (told, tid) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let own = std::thread::spawn(move || {
-            let has_own = own_files().is_ok();
+            let has_own = crate::process::copy_file_table().is_ok();
             let file = std::fs::File::open("/proc/thread-self/stat").expect("opens");
             let mut text = Vec::new();
             std::io::Read::read_to_end(&mut &file, &mut text).expect("reads");

@@ -79,7 +79,7 @@ impl Asked {
             && endpoint.is_served()
         {
             live.line(&format!(
-                "the target serves profiles at {}: --pprof auto shows what each function costs a request at the line",
+                "the target serves profiles at {}: --pprof shows what each function costs a request at the line",
                 endpoint.shown
             ));
         }

@@ -1,21 +1,19 @@
-//! `plimsoll find`: the search for the load line, and `plimsoll demo`, which is the same on a server of its own.
+//! `plimsoll find`: the search for the load line.
 
 use super::capture::{self, Asked, Recorded};
-use super::{preflight, print, print_json, print_profiles, print_report, report, say_setup};
-use crate::args::{ConnectionArgs, DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
-use crate::baseline;
+use super::{preflight, print_json, print_profiles, print_report, report, say_setup};
+use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
-use crate::probes::Watcher;
+use crate::probes::{self, Watcher};
 use crate::progress::Meter;
 use crate::recording::Recording;
-use crate::target::system_text;
 use plimsoll_analysis::find::{self, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
-use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run, Spin};
+use plimsoll_model::units::parse_number;
+use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run};
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
     Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, json, search_text,
@@ -119,6 +117,12 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     };
     if asked.is_none() && base.local && !plimsoll_sys::signal::interrupted() {
         Asked::hint(&args.request, &mut live);
+        if args.probes.metrics.is_none()
+            && !args.probes.no_probes
+            && let Some(place) = probes::served_by(&settings.base.request)
+        {
+            live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
+        }
     }
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, Some(&path), missing);
@@ -269,54 +273,4 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
     let (options, findings, server) = concluded(experiment)?;
     let document = json::find(experiment, &options.base, &findings, &options.warnings);
     Ok(with_others(document, &server, profiles))
-}
-
-/// `plimsoll demo`: a server with a known cost on a free port, the search on it, and what to do next.
-pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
-    parse_duration_ns(&args.budget).map_err(|e| Failure::usage(format!("--budget: {e}")))?;
-    let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = baseline::start(baseline::Options { listen, threads: 1 })
-        .map_err(|e| Failure::start(format!("no server could be started on a loopback port: {}", system_text(&e))))?;
-    let url = format!("http://{}/burn/100", server.address());
-    let mut live = Live::new(args.out.quiet);
-    live.line(&format!(
-        "a server on one thread at {url}: each request takes 100 us of its CPU, so it can answer just under 10 000 a second"
-    ));
-    let found = run(&FindArgs {
-        request: RequestArgs {
-            connection: ConnectionArgs::default(),
-            url,
-            method: None,
-            headers: Vec::new(),
-            body: None,
-            timeout: "30s".into(),
-            ok_status: "100-399".into(),
-            no_keepalive: false,
-            max_connections: None,
-            no_preflight: false,
-            allow_public: false,
-        },
-        slo: Slo::default().to_string(),
-        budget: args.budget.clone(),
-        max_rate: None,
-        generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: None, arrivals: None },
-        probes: ProbeArgs::default(),
-        fail_if: None,
-        profiles: PprofArgs { pprof: None, pprof_seconds: 1 },
-        output: None,
-        out: args.out.clone(),
-    });
-    let stopped = server.stop();
-    let code = found?;
-    stopped.map_err(|e| Failure::start(format!("the server did not end well: {}", system_text(&e))))?;
-    if !args.out.json {
-        print(
-            "\nNow your own server:\n  \
-             plimsoll http://localhost:8080/                          its load line\n  \
-             plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      under another promise\n  \
-             plimsoll run -c 64 -d 10s URL                            one load, all figures\n  \
-             plimsoll sweep -c 1,2,4,8,16,32 --for 5s URL             a table over concurrency\n",
-        );
-    }
-    Ok(code)
 }

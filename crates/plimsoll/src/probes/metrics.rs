@@ -1,5 +1,5 @@
-//! What the server tells of itself: `--metrics URL`, in Prometheus' text form or Go's `/debug/vars`, asked once a
-//! second on a thread of its own. Nothing is asked that the user did not name: a probe must not be load.
+//! What the server tells of itself: `--metrics`, in Prometheus' text form or Go's `/debug/vars`, asked once a second on a
+//! thread of its own. Nothing is asked unless the user said so: a probe must not be load.
 
 use super::Probe;
 use super::metrics_text::{Metric, parse};
@@ -7,7 +7,7 @@ use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{Fetched, fetch};
 use crate::target::{Target, shown};
-use plimsoll_model::SeriesKind;
+use plimsoll_model::{RequestSpec, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -26,11 +26,16 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Asks once: what is named must be there.
-    pub fn new(url: &str) -> Result<Metrics, Failure> {
+    /// Asks once: what is named must be there. `auto` is the target of the load, `request`.
+    pub fn new(named: &str, request: &RequestSpec) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
+        let url = if named == "auto" { origin(request) } else { named.to_owned() };
+        let url = url.as_str();
         // To read is not to put load on: a public address needs no leave.
         let mut target = Target::resolve_plain(url, true).map_err(|failure| flagged(failure.to_string()))?;
+        if named == "auto" {
+            target.addresses.clone_from(&request.addresses);
+        }
         let bare = target.path == "/";
         let paths = if bare { vec!["/metrics", "/debug/vars"] } else { vec![target.path.as_str()] };
         let mut reasons = Vec::new();
@@ -49,6 +54,22 @@ impl Metrics {
         target.path = fitting.ok_or_else(tried)?;
         Ok(Metrics { target, known: BTreeSet::new(), left_out: 0 })
     }
+}
+
+/// Where the load goes, without path.
+fn origin(request: &RequestSpec) -> String {
+    let RequestSpec { scheme, host, port, .. } = request;
+    if host.contains(':') && !host.starts_with('[') {
+        format!("{scheme}://[{host}]:{port}/")
+    } else {
+        format!("{scheme}://{host}:{port}/")
+    }
+}
+
+/// Where the target of a load tells of itself, if it does; for somebody who did not ask.
+pub fn served_by(request: &RequestSpec) -> Option<String> {
+    let Metrics { target, .. } = Metrics::new("auto", request).ok()?;
+    Some(format!("{}{}", shown(&origin(request)).trim_end_matches('/'), target.path))
 }
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.

@@ -18,6 +18,7 @@ mod tests;
 mod threads;
 
 pub use finder::Finder;
+pub use metrics::served_by;
 
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
@@ -119,7 +120,8 @@ impl Watcher {
         }
         let finder = Finder::new(args, base)?;
         let cgroup = args.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
-        let metrics = args.metrics.as_deref().map(metrics::Metrics::new).transpose()?;
+        let metrics =
+            args.metrics.as_deref().map(|named| metrics::Metrics::new(named, &base.plan.request)).transpose()?;
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();

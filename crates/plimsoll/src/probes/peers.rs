@@ -23,6 +23,9 @@ const FILES_AT_ONCE: usize = 24;
 /// A search among open files that takes longer is told of.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
+const DENIED: &str =
+    "the server's own connections: its process is another user's (run plimsoll as that user or as root)";
+
 pub struct Peers {
     tables: Tables,
     look: Seldom,
@@ -66,16 +69,26 @@ impl Peers {
             return;
         }
         if self.seen.is_none() {
-            let found = self.look.read(sink, || candidates(asker, port));
-            // Of a kernel that refuses this, the queue of the listener tells.
-            let Some(Ok(connections)) = found else { return };
+            let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let found = self.look.read(sink, || match tables.iter().all(|(pid, table)| is_denied(*pid, *table)) {
+                true => None,
+                false => Some(candidates(asker, port)),
+            });
+            let connections = match found {
+                Some(Some(Ok(connections))) => connections,
+                Some(None) => {
+                    sink.unseen_part(DENIED);
+                    return;
+                }
+                // Of a kernel that refuses this, the queue of the listener tells.
+                Some(Some(Err(_))) | None => return,
+            };
             let unknown = connections.iter().any(|(inode, _)| !self.ours.contains_key(inode));
             // An inode's number is given again: what is gone is forgotten.
             self.ours.retain(|known, _| connections.iter().any(|(inode, _)| inode == known));
             self.seen = Some(Seen { at_ns: now_ns, connections });
             if unknown {
-                let left = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                self.search = Some(Search { since_ns: now_ns, left, folder: None, denied: false });
+                self.search = Some(Search { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
         if sink.extent() == Extent::Usual && self.search.is_some() {
@@ -97,9 +110,7 @@ impl Peers {
                     self.ours.entry(*inode).or_insert(false);
                 }
                 if search.denied {
-                    sink.unseen_part(
-                        "the server's own connections: its process is another user's (run plimsoll as that user or as root)",
-                    );
+                    sink.unseen_part(DENIED);
                 }
                 self.search = None;
                 return;
@@ -141,6 +152,10 @@ impl Peers {
             sink.gauge_at("peer.others.connections", "", seen.at_ns, found.values().sum::<u64>() as f64);
         }
     }
+}
+
+fn is_denied(pid: u32, table: u32) -> bool {
+    std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// Connections that could be the server's own to others: inodes and peers.

@@ -139,7 +139,7 @@ impl Member {
         }
         let whole = match sink.extent() {
             Extent::Least => false,
-            Extent::Usual => self.looks % WHOLE_EVERY == 0,
+            Extent::Usual => self.looks.is_multiple_of(WHOLE_EVERY),
             Extent::Edge => true,
         };
         self.looks += 1;

@@ -59,6 +59,8 @@ pub struct Connection<S> {
     pub connect_began_ns: u64,
     /// Number of the address that it goes to.
     pub address: u16,
+    /// Addresses tried for it, this one included.
+    pub tried: u16,
     /// Set while there is a socket that speaks TLS.
     pub secure: Option<Box<Secure>>,
 }
@@ -73,6 +75,7 @@ impl<S> Connection<S> {
             pending: None,
             connect_began_ns: 0,
             address: 0,
+            tried: 0,
             secure: None,
         }
     }

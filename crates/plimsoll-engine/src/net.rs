@@ -72,9 +72,10 @@ pub trait Net {
     fn now_ns(&mut self) -> u64;
     /// CPU time of the calling thread in ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Begins to open a connection; a writable event with `token` follows.
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<Self::Socket, ConnectError>;
-    /// Whether an opening connection stands.
+    /// Begins to open a connection; a writable event with `token` follows. True: it stands already, as connections on one
+    /// machine do when they are accepted into a queue.
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
+    /// Whether an opening connection stands, after its writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends what is taken.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> Sent;

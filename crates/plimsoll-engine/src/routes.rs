@@ -54,13 +54,27 @@ impl Routes {
             return (Peer::Unix(path), 0);
         }
         // Every address with one source before the next source, so that all pairs are used.
-        let count = self.active.len().max(1) as u64;
-        let (at, round) = (self.next % count, self.next / count);
+        let (at, round) = (self.next % self.choices(), self.next / self.choices());
         self.next = self.next.wrapping_add(1);
+        self.way(at, round)
+    }
+
+    /// The other end for a connection that the address with this number has failed: the address after it.
+    pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
+        let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
+        self.way(at % self.choices(), self.next / self.choices())
+    }
+
+    fn way(&self, at: u64, round: u64) -> (Peer<'_>, u16) {
         let number = self.active[at as usize];
         let address = &self.addresses[usize::from(number)];
         let sources = if address.is_ipv4() { &self.sources_v4 } else { &self.sources_v6 };
         (Peer::Tcp(address, AddressRange::nth_of(sources, self.first_source.wrapping_add(round))), number)
+    }
+
+    /// Addresses that there are to choose from.
+    pub fn choices(&self) -> u64 {
+        self.active.len().max(1) as u64
     }
 
     /// Takes over what was resolved meanwhile, if anything was.
@@ -190,6 +204,13 @@ mod tests {
         let mut unix = plan(&[], "");
         unix.connect.unix = Some("/run/api.sock".into());
         assert_eq!(shown(Routes::new(&unix, 0, None).next().0), "/run/api.sock");
+        // Whatever the others do meanwhile, one connection tries each address once.
+        let mut routes = Routes::new(&plan(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], ""), 1, None);
+        let first = routes.next().1;
+        routes.next();
+        let second = routes.after(first).1;
+        routes.next();
+        assert_eq!((first, second, routes.after(second).1), (1, 2, 0));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::recorder::{Recorder, Sample};
 use crate::spin::Spinner;
 use plimsoll_model::schedule::ArrivalCursor;
 use plimsoll_model::{Failure, Outcome, Plan, TlsFailure};
+use plimsoll_sys::tcp;
 use plimsoll_wire::h1::EndError;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -370,23 +371,58 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Begins to open the slot's connection. A refusal is recorded.
+    /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one is tried, as clients do
+    /// (RFC 6724, section 2), and the last one's error returned.
     fn open(&mut self, slot: u32) -> Result<(), u16> {
-        let (peer, address) = self.job.routes.next();
-        let connection = &mut self.connections[slot as usize];
-        connection.generation = connection.generation.wrapping_add(1);
-        connection.connect_began_ns = self.now_ns;
-        connection.address = address;
-        match self.net.connect(peer, token(slot, connection.generation)) {
-            Ok(socket) => connection.socket = Some(socket),
-            Err(error) => {
-                self.recorder.connect_failed(error, address);
-                return Err(error);
+        self.connections[slot as usize].tried = 0;
+        self.open_next(slot)
+    }
+
+    /// Begins to open the slot's connection at the next address, or the one after it.
+    fn open_next(&mut self, slot: u32) -> Result<(), u16> {
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let (peer, address) = match connection.tried {
+                0 => self.job.routes.next(),
+                _ => self.job.routes.after(connection.address),
+            };
+            connection.generation = connection.generation.wrapping_add(1);
+            connection.connect_began_ns = self.now_ns;
+            connection.tried += 1;
+            connection.address = address;
+            match self.net.connect(peer, token(slot, connection.generation)) {
+                Ok((socket, stands)) => {
+                    connection.socket = Some(socket);
+                    connection.state = State::Connecting;
+                    self.opening += 1;
+                    if stands {
+                        self.connected(slot);
+                    }
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.recorder.connect_failed(error, address);
+                    if !self.another_may_do(slot, error) {
+                        return Err(error);
+                    }
+                }
             }
         }
-        connection.state = State::Connecting;
-        self.opening += 1;
-        Ok(())
+    }
+
+    /// Whether an address is left to be tried for the slot after this error.
+    fn another_may_do(&self, slot: u32, error: u16) -> bool {
+        tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.routes.choices()
+    }
+
+    /// The slot's connection reaches the server.
+    fn connected(&mut self, slot: u32) {
+        self.now_ns = self.net.now_ns();
+        self.recorder.connected(self.now_ns - self.connections[slot as usize].connect_began_ns);
+        match self.job.tls {
+            None => self.stands(slot),
+            Some(_) => self.begin_handshake(slot),
+        }
     }
 
     fn close(&mut self, slot: u32) {
@@ -424,18 +460,17 @@ impl<N: Net> Worker<N> {
         let Some(socket) = &connection.socket else { return };
         match connection.state {
             State::Connecting => match self.net.connected(socket) {
-                Ok(()) => {
-                    self.now_ns = self.net.now_ns();
-                    self.recorder.connected(self.now_ns - connection.connect_began_ns);
-                    match self.job.tls {
-                        None => self.stands(slot),
-                        Some(_) => self.begin_handshake(slot),
-                    }
-                }
+                Ok(()) => self.connected(slot),
                 Err(error) => {
                     self.now_ns = self.net.now_ns();
                     self.recorder.connect_failed(error, connection.address);
-                    if connection.pending.is_some() {
+                    if self.another_may_do(slot, error) {
+                        self.close(slot);
+                        if self.open_next(slot).is_ok() {
+                            return;
+                        }
+                    }
+                    if self.connections[slot as usize].pending.is_some() {
                         self.fail(slot, Failure::Connect);
                     } else {
                         self.lose(slot);

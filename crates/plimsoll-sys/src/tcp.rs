@@ -101,6 +101,20 @@ impl Socket {
         }
     }
 
+    /// Whether a connection to `address` that was begun stands by now; an error is that of a connection that failed.
+    pub fn stands(&self, address: &SocketAddr) -> io::Result<bool> {
+        let (raw, length) = to_raw(address);
+        // SAFETY: `raw` is a socket address of `length` bytes.
+        match check(unsafe { libc::connect(self.as_raw_fd(), (&raw const raw).cast(), length) }) {
+            Ok(_) => Ok(true),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EISCONN) => Ok(true),
+                Some(libc::EALREADY | libc::EINPROGRESS | libc::EINTR) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Connects to a unix socket. Where its backlog is full the error is `WouldBlock`, and no event follows.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
@@ -248,6 +262,13 @@ pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
 pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The number of the error that says that a unix socket's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
+
+/// Whether the error number of a connection that could not be opened speaks of its address alone, so that another address
+/// of the same name may do.
+pub fn is_of_address(error: u16) -> bool {
+    let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
+    codes.contains(&i32::from(error))
+}
 
 /// Whether `address` belongs to this machine: binding to it works.
 pub fn is_local(address: &IpAddr) -> bool {

@@ -122,7 +122,7 @@ pub struct ConnectionArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Worker threads [default: half the cores for a target on this machine, else all]
+    /// Worker threads [default: half the cores for a target on this machine with connections kept, else all]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
     /// Wait by looking again instead of sleeping: auto, on, off

@@ -110,7 +110,9 @@ impl Base {
             body,
             keep_alive: !request.no_keepalive,
         };
-        let default_threads = if target.local { (cores / 2).max(1) } else { cores };
+        // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
+        // that costs is the kernel's work on our side, and one thread would be the limit.
+        let default_threads = if target.local && !request.no_keepalive { (cores / 2).max(1) } else { cores };
         let mut plan = Plan::new(spec, LoadShape::Closed { users: Curve::constant(1.0) });
         plan.connect = connect;
         connecting::keep_reachable(&mut plan)?;

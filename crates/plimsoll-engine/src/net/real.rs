@@ -38,17 +38,21 @@ impl Net for RealNet {
         clock::thread_cpu_ns()
     }
 
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<tcp::Socket, ConnectError> {
-        let socket = match peer {
-            Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address),
-            Peer::Unix(path) => tcp::Socket::connect_unix(path),
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
+        let connecting = match peer {
+            Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
+                // Waiting for news that are there already costs a turn, and the server a second wake-up.
+                let stands = address.ip().is_loopback() && socket.stands(address)?;
+                Ok((socket, stands))
+            }),
+            Peer::Unix(path) => tcp::Socket::connect_unix(path).map(|socket| (socket, true)),
         };
-        let socket = socket.map_err(|e| number(&e))?;
+        let (socket, stands) = connecting.map_err(|e| number(&e))?;
         if self.close_reset {
             socket.set_reset_on_close().map_err(|e| number(&e))?;
         }
         self.epoll.add(socket.as_raw_fd(), token).map_err(|e| number(&e))?;
-        Ok(socket)
+        Ok((socket, stands))
     }
 
     fn connected(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {

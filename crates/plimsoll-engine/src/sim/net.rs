@@ -32,6 +32,8 @@ pub struct Machine {
     pub receive_ns: u64,
     /// From the end of a sleep to the first instruction after it.
     pub wake_ns: u64,
+    /// Connections stand as soon as they are begun, as those within one machine do.
+    pub connects_at_once: bool,
     /// Times in which the worker gets no core.
     pub pause: Option<Stall>,
     /// Every so-manieth event is lost: a broken machine, to show that the tests would see it.
@@ -363,14 +365,18 @@ impl World {
         at_ns.saturating_sub(self.origin_ns)
     }
 
-    fn connect(&mut self, token: u64) -> Result<usize, ConnectError> {
+    /// The new link, and whether it stands already.
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
         self.spend(self.machine.connect_ns);
         self.account.connects += 1;
         if self.origin_ns != u64::MAX {
             self.account.connects_under_load += 1;
             self.account.connects_beside_idle += u64::from(self.links_idle > 0);
         }
-        let fault = self.draw_fault(self.now_ns, true);
+        let fault = match peer {
+            Peer::Tcp(address, _) if self.server.dead.contains(address) => Some(Fault::Refuses),
+            _ => self.draw_fault(self.now_ns, true),
+        };
         if fault == Some(Fault::NoPort) {
             return Err(NO_PORT);
         }
@@ -405,6 +411,12 @@ impl World {
             heard_ns = self.origin_ns + stall.end_of(self.schedule_ns(heard_ns));
         }
         match fault {
+            None if self.machine.connects_at_once => {
+                self.account.connected += 1;
+                self.set_idle(link, true);
+                self.happen(self.now_ns, link, What::Opens);
+                return Ok((link, true));
+            }
             Some(Fault::NeverAccepts) => {}
             Some(Fault::Refuses) => self.deliver(heard_ns, link, What::Refuses),
             Some(Fault::ResetsOnAccept) => {
@@ -415,7 +427,7 @@ impl World {
             }
             _ => self.deliver(heard_ns, link, What::Opens),
         }
-        Ok(link)
+        Ok((link, false))
     }
 
     fn connected(&mut self, link: usize) -> Result<(), ConnectError> {
@@ -754,9 +766,9 @@ impl Net for SimNet {
         self.0.borrow().cpu_ns
     }
 
-    fn connect(&mut self, _peer: Peer, token: u64) -> Result<SimSocket, ConnectError> {
-        let link = self.0.borrow_mut().connect(token)?;
-        Ok(SimSocket { world: Rc::clone(&self.0), link })
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(SimSocket, bool), ConnectError> {
+        let (link, stands) = self.0.borrow_mut().connect(peer, token)?;
+        Ok((SimSocket { world: Rc::clone(&self.0), link }, stands))
     }
 
     fn connected(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {

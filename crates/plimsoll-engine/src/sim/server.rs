@@ -4,6 +4,7 @@
 
 use plimsoll_model::Failure;
 use plimsoll_model::rng::Rng;
+use std::net::SocketAddr;
 
 /// A stretch of every period in which nothing moves: the last `length_ns` of every `every_ns`, from schedule time 0 on.
 #[derive(Debug, Clone, Copy)]
@@ -197,6 +198,8 @@ pub struct Server {
     pub faults: Vec<(Fault, f64)>,
     /// Faults end at this schedule time.
     pub faults_until_ns: u64,
+    /// Addresses where nobody listens.
+    pub dead: Vec<SocketAddr>,
     /// Bytes that fit between a client's send and the server's reading.
     pub buffer_bytes: usize,
     /// Reads at most so many bytes in every so many ns; `None`: at once.
@@ -217,6 +220,7 @@ impl Server {
             latency_ns: 50_000,
             faults: vec![],
             faults_until_ns: u64::MAX,
+            dead: vec![],
             buffer_bytes: 64 << 10,
             intake: None,
             cut: Cut::Whole,

@@ -75,8 +75,13 @@ pub fn say_setup(live: &mut Live, base: &Base, plan: &Plan) {
     // More threads than cores are there for their open files, which was said.
     if base.local && !base.fixed.threads && plan.workers <= base.cores {
         let threads = if plan.workers == 1 { "thread" } else { "threads" };
+        let rest = match (plan.request.keep_alive, plan.workers < base.cores) {
+            (false, _) => "since each request opens a connection",
+            (true, true) => "and leaves it the rest",
+            (true, false) => return,
+        };
         live.line(&format!(
-            "the target is on this machine: plimsoll takes {} {threads} of its {} cores and leaves it the rest (-t)",
+            "the target is on this machine: plimsoll takes {} {threads} of its {} cores {rest} (-t)",
             plan.workers, base.cores
         ));
     }

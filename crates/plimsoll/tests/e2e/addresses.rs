@@ -1,10 +1,12 @@
 //! Every kind of address: IPv6 alone, elsewhere than the URL says, unix sockets, local addresses, closing by reset.
 
-use crate::rig::{assert_ledger_closes, baseline, baseline_at, json, nginx_unix, number, plimsoll};
+use crate::rig::{assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 #[test]
@@ -125,4 +127,41 @@ fn short_lived_connections_spread_over_loopback_by_themselves() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.contains("connections come from 127.0.0.1 to"), "{}", done.stderr);
     assert!(seen.lock().expect("no poison").0.len() > 50);
+}
+
+/// What the binary says where names have the addresses of `hosts`; `None` where this user may make no such place.
+fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
+    let allowed = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let path = folder("names").join("hosts");
+    std::fs::write(&path, hosts).expect("written");
+    let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script]).arg(&path).arg(env!("CARGO_BIN_EXE_plimsoll")).args(arguments);
+    let child = command.args(["--json", "--quiet"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let done = finish(child.expect("unshare starts"));
+    assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
+    Some(done.json())
+}
+
+#[test]
+fn a_dead_address_of_a_name_is_named_and_fails_nothing() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url.replace("127.0.0.1", "api.test"));
+    let port = server.url.rsplit(':').next().expect("a port");
+    let hosts = "127.0.0.1 localhost\n127.0.0.9 api.test\n127.0.0.1 api.test\n::1 api.test\n";
+    for load in [&["-c", "4", "-n", "200"][..], &["--rate", "400", "-n", "200", "--no-keepalive"]] {
+        let Some(document) = where_names_are(hosts, &[&["run", &url], load].concat()) else {
+            eprintln!("not tried: a name of several addresses takes a mount namespace, which this user may not make");
+            return;
+        };
+        assert_ledger_closes(&document, "a dead address");
+        assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+        let errors = document["address_errors"].as_object().expect("an object");
+        let named: BTreeSet<&str> = errors.keys().map(String::as_str).collect();
+        let dead = [format!("127.0.0.9:{port}"), format!("[::1]:{port}")];
+        assert_eq!(named, dead.iter().map(String::as_str).collect(), "{document:#}");
+    }
 }

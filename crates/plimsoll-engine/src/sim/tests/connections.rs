@@ -76,6 +76,35 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
 }
 
 #[test]
+fn a_dead_address_of_a_name_fails_no_request() {
+    let address = |n: u8| std::net::SocketAddr::from(([10, 0, 0, n], 80));
+    for dead in [vec![], vec![address(1)], vec![address(1), address(3)], vec![address(1), address(2), address(3)]] {
+        for connects_at_once in [false, true] {
+            for ready in [0, 6] {
+                for plan in [closed("6@100ms"), constant("500@100ms")] {
+                    let mut plan = Plan { connections_ready: ready, ..plan };
+                    plan.request.addresses = (1..=3).map(address).collect();
+                    plan.request.keep_alive = false;
+                    let server = Server { dead: dead.clone(), ..Server::new(MS) };
+                    let machine = Machine { connects_at_once, ..Machine::default() };
+                    let sim = run_on(machine, &plan, &server, first_seed());
+                    let totals = sim.run.totals();
+                    let what = format!("{dead:?}, {ready}, {:?}", totals.ledger);
+                    let failing: Vec<u16> = totals.address_errors.iter().map(|(number, _)| *number).collect();
+                    let expect: Vec<u16> = (0..3).filter(|n| dead.contains(&address(*n as u8 + 1))).collect();
+                    assert_eq!(failing, expect, "{what}");
+                    if dead.len() < 3 {
+                        assert_eq!(totals.ledger.succeeded, totals.ledger.scheduled, "{what}");
+                    } else {
+                        assert_eq!(failed(&sim, Failure::Connect), totals.ledger.scheduled, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_trusted_is_replaced() {
     let kept = run(&closed("1@300ms"), &Server::new(MS), first_seed());
     assert_eq!(kept.account.connects, 1, "a good connection is kept");

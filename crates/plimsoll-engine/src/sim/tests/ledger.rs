@@ -134,6 +134,7 @@ fn closes_when_everything_goes_wrong_at_once() {
                 receive_ns: 700,
                 wake_ns: 50_000,
                 pause: Some(Stall { every_ns: 40 * MS, length_ns: 7 * MS }),
+                connects_at_once: seed % 2 == 0,
                 lose_event: None,
             };
             run_on(machine, &plan, &server, seed);

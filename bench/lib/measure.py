@@ -205,6 +205,15 @@ def bench_server(cpus, *arguments):
     return Server([need("bench-server"), *map(str, arguments)], cpus)
 
 
+def h2load_rate(text):
+    """Requests a second that succeeded, of h2load's report."""
+    took = re.search(r"finished in ([\d.]+)(us|ms|s|m)\b", text)
+    succeeded = re.search(r"(\d+) succeeded", text)
+    if not took or not succeeded:
+        raise Failure(f"h2load's report was not understood: {text.strip()[-300:]}")
+    return int(succeeded.group(1)) / (float(took.group(1)) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60}[took.group(2)])
+
+
 def wrk_numbers(text):
     """Requests, seconds and the median in us of wrk's report (with --latency)."""
     done = re.search(r"(\d+) requests in ([\d.]+)(us|ms|s|m)\b", text)

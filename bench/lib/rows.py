@@ -102,7 +102,7 @@ def alternate(settings, usual, sides, server, notes, show):
 
 def without_absent(sides, notes):
     """The sides that can be measured: ours, and those of the tools that are installed."""
-    for name in ("wrk", "oha"):
+    for name in ("wrk", "oha", "h2load"):
         if name in sides and not tool(name):
             notes.append(f"{name} is not installed: its side is left out")
             say(f"  {notes[-1]}")

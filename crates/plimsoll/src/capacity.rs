@@ -13,7 +13,8 @@ const THREADS_MAX: u64 = 1024;
 const PORTS_USED_MAX: u64 = 10_000;
 /// Loopback addresses that short-lived connections come from, so that ports in TIME-WAIT are never missed.
 const SOURCES_SHORT_LIVED: u64 = 254;
-/// Memory of a connection, both ends on this machine: ours is small, the kernel's is not. Measured on Linux 6.
+/// Memory of a connection with both ends on this machine, measured on Linux 6.18 as what 50 000 take of the memory that is
+/// free: 8.0 kB, of which 0.3 kB are this process's; the rest are the kernel's sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
 /// What TLS adds to it, in this process.
 const TLS_BYTES: u64 = 16 << 10;

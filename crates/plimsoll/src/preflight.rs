@@ -224,7 +224,8 @@ fn send_secure(session: &mut Session, line: &mut Line, mut plain: &[u8]) -> io::
 fn tls_text(reason: TlsFailure) -> String {
     let way_out = match reason {
         TlsFailure::UnknownIssuer => " (--cacert FILE trusts it, --insecure trusts everybody)",
-        TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::WrongName | TlsFailure::BadCertificate => {
+        TlsFailure::WrongName => " (names count in its subjectAltName only; --insecure takes it all the same)",
+        TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
             " (--insecure takes it all the same)"
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",

@@ -56,6 +56,13 @@ impl ServerCertVerifier for Trusted {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
+            // One that is its own issuer, and was not given: that it may not be both is not what its user wants to know. The
+            // library's reason cannot be named from here but by its text.
+            Err(Error::InvalidCertificate(CertificateError::Other(reason)))
+                if format!("{reason:?}").contains("CaUsedAsEndEntity") =>
+            {
+                Err(CertificateError::UnknownIssuer.into())
+            }
             _ => result,
         }
     }

@@ -168,17 +168,20 @@ fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
 fn bad_certificates_are_told_apart() {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = authority.file();
-    let self_signed = {
+    // `openssl req -x509` makes one that may issue others, too.
+    let self_signed = |name: &str, is_ca: IsCa| {
         let key = KeyPair::generate().expect("a key");
-        let parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
-        authority.write("self", &parameters.self_signed(&key).expect("signed").pem(), &key)
+        let mut parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
+        parameters.is_ca = is_ca;
+        authority.write(name, &parameters.self_signed(&key).expect("signed").pem(), &key)
     };
     for (pair, reason, said) in [
         (authority.issue("expired", &["127.0.0.1"], (2001, 2002)), "expired", "has expired"),
         (authority.issue("early", &["127.0.0.1"], (2089, 2090)), "not_yet_valid", "not valid yet"),
         (authority.issue("name", &["other.test"], (2020, 2090)), "wrong_name", "another name"),
         (other.good(), "unknown_issuer", "unknown issuer"),
-        (self_signed, "unknown_issuer", "--cacert"),
+        (self_signed("self", IsCa::NoCa), "unknown_issuer", "--cacert"),
+        (self_signed("own", IsCa::Ca(BasicConstraints::Unconstrained)), "unknown_issuer", "--cacert"),
     ] {
         let url = format!("https://{}/", rustls_server(&pair, None));
         let document = failures(&url, &["--cacert", &ca]);

@@ -226,14 +226,12 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         0 => String::new(),
         _ => format!(", {} TLS sessions taken up again", count(summary.handshakes_resumed)),
     };
-    facts.push((
-        "connections",
-        format!(
-            "{} opened, at most {} at once{resumed}",
-            count(summary.connections_opened),
-            count(summary.connections_open_max)
-        ),
-    ));
+    // Those that close after each request are rarely seen open when it is counted how many are.
+    let at_once = match context.plan.request.keep_alive {
+        true => format!(", at most {} at once", count(summary.connections_open_max)),
+        false => String::new(),
+    };
+    facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.connections_opened))));
     facts.push(("generator", generator_text(context, summary)));
     facts
 }

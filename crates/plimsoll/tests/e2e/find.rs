@@ -16,6 +16,12 @@ fn check(document: &Value, budget_s: f64) {
     }
 }
 
+/// Whether most of a search's trials do not count.
+fn was_disturbed(document: &Value) -> bool {
+    let trials = document["trials"].as_array().expect("trials");
+    2 * trials.iter().filter(|trial| trial["verdict"] == "void").count() > trials.len()
+}
+
 /// Servers that need next to no CPU, so that the line is theirs on any machine, however busy.
 #[test]
 fn the_line_of_a_server_of_known_capacity_is_found() {
@@ -24,7 +30,15 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
     {
         let file = folder("find").join("find.plimsoll");
         let path = file.to_str().expect("text");
-        let document = json(&["find", &server.url("/"), "--budget", "20s", "-o", path]);
+        let search = || json(&["find", &server.url("/"), "--budget", "20s", "-o", path]);
+        let mut document = search();
+        // Where others use the machine up, plimsoll says that it was the limit: that search tells nothing of the server.
+        for _ in 0..2 {
+            if !was_disturbed(&document) {
+                break;
+            }
+            document = search();
+        }
         check(&document, 20.0);
         let lower = number(&document, "load_line_rps.lower");
         assert!((0.85..1.1).contains(&(lower / capacity)), "{lower} for {capacity}: {document:#}");

@@ -1,0 +1,132 @@
+//! Connections of a worker: how they are opened, at one address after the other, and given up. What they carry is not here.
+
+use super::Worker;
+use super::load::Load;
+use crate::connection::{State, token};
+use crate::net::Net;
+use plimsoll_model::Failure;
+use plimsoll_sys::tcp;
+
+impl<N: Net> Worker<N> {
+    /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one is tried, as clients do
+    /// (RFC 6724, section 2), and the last one's error returned.
+    pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
+        self.connections[slot as usize].tried = 0;
+        self.open_next(slot)
+    }
+
+    /// Begins to open the slot's connection at the next address, or the one after it.
+    fn open_next(&mut self, slot: u32) -> Result<(), u16> {
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let (peer, address) = match connection.tried {
+                0 => self.job.routes.next(),
+                _ => self.job.routes.after(connection.address),
+            };
+            connection.generation = connection.generation.wrapping_add(1);
+            connection.connect_began_ns = self.now_ns;
+            connection.tried += 1;
+            connection.address = address;
+            match self.net.connect(peer, token(slot, connection.generation)) {
+                Ok((socket, stands)) => {
+                    connection.socket = Some(socket);
+                    connection.state = State::Connecting;
+                    self.opening += 1;
+                    if stands {
+                        self.connected(slot);
+                    }
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.recorder.connect_failed(error, address);
+                    if !self.another_may_do(slot, error) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether an address is left to be tried for the slot after this error.
+    fn another_may_do(&self, slot: u32, error: u16) -> bool {
+        tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.routes.choices()
+    }
+
+    /// The outcome of opening the slot's connection is known.
+    pub(super) fn connecting_ended(&mut self, slot: u32) {
+        let connection = &self.connections[slot as usize];
+        let Some(socket) = &connection.socket else { return };
+        match self.net.connected(socket) {
+            Ok(()) => self.connected(slot),
+            Err(error) => {
+                self.now_ns = self.net.now_ns();
+                self.recorder.connect_failed(error, connection.address);
+                if self.another_may_do(slot, error) {
+                    self.close(slot);
+                    if self.open_next(slot).is_ok() {
+                        return;
+                    }
+                }
+                if self.connections[slot as usize].pending.is_some() {
+                    self.fail(slot, Failure::Connect);
+                } else {
+                    self.lose(slot);
+                }
+            }
+        }
+    }
+
+    /// The slot's connection reaches the server.
+    fn connected(&mut self, slot: u32) {
+        self.now_ns = self.net.now_ns();
+        self.recorder.connected(self.now_ns - self.connections[slot as usize].connect_began_ns);
+        match self.job.tls {
+            None => self.stands(slot),
+            Some(_) => self.begin_handshake(slot),
+        }
+    }
+
+    /// The slot's connection can carry requests from now on.
+    pub(super) fn stands(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Idle;
+        self.opening -= 1;
+        self.connections_open += 1;
+        if connection.pending.is_some() {
+            self.send(slot);
+        } else {
+            self.rest(slot);
+        }
+    }
+
+    /// Drops the slot's connection, if there is one.
+    pub(super) fn close(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        match connection.state {
+            State::Free => return,
+            State::Connecting | State::Handshaking => self.opening -= 1,
+            State::Idle | State::Sending | State::Receiving => self.connections_open -= 1,
+        }
+        connection.socket = None;
+        connection.secure = None;
+        connection.state = State::Free;
+    }
+
+    /// A connection without a request is gone.
+    pub(super) fn lose(&mut self, slot: u32) {
+        self.close(slot);
+        self.rest(slot);
+    }
+
+    /// Puts a slot without a request back to where the next arrival looks (open loads).
+    #[inline]
+    pub(super) fn rest(&mut self, slot: u32) {
+        if matches!(self.load, Load::Open { .. }) {
+            let connection = &self.connections[slot as usize];
+            match connection.state {
+                State::Idle => self.idle.push((slot, connection.generation)),
+                _ => self.free.push(slot),
+            }
+        }
+    }
+}

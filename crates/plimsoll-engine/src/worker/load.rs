@@ -1,0 +1,206 @@
+//! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
+
+use super::Worker;
+use crate::connection::State;
+use crate::net::Net;
+use plimsoll_model::schedule::ArrivalCursor;
+use plimsoll_model::{Failure, Plan};
+use std::collections::VecDeque;
+
+/// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
+/// a second.
+const RECONNECT_PAUSE_NS: u64 = 10_000_000;
+/// Arrivals started in one turn before replies are looked at again.
+const ARRIVALS_PER_TURN: u32 = 64;
+/// Arrivals that are late at the schedule's end are still started for this long; the rest is unsent.
+const LATE_NS_MAX: u64 = 50_000_000;
+
+/// A closed load's part in a worker.
+pub(super) struct Users {
+    /// Slots 0..active make requests.
+    pub(super) active: u64,
+    /// When `active` changes next (absolute).
+    pub(super) change_ns: u64,
+    /// Measured requests left to start; `None`: no limit.
+    pub(super) left: Option<u64>,
+    /// Users that wait before they try again: (when, slot), ascending.
+    pub(super) paused: VecDeque<(u64, u32)>,
+}
+
+pub(super) enum Load {
+    Closed(Users),
+    Open {
+        arrivals: ArrivalCursor,
+        /// Intended start of the next arrival (absolute).
+        next_ns: Option<u64>,
+    },
+}
+
+impl<N: Net> Worker<N> {
+    /// The next time at which something is to be done, replies aside.
+    pub(super) fn next_due_ns(&self) -> u64 {
+        let tick_ns = Plan::TICK_NS;
+        let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
+        // The schedule's end, then that of the grace period.
+        let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
+        let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
+        if let Some((at_ns, _)) = self.deadlines.first() {
+            due_ns = due_ns.min(at_ns);
+        }
+        match &self.load {
+            Load::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
+            Load::Open { next_ns: None, .. } => {}
+            Load::Closed(users) => {
+                due_ns = due_ns.min(users.change_ns);
+                if let Some((at_ns, _)) = users.paused.front() {
+                    due_ns = due_ns.min(*at_ns);
+                }
+            }
+        }
+        due_ns
+    }
+
+    /// Starts and ends what the time asks for. Returns whether there was anything.
+    pub(super) fn start_due(&mut self) -> bool {
+        let mut worked = false;
+        while let Some((at_ns, slot)) = self.deadlines.first()
+            && at_ns <= self.now_ns
+        {
+            worked = true;
+            self.fail(slot, Failure::Timeout);
+        }
+        match &self.load {
+            Load::Open { .. } => worked |= self.release_arrivals(),
+            Load::Closed(users) => {
+                if users.change_ns <= self.now_ns {
+                    worked = true;
+                    self.change_users();
+                }
+                while let Load::Closed(users) = &mut self.load
+                    && let Some((at_ns, slot)) = users.paused.front().copied()
+                    && at_ns <= self.now_ns
+                {
+                    worked = true;
+                    users.paused.pop_front();
+                    self.now_ns = self.net.now_ns();
+                    self.next_of_user(slot, at_ns);
+                }
+            }
+        }
+        self.settle_broken();
+        worked
+    }
+
+    /// Open loads: starts every arrival that is due.
+    fn release_arrivals(&mut self) -> bool {
+        let mut released = 0;
+        while let Load::Open { arrivals, next_ns } = &mut self.load
+            && let Some(intended_ns) = *next_ns
+            && intended_ns <= self.stopped_ns.unwrap_or(self.now_ns)
+            && released < ARRIVALS_PER_TURN
+        {
+            let origin_ns = self.origin_ns;
+            *next_ns = arrivals.next().map(|(_, start_ns)| origin_ns + start_ns);
+            let measured = intended_ns >= self.measured_from_ns;
+            // Of those that are too late to start, the ones that count are counted.
+            if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
+                if measured {
+                    self.recorder.unsent();
+                }
+                continue;
+            }
+            released += 1;
+            match self.slot_for_arrival() {
+                Some(slot) => {
+                    self.now_ns = self.net.now_ns();
+                    if measured {
+                        self.recorder.lagged(self.now_ns - intended_ns);
+                    }
+                    self.start(slot, intended_ns, measured);
+                }
+                None if measured => self.recorder.unsent(),
+                None => {}
+            }
+        }
+        released > 0
+    }
+
+    /// An idle connection, else a slot for a new one, else nothing.
+    fn slot_for_arrival(&mut self) -> Option<u32> {
+        while let Some((slot, generation)) = self.idle.pop() {
+            let connection = &self.connections[slot as usize];
+            if connection.state == State::Idle && connection.generation == generation {
+                return Some(slot);
+            }
+        }
+        self.free.pop().or_else(|| (self.connections.len() < self.job.connections_max).then(|| self.add_slot()))
+    }
+
+    /// Closed loads: brings the number of active users to what the schedule says.
+    fn change_users(&mut self) {
+        let Load::Closed(users) = &mut self.load else { return };
+        let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
+        // The change was to happen when it was announced; the first one at the schedule's start.
+        let intended_ns = users.change_ns.min(self.now_ns);
+        let at_ns = intended_ns - self.origin_ns;
+        let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
+        users.active = active;
+        users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
+        for slot in before..active {
+            // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
+            let slot = slot as u32;
+            let waits = matches!(&self.load, Load::Closed(users) if users.paused.iter().any(|(_, s)| *s == slot));
+            if self.connections[slot as usize].pending.is_none() && !waits {
+                self.now_ns = self.net.now_ns();
+                let lag_ns = self.now_ns - intended_ns;
+                if self.next_of_user(slot, intended_ns) {
+                    self.recorder.lagged(lag_ns);
+                }
+            }
+        }
+    }
+
+    /// Closed loads: the user's next request, to start at `intended_ns`, if there is to be one. Returns whether there was
+    /// one that counts.
+    fn next_of_user(&mut self, slot: u32, intended_ns: u64) -> bool {
+        let measured = intended_ns >= self.measured_from_ns;
+        let over = self.stopped_ns.is_some() || intended_ns >= self.end_ns;
+        let Load::Closed(users) = &mut self.load else { return false };
+        if over || u64::from(slot) >= users.active {
+            return false;
+        }
+        if measured && let Some(left) = &mut users.left {
+            if *left == 0 {
+                return false;
+            }
+            *left -= 1;
+        }
+        self.start(slot, intended_ns, measured);
+        measured
+    }
+
+    /// What a slot does after its request: the user's next one, or back to the pool.
+    #[inline]
+    pub(super) fn go_on(&mut self, slot: u32, pause: bool) {
+        match &mut self.load {
+            Load::Closed(users) if pause => users.paused.push_back((self.now_ns + RECONNECT_PAUSE_NS, slot)),
+            Load::Closed(_) => {
+                self.next_of_user(slot, self.now_ns);
+            }
+            Load::Open { .. } => self.rest(slot),
+        }
+    }
+
+    /// Whether every request of a limited number was started.
+    pub(super) fn ended_by_count(&self) -> bool {
+        match &self.load {
+            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number,
+            Load::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
+        }
+    }
+
+    /// Whether no arrival is left over from before the schedule's end.
+    pub(super) fn nothing_due(&self) -> bool {
+        matches!(&self.load, Load::Closed(_) | Load::Open { next_ns: None, .. })
+    }
+}

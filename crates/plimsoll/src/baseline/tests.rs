@@ -1,0 +1,432 @@
+//! Tests of the reference server: its reading whatever the cuts, and its answers over real sockets.
+
+use super::answer::{OK, burn, write};
+use super::request::{CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, Reader, Request, Route, Step};
+use super::*;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+// The reader, without sockets.
+
+/// All that the reader finds in `bytes` cut at `cuts`, as a connection would offer them.
+fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Step> {
+    let (mut reader, mut held, mut found) = (Reader::new(), Vec::new(), Vec::new());
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        while !held.is_empty() {
+            let (used, step) = reader.read(&held);
+            assert!(used <= held.len());
+            held.drain(..used);
+            match step {
+                Step::More if used == 0 => break,
+                Step::More => {}
+                Step::Request(_) => found.push(step),
+                // Whether it is needed depends on whether the body came along.
+                Step::Continue => {}
+                Step::Refuse(_) => {
+                    found.push(step);
+                    return found;
+                }
+            }
+        }
+        assert!(held.len() <= HEAD_BYTES_MAX + piece.len(), "the reader holds {} bytes", held.len());
+    }
+    found
+}
+
+fn get(route: Route) -> Step {
+    Step::Request(Request { route, head: false, keep: true, old: false })
+}
+
+fn closing(route: Route) -> Step {
+    Step::Request(Request { route, head: false, keep: false, old: false })
+}
+
+fn check(bytes: &[u8], expect: &[Step]) {
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+    assert_eq!(read_pieces([bytes].into_iter()), expect, "all at once: {shown:?}");
+    assert_eq!(read_pieces(bytes.chunks(1)), expect, "byte by byte: {shown:?}");
+    for at in 1..bytes.len().min(300) {
+        let (left, right) = bytes.split_at(at);
+        assert_eq!(read_pieces([left, right].into_iter()), expect, "cut at {at}: {shown:?}");
+    }
+}
+
+#[test]
+fn requests_are_read_whatever_the_cuts() {
+    use Route::{BadNumber, Burn, Bytes, Delay, Health, Status, Unknown};
+    let one = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    let routes = [
+        ("/healthz", Health),
+        ("/healthz?x=/bytes/1", Health),
+        ("http://host:1/healthz", Health),
+        ("http://host", Unknown),
+        ("/", Unknown),
+        ("*", Unknown),
+        ("/healthz/", Unknown),
+        ("/bytes/0", Bytes(0)),
+        ("/bytes/1073741824", Bytes(1 << 30)),
+        ("/bytes/1073741825", BadNumber),
+        ("/bytes/", BadNumber),
+        ("/bytes/-1", BadNumber),
+        ("/bytes/99999999999999999999999", BadNumber),
+        ("/delay/15?q", Delay(15)),
+        ("/delay/3600001", BadNumber),
+        ("/status/200", Status(200)),
+        ("/status/599", Status(599)),
+        ("/status/100", BadNumber),
+        ("/status/600", BadNumber),
+        ("/burn/100", Burn(100)),
+        ("/burn/1e3", BadNumber),
+    ];
+    for (target, expect) in routes {
+        check(&one(target), &[get(expect)]);
+    }
+    // Several at once, with the tolerance that is asked for: empty lines between, line feeds alone.
+    let pipelined = [one("/healthz"), b"\r\n\r\n".to_vec(), one("/bytes/5"), one("/burn/7")].concat();
+    check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
+    check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
+    // What becomes of the connection.
+    check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
+    let old = |keep| Step::Request(Request { route: Health, head: false, keep, old: true });
+    check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
+    check(b"GET /healthz HTTP/1.0\r\nconnection: Keep-Alive\r\n\r\n", &[old(true)]);
+    let head = Step::Request(Request { route: Health, head: true, keep: true, old: false });
+    check(b"HEAD /healthz HTTP/1.1\r\n\r\n", &[head]);
+}
+
+#[test]
+fn bodies_are_dropped_whatever_the_cuts() {
+    let then = |head: &str, body: &str| {
+        format!("POST /healthz HTTP/1.1\r\n{head}\r\n\r\n{body}GET /bytes/1 HTTP/1.1\r\n\r\n").into_bytes()
+    };
+    let both = [get(Route::Health), get(Route::Bytes(1))];
+    check(&then("Content-Length: 0", ""), &both);
+    check(&then("Content-Length: 5", "GET /"), &both);
+    check(&then("Content-Length: 5\r\ncontent-length: 5", "12345"), &both);
+    check(&then("Content-Length: 5\r\nExpect: 100-continue", "12345"), &both);
+    check(&then("Transfer-Encoding: chunked", "0\r\n\r\n"), &both);
+    check(&then("Transfer-Encoding: Chunked", "5\r\nhello\r\nA;x=\"y\"\r\n0123456789\r\n000\r\n\r\n"), &both);
+    check(&then("Transfer-Encoding: chunked", "1 \r\nx\r\n0\r\nDigest: a\r\nOther: b\r\n\r\n"), &both);
+    check(&then("Transfer-Encoding: chunked", "1\nx\n0\n\n"), &both);
+}
+
+#[test]
+fn what_is_not_http_is_refused_whatever_the_cuts() {
+    let bad: [&[u8]; 19] = [
+        b"\x16\x03\x01\x02\x00\x01\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET  / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1 \r\n\r\n",
+        b"GET / http/1.1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\n",
+        b"G(T / HTTP/1.1\r\n\r\n",
+        b"GET /a\x00b HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\n: empty\r\n\r\n",
+        b"GET / HTTP/1.1\r\nspace : before\r\n\r\n",
+        b"GET / HTTP/1.1\r\na: b\r\n folded\r\n\r\n",
+        b"GET / HTTP/1.1\r\na: \x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    ];
+    for bytes in bad {
+        check(bytes, &[Step::Refuse(400)]);
+    }
+    for body in ["\r\n", "x\r\n", "-1\r\n", "1\r\nab", "1\r\na\r\r\n", "1111111111111111\r\n"] {
+        let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        check(format!("{head}{body}").as_bytes(), &[Step::Refuse(400)]);
+    }
+    let line = format!("1;{}\r\n", "x".repeat(CHUNK_LINE_BYTES_MAX as usize + 1));
+    check(format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(), &[Step::Refuse(400)]);
+    // Refused as soon as the limit is passed, whether or not the head ends.
+    let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));
+    assert_eq!(read_pieces(long.as_bytes().chunks(1)), [Step::Refuse(431)]);
+    assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [Step::Refuse(431)]);
+}
+
+/// A small generator of random numbers (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+#[test]
+fn no_bytes_make_it_panic_and_no_cut_changes_what_it_finds() {
+    let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+    });
+    let words: [&[u8]; 24] = [
+        b"GET ",
+        b"POST ",
+        b"HEAD ",
+        b"/healthz",
+        b"/bytes/12",
+        b"/",
+        b" HTTP/1.1",
+        b" HTTP/1.0",
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"Host: a\r\n",
+        b"Content-Length: 3\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Connection: close\r\n",
+        b"Expect: 100-continue\r\n",
+        b"\r\n\r\n",
+        b"3\r\nabc\r\n",
+        b"0\r\n\r\n",
+        b"abc",
+        b"\x00",
+        b"\xff\xfe",
+        b";",
+        b":",
+    ];
+    for round in 0..3_000 {
+        let mut random = Random(seed.wrapping_add(round));
+        let mut bytes = Vec::new();
+        for _ in 0..random.below(40) {
+            match random.below(8) {
+                0 => bytes.push(random.below(256) as u8),
+                1 => bytes.extend_from_slice(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"),
+                _ => bytes.extend_from_slice(words[random.below(words.len())]),
+            }
+        }
+        let at_once = read_pieces([bytes.as_slice()].into_iter());
+        let by_byte = read_pieces(bytes.chunks(1));
+        let size = 1 + random.below(9);
+        let by_size = read_pieces(bytes.chunks(size));
+        let again = format!("PLIMSOLL_SEED={seed}, round {round}, {:?}", String::from_utf8_lossy(&bytes));
+        assert_eq!(at_once, by_byte, "{again}");
+        assert_eq!(at_once, by_size, "{again}");
+    }
+}
+
+#[test]
+fn an_idle_connection_is_small() {
+    assert!(size_of::<Option<Connection>>() <= 192, "{} bytes", size_of::<Option<Connection>>());
+}
+
+// The server, over real sockets.
+
+fn server(threads: usize) -> Server {
+    start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads }).expect("starts")
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address()).expect("connects");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+    stream.set_nodelay(true).expect("set");
+    stream
+}
+
+/// Everything the server says to `bytes`, after which the client says no more.
+fn exchange(server: &Server, bytes: &[u8]) -> String {
+    let mut stream = connect(server);
+    stream.write_all(bytes).expect("written");
+    stream.shutdown(Shutdown::Write).expect("ended");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("read");
+    String::from_utf8(answer).expect("text")
+}
+
+/// One answer with a Content-Length: its head and body.
+fn receive(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("text");
+    let length = head.lines().find_map(|l| l.strip_prefix("Content-Length: ")).map_or(0, |l| l.parse().expect("n"));
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("a body");
+    (head, body)
+}
+
+#[test]
+fn every_route_answers() {
+    let server = server(1);
+    let json = |status: &str, body: &str| {
+        let kind = "Content-Type: application/json\r\nContent-Length";
+        format!("HTTP/1.1 {status}\r\n{kind}: {}\r\n\r\n{body}", body.len())
+    };
+    let get = |target: &str| exchange(&server, format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    assert_eq!(get("/healthz"), json("200 OK", r#"{"status":"ok"}"#));
+    assert_eq!(get("/delay/1"), json("200 OK", r#"{"status":"ok"}"#));
+    assert_eq!(get("/burn/10"), json("200 OK", r#"{"status":"ok"}"#));
+    assert_eq!(get("/status/503"), json("503 Service Unavailable", r#"{"status":503}"#));
+    assert_eq!(get("/status/299"), json("299 Success", r#"{"status":299}"#));
+    assert_eq!(get("/status/204"), "HTTP/1.1 204 No Content\r\n\r\n");
+    assert_eq!(get("/status/304"), "HTTP/1.1 304 Not Modified\r\n\r\n");
+    assert!(get("/status/205").ends_with("Content-Length: 0\r\n\r\n"));
+    assert!(get("/status/99").starts_with("HTTP/1.1 400 "));
+    assert!(get("/nowhere").starts_with("HTTP/1.1 404 Not Found\r\n"));
+    let bytes = get("/bytes/3");
+    assert!(bytes.ends_with("Content-Length: 3\r\n\r\nxxx") && bytes.contains("octet-stream"), "{bytes}");
+}
+
+#[test]
+fn connections_are_kept_or_closed_as_asked() {
+    let server = server(2);
+    let mut stream = connect(&server);
+    for _ in 0..3 {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
+        assert_eq!(receive(&mut stream).1, OK);
+    }
+    stream.write_all(b"GET /bytes/70000 HTTP/1.1\r\nConnection: close\r\n\r\n").expect("written");
+    let (head, body) = receive(&mut stream);
+    assert!(head.contains("Connection: close\r\n"), "{head}");
+    assert_eq!(body.len(), 70_000);
+    assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+
+    let old = exchange(&server, b"GET /healthz HTTP/1.0\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n");
+    assert_eq!(old.matches("HTTP/1.1 200 OK").count(), 1, "{old}");
+    let kept = exchange(&server, &b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".repeat(2));
+    assert_eq!(kept.matches("Connection: keep-alive").count(), 2, "{kept}");
+    let head = exchange(&server, &b"HEAD /bytes/100000 HTTP/1.1\r\n\r\n".repeat(2));
+    assert_eq!(head.matches("Content-Length: 100000\r\n\r\n").count(), 2, "{head}");
+    assert!(!head.contains('x'), "{head}");
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = server(1);
+    let mut stream = connect(&server);
+    let lengths: Vec<usize> = (0..500).map(|n| n * 37 % 5000).collect();
+    let mut requests = Vec::new();
+    for (index, length) in lengths.iter().enumerate() {
+        let slow = if index % 100 == 99 { "GET /delay/5 HTTP/1.1\r\n\r\nGET /burn/50 HTTP/1.1\r\n\r\n" } else { "" };
+        write(&mut requests, format_args!("{slow}POST /bytes/{length} HTTP/1.1\r\nContent-Length: 9\r\n\r\n"));
+        requests.extend_from_slice(b"GET /123\n");
+    }
+    let mut writer = stream.try_clone().expect("cloned");
+    let writing = std::thread::spawn(move || writer.write_all(&requests).expect("written"));
+    for (index, length) in lengths.iter().enumerate() {
+        if index % 100 == 99 {
+            assert_eq!(receive(&mut stream).1, OK);
+            assert_eq!(receive(&mut stream).1, OK);
+        }
+        assert_eq!(receive(&mut stream).1.len(), *length);
+    }
+    writing.join().expect("joined");
+}
+
+#[test]
+fn a_delay_blocks_nobody_else() {
+    let server = server(1);
+    let mut slow = connect(&server);
+    let start = Instant::now();
+    slow.write_all(b"GET /delay/300 HTTP/1.1\r\n\r\n").expect("written");
+    let mut quick = connect(&server);
+    for _ in 0..20 {
+        quick.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
+        receive(&mut quick);
+    }
+    assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
+    receive(&mut slow);
+    assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
+    // One who leaves before the answer harms nobody, even if his place is taken.
+    let mut gone = connect(&server);
+    gone.write_all(b"GET /delay/50 HTTP/1.1\r\n\r\n").expect("written");
+    drop(gone);
+    let mut next = connect(&server);
+    next.write_all(b"GET /delay/100 HTTP/1.1\r\n\r\n").expect("written");
+    assert_eq!(receive(&mut next).1, OK);
+}
+
+#[test]
+fn a_burn_costs_what_it_says() {
+    let start_ns = clock::thread_cpu_ns();
+    burn(20_000);
+    let used_ns = clock::thread_cpu_ns() - start_ns;
+    assert!((20_000_000..25_000_000).contains(&used_ns), "{used_ns} ns");
+}
+
+#[test]
+fn a_large_body_is_streamed_to_a_slow_reader() {
+    let server = server(1);
+    let before = process::resident_bytes();
+    let mut stream = connect(&server);
+    stream.write_all(b"GET /bytes/1073741824 HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n").expect("written");
+    std::thread::sleep(Duration::from_millis(50));
+    let mut quick = connect(&server);
+    quick.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
+    receive(&mut quick);
+    let mut buffer = vec![0; 1 << 20];
+    let mut left = (1 << 30) + "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n".len();
+    left += "Content-Length: 1073741824\r\n\r\n".len();
+    while left > 0 {
+        let take = left.min(buffer.len());
+        left -= stream.read(&mut buffer[..take]).expect("read");
+    }
+    assert_eq!(receive(&mut stream).1, OK);
+    let grown = process::resident_bytes().saturating_sub(before);
+    assert!(grown < 256 << 20, "grown by {grown} bytes");
+}
+
+#[test]
+fn refusals_arrive_even_when_the_client_talks_on() {
+    let server = server(1);
+    for (bytes, status) in [
+        (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(300_000)), "431"),
+        (format!("nonsense\r\n\r\n{}", "x".repeat(300_000)), "400"),
+    ] {
+        let answer = exchange(&server, bytes.as_bytes());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains("Connection: close\r\n"), "{answer}");
+    }
+    let mut stream = connect(&server);
+    stream.write_all(b"POST /healthz HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n").expect("written");
+    assert_eq!(receive(&mut stream).0, "HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"abc").expect("written");
+    assert_eq!(receive(&mut stream).1, OK);
+}
+
+#[test]
+fn one_byte_at_a_time_over_a_socket() {
+    let server = server(1);
+    let mut stream = connect(&server);
+    for byte in b"POST /bytes/4 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n" {
+        stream.write_all(&[*byte]).expect("written");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert_eq!(receive(&mut stream).1, b"xxxx");
+}
+
+#[test]
+fn many_connections_on_two_threads() {
+    let server = server(2);
+    let mut streams: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
+    for _ in 0..3 {
+        for stream in &mut streams {
+            stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
+        }
+        for stream in &mut streams {
+            assert_eq!(receive(stream).1, OK);
+        }
+    }
+    let address = server.address();
+    server.stop().expect("no loop had failed");
+    assert!(TcpStream::connect(address).is_err());
+    assert!(matches!(streams[0].read(&mut [0]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn no_thread_is_no_server() {
+    let options = Options { listen: "127.0.0.1:0".parse().expect("an address"), threads: 0 };
+    assert_eq!(start(options).err().expect("an error").kind(), io::ErrorKind::InvalidInput);
+}

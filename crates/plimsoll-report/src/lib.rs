@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod page;
 pub mod profile;
 pub mod prove_json;
+pub mod prove_profiles;
 pub mod text;
 
 mod diff;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
     plimsoll prove --measure p99 --rate 2k --budget 3m URL_A URL_B     the p99 at 2 000 requests/s decides\n  \
     plimsoll prove --fail-if worse --json URL_A URL_B                  for a pipeline\n  \
+    plimsoll prove --pprof URL_A URL_B                                 and which functions make the difference\n  \
     plimsoll prove --ladder URL/empty URL/cache URL/query              what does each step cost?\n\n\
     Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin),\n\
     inconclusive. The chance of a false better or worse is below 5 %, however long it looks.")]
@@ -58,6 +59,26 @@ pub struct ProveArgs {
     /// Load first for this long without measuring [default: 100ms; 500ms on a fresh start]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
+    /// Afterwards take CPU profiles of both sides in turn at one rate, four each, and compare what each function costs a
+    /// request: at /debug/pprof of each side; =URL_A,URL_B where they are served elsewhere
+    #[arg(
+        long,
+        value_name = "URL_A,URL_B",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto",
+        help_heading = "Profiles"
+    )]
+    pub pprof: Option<String>,
+    /// Length of a CPU profile in seconds
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..=600),
+        help_heading = "Profiles"
+    )]
+    pub pprof_seconds: u32,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     /// Exit with 1 on this verdict: worse

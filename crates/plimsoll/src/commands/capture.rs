@@ -216,7 +216,7 @@ impl<'a> Taking<'a> {
 }
 
 /// `DIR/find-1.plimsoll` has `DIR/find-1.line.heap.pb.gz` beside it.
-fn beside(path: &Path, level: &str, kind: &str) -> PathBuf {
+pub fn beside(path: &Path, level: &str, kind: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     path.with_file_name(format!("{stem}.{level}.{kind}.pb.gz"))
 }

@@ -86,7 +86,12 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
 fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
     let compile = |pattern: &String| {
         let compiled = RegexBuilder::new(pattern).build();
-        compiled.map_err(|error| Failure::usage(format!("{flag} '{pattern}' is no regular expression: {error}")))
+        // The whole message draws the pattern over several lines; the last one says what is wrong.
+        compiled.map_err(|error| {
+            let text = error.to_string();
+            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Failure::usage(format!("{flag} '{pattern}' is no regular expression: {why}"))
+        })
     };
     pattern.map(compile).transpose()
 }

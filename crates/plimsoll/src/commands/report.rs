@@ -108,7 +108,7 @@ pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> 
         ExperimentKind::Run => single::page(experiment, &around),
         ExperimentKind::Sweep => Ok(sweep::page(experiment, &around)),
         ExperimentKind::Find => find::page(experiment, &around),
-        ExperimentKind::Prove => prove::page(experiment),
+        ExperimentKind::Prove => prove::page(experiment, path),
     }
 }
 

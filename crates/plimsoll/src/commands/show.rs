@@ -65,7 +65,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             ExperimentKind::Run => single::show(experiment, false, profiles.as_ref())?,
             ExperimentKind::Sweep => sweep::show(experiment),
             ExperimentKind::Find => find::show(experiment, profiles.as_ref())?,
-            ExperimentKind::Prove => prove::show(experiment)?,
+            ExperimentKind::Prove => prove::show(experiment, path)?,
         }
     }
     Ok(exit::DONE)
@@ -78,6 +78,6 @@ pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Valu
         ExperimentKind::Run => single::document(experiment, profiles.as_ref()),
         ExperimentKind::Sweep => Ok(sweep::document(experiment)),
         ExperimentKind::Find => find::document(experiment, profiles.as_ref()),
-        ExperimentKind::Prove => prove::document(experiment),
+        ExperimentKind::Prove => prove::document(experiment, path),
     }
 }

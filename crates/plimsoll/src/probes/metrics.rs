@@ -50,7 +50,13 @@ impl Metrics {
                 Err(reason) => reasons.push(format!("{path} {reason}")),
             }
         }
-        let tried = || flagged(format!("'{}': {}", shown(url), reasons.join("; ")));
+        let tried = || {
+            flagged(format!(
+                "'{}': {}: name the address where the server tells of itself, or leave --metrics out",
+                shown(url),
+                reasons.join("; ")
+            ))
+        };
         target.path = fitting.ok_or_else(tried)?;
         Ok(Metrics { target, known: BTreeSet::new(), left_out: 0 })
     }

@@ -16,6 +16,7 @@ mod live;
 mod probes;
 mod profile;
 mod prove;
+mod prove_profiles;
 mod report;
 mod rig;
 mod run;

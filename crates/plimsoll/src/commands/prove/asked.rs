@@ -1,5 +1,6 @@
 //! What a comparison was asked to do: flags become arms, a measure and limits, checked before anything is started.
 
+use super::profiles::{AskedProfiles, Recorded};
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
@@ -33,6 +34,7 @@ pub struct Asked {
     pub start_patience: Duration,
     pub before_block: Option<String>,
     pub fail_if_worse: bool,
+    pub profiles: Option<AskedProfiles>,
 }
 
 /// What of it is recorded: enough to compute the outcome again.
@@ -47,6 +49,9 @@ pub struct Options {
     pub budget_ns: u64,
     pub base: Plan,
     pub warnings: Vec<String>,
+    /// Profiles that were to be taken afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<Recorded>,
 }
 
 impl Options {
@@ -143,6 +148,8 @@ impl Asked {
             let base = arms[0].base.clone();
             arms = [a, b].map(|command| Arm { base: base.clone(), command: Some(command.clone()) }).into();
         }
+        let url_b = args.more.first().unwrap_or(&args.request.url);
+        let profiles = AskedProfiles::of(args, [&args.request.url, url_b])?;
         // Both sides meet the same arrivals: one seed for all.
         let seed = arms[0].base.plan.seed;
         for arm in &mut arms {
@@ -161,6 +168,7 @@ impl Asked {
             start_patience,
             before_block: args.before_block.clone(),
             fail_if_worse,
+            profiles,
         })
     }
 
@@ -176,6 +184,7 @@ impl Asked {
             budget_ns: self.budget_ns,
             base: self.arms[0].base.plan.redacted(),
             warnings,
+            profiles: self.profiles.as_ref().map(|profiles| profiles.recorded(self)),
         }
     }
 }

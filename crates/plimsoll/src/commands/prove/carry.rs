@@ -183,7 +183,7 @@ impl Comparison<'_> {
     }
 
     /// Starts the build of an arm, if it is to be started.
-    fn start(&self, arm: u8) -> Result<Option<Running>, Failure> {
+    pub fn start(&self, arm: u8) -> Result<Option<Running>, Failure> {
         let Arm { base, command } = &self.asked.arms[usize::from(arm)];
         let Some(command) = command else { return Ok(None) };
         let name = arm_name(arm);

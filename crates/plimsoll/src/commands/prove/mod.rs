@@ -2,6 +2,7 @@
 
 mod asked;
 mod carry;
+mod profiles;
 
 use super::capture::default_path;
 use super::{preflight, print_json, print_report, report, say_setup};
@@ -15,7 +16,9 @@ use carry::Comparison;
 use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
 use plimsoll_model::{Experiment, ExperimentKind, Trial};
 use plimsoll_report::junit::{Case, CaseOutcome};
+use plimsoll_report::prove_profiles::{self, ProveProfiles};
 use plimsoll_report::{ProveContext, Report, ladder_report, prove_answer, prove_json, prove_report};
+use std::path::Path;
 
 /// What a recorded comparison says.
 enum Outcome {
@@ -48,13 +51,14 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         standing: String::new(),
     };
     let broken = comparison.carry_out();
+    let missing = if broken.is_none() { comparison.profile() } else { Vec::new() };
     live.clear();
     let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
     let (experiment, note) = if broken.is_some() { recording.break_off() } else { recording.end() };
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
         return Err(Failure::start(reason.clone()));
     }
-    let outcome = show_outcome(&experiment, args.out.json, broken.clone())?;
+    let outcome = show_outcome(&experiment, Some(&path), args.out.json, (broken.clone(), missing))?;
     if let Some(note) = note {
         live.note(&note);
     }
@@ -113,15 +117,33 @@ fn block_trial(experiment: &Experiment) -> Option<&Trial> {
     experiment.trials.iter().find(is_block)
 }
 
-fn show_outcome(experiment: &Experiment, as_json: bool, broken: Option<String>) -> Result<Outcome, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, broken)?;
+/// `path`: where the run file is, with profiles beside it; `known`: why it broke off, and what profiles are missing.
+fn show_outcome(
+    experiment: &Experiment,
+    path: Option<&Path>,
+    as_json: bool,
+    known: (Option<String>, Vec<String>),
+) -> Result<Outcome, Failure> {
+    let (options, blocks, outcome) = concluded(experiment, known.0)?;
     let context = context(experiment, &options);
-    match (&outcome, as_json) {
-        (outcome, true) => print_json(&document_of(&context, &options, &blocks, outcome)?),
-        (Outcome::Proof(proof), false) => print_report(&prove_report(&context, proof)),
-        (Outcome::Ladder(ladder), false) => print_report(&ladder_report(&context, ladder)),
+    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), path, known.1);
+    if as_json {
+        print_json(&document_of(&context, &options, &blocks, &outcome, profiles.as_ref())?);
+    } else {
+        print_report(&report_of(&context, &outcome, profiles.as_ref()));
     }
     Ok(outcome)
+}
+
+fn report_of(context: &ProveContext, outcome: &Outcome, profiles: Option<&ProveProfiles>) -> Report {
+    let mut report = match outcome {
+        Outcome::Proof(proof) => prove_report(context, proof),
+        Outcome::Ladder(ladder) => ladder_report(context, ladder),
+    };
+    if let Some(profiles) = profiles {
+        report.heading("What a request costs by function").append(prove_profiles::report(profiles));
+    }
+    report
 }
 
 fn document_of(
@@ -129,29 +151,30 @@ fn document_of(
     options: &Options,
     blocks: &[Block],
     outcome: &Outcome,
+    profiles: Option<&ProveProfiles>,
 ) -> Result<serde_json::Value, Failure> {
-    Ok(match outcome {
+    let mut document = match outcome {
         Outcome::Proof(proof) => {
             let narrowing = prove::narrowing(&options.settings()?, blocks);
             prove_json::proof(context, proof, blocks, &narrowing)
         }
         Outcome::Ladder(ladder) => prove_json::ladder(context, ladder, blocks),
-    })
+    };
+    document["profiles"] = profiles.map(prove_profiles::document).into();
+    Ok(document)
 }
 
-/// Prints the result of a recorded comparison.
-pub fn show(experiment: &Experiment) -> Result<(), Failure> {
-    show_outcome(experiment, false, None).map(|_| ())
+/// Prints the result of a comparison recorded at `path`.
+pub fn show(experiment: &Experiment, path: &Path) -> Result<(), Failure> {
+    show_outcome(experiment, Some(path), false, (None, Vec::new())).map(|_| ())
 }
 
-/// The page of a recorded comparison.
-pub fn page(experiment: &Experiment) -> Result<Report, Failure> {
+/// The page of a comparison recorded at `path`.
+pub fn page(experiment: &Experiment, path: &Path) -> Result<Report, Failure> {
     let (options, _, outcome) = concluded(experiment, None)?;
     let context = context(experiment, &options);
-    Ok(match &outcome {
-        Outcome::Proof(proof) => prove_report(&context, proof),
-        Outcome::Ladder(ladder) => ladder_report(&context, ladder),
-    })
+    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new());
+    Ok(report_of(&context, &outcome, profiles.as_ref()))
 }
 
 /// The verdict as a test case: worse has failed, inconclusive says nothing.
@@ -169,8 +192,9 @@ pub fn case(experiment: &Experiment) -> Result<Case, Failure> {
     Ok(Case { name: "B is not worse than A".into(), time_s, outcome })
 }
 
-/// The JSON document of a recorded comparison.
-pub fn document(experiment: &Experiment) -> Result<serde_json::Value, Failure> {
+/// The JSON document of a comparison recorded at `path`.
+pub fn document(experiment: &Experiment, path: &Path) -> Result<serde_json::Value, Failure> {
     let (options, blocks, outcome) = concluded(experiment, None)?;
-    document_of(&context(experiment, &options), &options, &blocks, &outcome)
+    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new());
+    document_of(&context(experiment, &options), &options, &blocks, &outcome, profiles.as_ref())
 }

@@ -1,0 +1,73 @@
+//! Profiles of both sides of a comparison: what each function costs a request there and here, as text and as JSON.
+
+use crate::block::{Report, Tone};
+use crate::format::{count, rate};
+use crate::profile::{diff_document, diff_report};
+use plimsoll_analysis::profile::{Comparison, Sort};
+use serde_json::{Value, json};
+
+/// Rows of the table in the text, and of the document.
+const ROWS: usize = 15;
+const ROWS_DOCUMENT: usize = 50;
+
+/// CPU profiles of both sides, taken in turn at one rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProveProfiles {
+    /// Where from, by side.
+    pub bases: [String; 2],
+    /// Length of a profile as asked for, s.
+    pub seconds: u32,
+    /// The rate at which they were taken, 1/s.
+    pub rate_rps: f64,
+    /// Requests completed meanwhile, by side.
+    pub requests: [f64; 2],
+    /// The profiles kept, by side.
+    pub files: [Vec<String>; 2],
+    /// CPU a request, A against B; none unless there is a profile of both.
+    pub comparison: Option<Comparison>,
+    /// What is missing, and why.
+    pub missing: Vec<String>,
+    /// What speaks against the figures.
+    pub warnings: Vec<String>,
+}
+
+/// The part of a report that is about profiles.
+pub fn report(profiles: &ProveProfiles) -> Report {
+    let mut report = Report::default();
+    for text in profiles.missing.iter().chain(&profiles.warnings) {
+        report.text(Tone::Warning, text.clone());
+    }
+    let side = |at: usize| {
+        let ProveProfiles { bases, files, requests, .. } = profiles;
+        format!(
+            "{} profiles of {} s from {}, {} requests meanwhile",
+            files[at].len(),
+            profiles.seconds,
+            bases[at],
+            count(requests[at] as u64)
+        )
+    };
+    report.facts(vec![
+        ("A", side(0)),
+        ("B", side(1)),
+        ("load", format!("{} requests/s, the same on both sides, after the blocks", rate(profiles.rate_rps))),
+    ]);
+    if let Some(comparison) = &profiles.comparison {
+        report.append(diff_report(comparison, Sort::Flat, ROWS));
+    }
+    report
+}
+
+/// The member `profiles` of a document.
+pub fn document(profiles: &ProveProfiles) -> Value {
+    json!({
+        "bases": profiles.bases,
+        "seconds": profiles.seconds,
+        "rate_rps": profiles.rate_rps,
+        "requests": profiles.requests,
+        "files": profiles.files,
+        "comparison": profiles.comparison.as_ref().map(|comparison| diff_document(comparison, ROWS_DOCUMENT)),
+        "missing": profiles.missing,
+        "warnings": profiles.warnings,
+    })
+}

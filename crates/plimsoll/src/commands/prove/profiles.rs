@@ -1,0 +1,286 @@
+//! `prove --pprof`: after the blocks, CPU profiles of both sides at one rate, several in turn, so that what differs from
+//! one to the next is known beside what differs between the builds.
+//!
+//! Kept beside the run file; what is said of them is computed from these and the run file. Not here: arithmetic
+//! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
+
+use super::asked::Asked;
+use super::carry::Comparison;
+use crate::args_prove::ProveArgs;
+use crate::commands::capture::beside;
+use crate::failure::Failure;
+use crate::pprof::Endpoint;
+use crate::target::system_text;
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::profile::{
+    Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated, read,
+};
+use plimsoll_analysis::prove::{self, arm_name};
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Curve, Experiment, LoadShape, Plan, Purpose, Trial};
+use plimsoll_report::prove_profiles::ProveProfiles;
+use plimsoll_report::{Progress, format};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.
+const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
+/// Load before a profile begins; a build that was just started gets what `--warmup` says on top.
+const WARMUP_NS: u64 = SECOND;
+/// A server needs some time to stop a profile and to write it.
+const GAP_NS: u64 = SECOND / 2;
+/// Share of what the slower side can do: well below, so that both are steady.
+const RATE_SHARE: f64 = 0.6;
+/// A server that answers this share of the rate holds it.
+const HOLDS_SHARE: f64 = 0.98;
+/// Connections made ready, at most.
+const READY_MAX: f64 = 512.0;
+
+/// Profiles that are going to be taken.
+pub struct AskedProfiles {
+    endpoints: [Endpoint; 2],
+    seconds: u32,
+}
+
+/// What the run file says of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The bases of both sides, without secrets.
+    bases: [String; 2],
+    /// Length of a profile, s.
+    seconds: u32,
+    /// Load before it, ns of schedule time.
+    warmup_ns: u64,
+}
+
+impl AskedProfiles {
+    /// What the flags mean. Of servers that run already, looks whether they will do it, so that nobody waits in vain.
+    pub fn of(args: &ProveArgs, urls: [&str; 2]) -> Result<Option<AskedProfiles>, Failure> {
+        let Some(named) = &args.pprof else { return Ok(None) };
+        if args.ladder {
+            return Err(Failure::usage("--pprof: profiles are compared between two builds; leave --ladder out"));
+        }
+        let public = args.request.allow_public;
+        let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
+        let endpoints = match named.split_once(',') {
+            None if named == "auto" => urls.map(|url| Endpoint::of_target(url, public)),
+            // Builds that are started one after the other may have one address for it.
+            None if args.a.is_some() => [named, named].map(|url| Endpoint::resolve(url, public)),
+            None => {
+                return Err(Failure::usage(
+                    "--pprof: give the addresses of both sides, as --pprof=URL_A,URL_B, or none where each serves its own",
+                ));
+            }
+            Some((a, b)) => [a, b].map(|url| Endpoint::resolve(url, public)),
+        };
+        let [a, b] = endpoints;
+        let asked =
+            AskedProfiles { endpoints: [a.map_err(flagged)?, b.map_err(flagged)?], seconds: args.pprof_seconds };
+        if args.a.is_none() {
+            asked.endpoints.iter().try_for_each(|endpoint| endpoint.check(asked.seconds))?;
+        }
+        Ok(Some(asked))
+    }
+
+    pub fn recorded(&self, asked: &Asked) -> Recorded {
+        let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
+        let bases = [0, 1].map(|side: usize| self.endpoints[side].shown.clone());
+        Recorded { bases, seconds: self.seconds, warmup_ns: WARMUP_NS + if fresh { asked.warmup_ns } else { 0 } }
+    }
+}
+
+/// How often this side had its turn before.
+fn repetition(turn: usize) -> usize {
+    TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count()
+}
+
+/// Name of a profile among the files beside the run file: `a1`, `b1`, `b2`, ...
+fn name(turn: usize) -> String {
+    format!("{}{}", arm_name(TURNS[turn]).to_ascii_lowercase(), repetition(turn) + 1)
+}
+
+impl Comparison<'_> {
+    /// Drives the loads and writes the profiles beside the run file. Gives what went wrong; nothing of that changes the
+    /// verdict.
+    pub fn profile(&mut self) -> Vec<String> {
+        let Some(wanted) = &self.asked.profiles else { return Vec::new() };
+        let recorded = wanted.recorded(self.asked);
+        let Some(rate) = self.profile_rate() else {
+            return vec!["no profiles: there is no load that both sides hold".into()];
+        };
+        let length_ns = recorded.warmup_ns + u64::from(recorded.seconds) * SECOND + GAP_NS;
+        let all = format::duration(length_ns as f64 * TURNS.len() as f64);
+        self.live.line(&format!("profiling both sides in turn at {} requests/s, {all}", format::rate(rate)));
+        let mut missing = Vec::new();
+        for turn in 0..TURNS.len() {
+            if let Err(reason) = self.take_turn(turn, rate, length_ns, &recorded) {
+                missing.push(format!("{}: no profile: {reason}", name(turn)));
+                if plimsoll_sys::signal::interrupted() {
+                    break;
+                }
+            }
+        }
+        self.live.clear();
+        missing
+    }
+
+    /// One profile of one side; the error completes "no profile: ...".
+    fn take_turn(&mut self, turn: usize, rate: f64, length_ns: u64, recorded: &Recorded) -> Result<(), String> {
+        let asked = self.asked;
+        let Some(wanted) = &asked.profiles else { return Ok(()) };
+        let arm = TURNS[turn];
+        let running = self.start(arm).map_err(|failure| failure.to_string())?;
+        let base = &asked.arms[usize::from(arm)].base;
+        let shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals };
+        let plan = Plan {
+            seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
+            load: shape,
+            requests_max: None,
+            duration_ns: Some((length_ns - recorded.warmup_ns).next_multiple_of(Plan::TICK_NS)),
+            warmup_ns: recorded.warmup_ns.next_multiple_of(Plan::TICK_NS),
+            connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.connections_max),
+            ..base.plan.clone()
+        };
+        let endpoint = &wanted.endpoints[usize::from(arm)];
+        let (live, meter) = (&mut *self.live, &mut self.meter);
+        meter.next_load();
+        let mut taking = None;
+        let driven = self.recording.drive(Purpose::Profile, &plan, &mut |tick| {
+            if plimsoll_sys::signal::interrupted() {
+                return ControlFlow::Break("interrupted".into());
+            }
+            if tick.end_ns >= plan.warmup_ns && taking.is_none() {
+                let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
+                taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds)));
+            }
+            live.passing(&Progress {
+                doing: format!("profile {} of {}: {}", turn + 1, TURNS.len(), arm_name(arm)),
+                why: "after the blocks, so that no figure of theirs pays for profiles".into(),
+                elapsed_s: tick.end_ns as f64 / 1e9,
+                total_s: Some(length_ns as f64 / 1e9),
+                ..meter.push(tick)
+            });
+            ControlFlow::Continue(())
+        });
+        let taken = match (taking, plimsoll_sys::signal::interrupted()) {
+            (_, true) => Err("the user ended it".to_owned()),
+            (Some(thread), false) => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
+            (None, false) => Err("the load ended early".to_owned()),
+        };
+        driven.map_err(|failure| failure.to_string())?;
+        if let Some(running) = running {
+            running.end().map_err(|failure| failure.to_string())?;
+        }
+        let file = beside(&self.beside, &name(turn), "cpu");
+        std::fs::write(&file, taken?)
+            .map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
+    }
+
+    /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
+    fn profile_rate(&self) -> Option<f64> {
+        if let Some(LoadShape::Open { rate, .. }) = prove::reading::block_load(self.recording.trials()) {
+            return Some(rate.max());
+        }
+        let (blocks, _) = prove::blocks(self.recording.trials(), 2);
+        let goodput = |arm: usize| {
+            let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps).collect();
+            all.sort_by(f64::total_cmp);
+            all.get(all.len() / 2).copied()
+        };
+        let rate = goodput(0)?.min(goodput(1)?) * RATE_SHARE;
+        (rate > 0.0).then_some(rate)
+    }
+}
+
+/// What the profiles beside a run file say; `None` if none were asked for. `missing` is what is known to have gone wrong.
+pub fn read_back(
+    experiment: &Experiment,
+    recorded: Option<&Recorded>,
+    path: Option<&Path>,
+    mut missing: Vec<String>,
+) -> Option<ProveProfiles> {
+    let recorded = recorded?;
+    let trials: Vec<&Trial> = experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile).collect();
+    if trials.is_empty() && missing.is_empty() {
+        return None;
+    }
+    let asked_ns = u64::from(recorded.seconds) * SECOND;
+    let mut sides: [Vec<(Profile, f64)>; 2] = Default::default();
+    let mut files: [Vec<String>; 2] = Default::default();
+    let (mut late, mut behind): (Vec<(String, String)>, Vec<String>) = Default::default();
+    let mut rate = 0.0f64;
+    for (turn, trial) in trials.iter().enumerate().take(TURNS.len()) {
+        let (name, arm) = (name(turn), usize::from(TURNS[turn]));
+        rate = rate.max(trial.run.plan.load.curve().max());
+        let meanwhile = Meanwhile::of(&trial.run, &[(recorded.warmup_ns, recorded.warmup_ns + asked_ns)]);
+        let generator = Summary::of(&trial.run).generator;
+        if generator.limited {
+            late.push((name.clone(), generator.reason.unwrap_or_default()));
+        } else if meanwhile.completed_rps < trial.run.plan.load.curve().max() * HOLDS_SHARE {
+            behind.push(name.clone());
+        }
+        let Some(file) = path.map(|path| beside(path, &name, "cpu")) else { continue };
+        let profile = match std::fs::read(&file) {
+            Ok(bytes) => read(&bytes).map_err(|error| format!("'{}' {error}", file.display())),
+            Err(error) => Err(format!("'{}' cannot be read: {}", file.display(), system_text(&error))),
+        };
+        match profile {
+            Ok(profile) => {
+                let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
+                let requests = Level::requests(&meanwhile, duration_ns);
+                if requests > 0.0 {
+                    sides[arm].push((profile, requests));
+                    files[arm].push(file.display().to_string());
+                }
+            }
+            Err(reason) if missing.iter().all(|text| !text.starts_with(&format!("{name}: "))) => {
+                missing.push(format!("{name}: no profile: {reason}"));
+            }
+            Err(_) => {}
+        }
+    }
+    let mut warnings = Vec::new();
+    if let Some((_, reason)) = late.first() {
+        let names: Vec<&str> = late.iter().map(|(name, _)| name.as_str()).collect();
+        warnings.push(format!(
+            "while {} were taken the generator was the limit, not the server: {reason}",
+            names.join(", ")
+        ));
+    }
+    if !behind.is_empty() {
+        warnings
+            .push(format!("no steady state: the server fell behind the rate while {} were taken", behind.join(", ")));
+    }
+    let comparison = compare(&sides).unwrap_or_else(|reason| {
+        missing.push(reason);
+        None
+    });
+    let Recorded { bases, seconds, .. } = recorded.clone();
+    let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
+    Some(ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison, missing, warnings })
+}
+
+fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<Difference>, String> {
+    if sides.iter().any(Vec::is_empty) {
+        return Ok(None);
+    }
+    let views = [0, 1].map(|side: usize| View::all(sides[side][0].0.sample_type_default));
+    let [a, b] = [0, 1].map(|side: usize| -> Vec<Repetition> {
+        let view = &views[side];
+        sides[side].iter().map(|(profile, requests)| Repetition { profile, view, requests: *requests }).collect()
+    });
+    diff_repeated(&a, &b, Sort::Flat).map(Some).map_err(|error| format!("the profiles {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_alternate_and_are_named() {
+        let names: Vec<String> = (0..TURNS.len()).map(name).collect();
+        assert_eq!(names, ["a1", "b1", "b2", "a2", "a3", "b3", "b4", "a4"]);
+    }
+}

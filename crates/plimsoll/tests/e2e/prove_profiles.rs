@@ -1,0 +1,53 @@
+//! `prove --pprof`: which function makes the difference, from profiles of both sides taken in turn.
+
+use crate::rig::{folder, go_server, number, plimsoll};
+use serde_json::Value;
+
+#[test]
+fn the_function_that_makes_the_difference_is_named() {
+    let go = go_server();
+    let file = folder("prove-profiles").join("prove.plimsoll");
+    let file = file.to_str().expect("text");
+    let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
+    let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
+    let done = plimsoll(&[&["prove", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let profiles = &document["profiles"];
+    assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");
+    for side in 0..2 {
+        assert_eq!(profiles["files"][side].as_array().map(Vec::len), Some(4), "{profiles:#}");
+        assert!(profiles["requests"][side].as_f64().is_some_and(|requests| requests > 0.0), "{profiles:#}");
+    }
+    let top = profiles["comparison"]["top"].as_array().expect("rows");
+    let row = |name: &str| top.iter().find(|row| row["function"] == name);
+    let costly = row("main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
+    assert_eq!(costly["flat"]["finding"], true, "{costly:#}");
+    assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 20_000.0, "{costly:#}");
+    assert_eq!(top[0], *costly, "it leads");
+    // Shown again it is the same, and it is on the page and in the text.
+    assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
+    let text = plimsoll(&["show", file]).stdout;
+    assert!(text.contains("What a request costs by function") && text.contains("main.costly"), "{text}");
+    let page = std::fs::read_to_string(file.replace(".plimsoll", ".html")).expect("a page");
+    assert!(page.contains("main.costly"));
+    assert!(!(done.stdout + &done.stderr + &text + &page).contains("s3cret"));
+}
+
+#[test]
+fn what_cannot_be_profiled_is_one_sentence() {
+    let server = crate::rig::baseline(1);
+    let url = format!("{}/healthz", server.url);
+    for (arguments, part) in [
+        (&["prove", "--pprof", &url, &url][..], "net/http/pprof"),
+        (&["prove", "--pprof=http://127.0.0.1:1", &url, &url], "--pprof=URL_A,URL_B"),
+        (&["prove", "--pprof=http://127.0.0.1:1,x:y:z", &url, &url], "--pprof"),
+        (&["prove", "--ladder", "--pprof", &url, &url], "--ladder"),
+    ] {
+        let done = plimsoll(arguments);
+        assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.contains(part) && done.stderr.trim().lines().count() == 1, "{}", done.stderr);
+        let nothing: Option<Value> = serde_json::from_str(&done.stdout).ok();
+        assert_eq!(nothing, None);
+    }
+}

@@ -36,6 +36,12 @@ const s = require('http').createServer((q, r) => r.end('hello'));
 s.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port));
 ";
 
+/// The same, with three connections of its own to another server, whose port is its argument.
+const PYTHON_DOWNSTREAM: &str = "
+import socket, sys
+own = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(3)]
+";
+
 fn python() -> Server {
     serve(Command::new("python3").args(["-c", PYTHON]), "python3")
 }
@@ -89,6 +95,23 @@ fn servers_of_three_runtimes_are_seen() {
         assert_eq!(document["server"]["pid"], server.pid(), "{what}");
         assert_agrees(what, &document, before_ns, &[server.pid()]);
     }
+}
+
+#[test]
+fn the_servers_own_connections_are_counted_by_peer() {
+    let database = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = database.local_addr().expect("an address");
+    let script = format!("{PYTHON_DOWNSTREAM}{PYTHON}");
+    let server = serve(Command::new("python3").args(["-c", &script, &address.port().to_string()]), "python3");
+    let document = json(&["run", "-c", "5", "-d", "2s", &server.url]);
+    let peer = probe(&document, &format!("peer.{address}.connections"));
+    assert_eq!((number(peer, "min"), number(peer, "max")), (3.0, 3.0), "{peer:#}");
+    // Connections of the load are none of its own, nor is anybody else's.
+    let probes = document["server"]["probes"].as_array().expect("probes");
+    let peers = probes.iter().filter(|probe| probe["name"].as_str().is_some_and(|name| name.starts_with("peer.")));
+    assert_eq!(peers.count(), 1, "{document:#}");
+    // One more while the question before the load is not quite closed.
+    assert!((5.0..=6.0).contains(&number(probe(&document, "accepted.connections"), "max")), "{document:#}");
 }
 
 #[test]

@@ -23,7 +23,11 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .frames text,.plimsoll-flame .tip{pointer-events:none}\
     .plimsoll-flame .tip rect{fill:#fffef6;stroke:#777}\
     .plimsoll-flame .button{cursor:pointer}.plimsoll-flame .button rect{fill:#fff;stroke:#999}\
-    .plimsoll-flame .button.on rect{fill:#cfe3f7}";
+    .plimsoll-flame .button.on rect{fill:#cfe3f7}\
+    @media screen and (prefers-color-scheme:dark){.plimsoll-flame .paper{fill:#12181f}.plimsoll-flame text{fill:#e6edf3}\
+    .plimsoll-flame .frames text,.plimsoll-flame .tip text{fill:#111}.plimsoll-flame .subtitle{fill:#9fb0c0}\
+    .plimsoll-flame .frames g:hover rect{stroke:#fff}.plimsoll-flame .button rect{fill:#1d2630;stroke:#5a6b7b}\
+    .plimsoll-flame .button.on rect{fill:#28527a}}";
 
 /// The size of a row and the margins, in px; `flame.js` has the same.
 const ROW: usize = 17;
@@ -61,7 +65,8 @@ pub fn svg(flame: &Flame) -> String {
 pub fn html(flame: &Flame, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
-         background:#fdfdfb;color:#111}}pre{{margin:1em 10px;font:12px ui-monospace,monospace;overflow-x:auto}}</style>\
+         background:#fdfdfb;color:#111}}@media screen and (prefers-color-scheme:dark){{body{{background:#12181f;\
+         color:#e6edf3}}}}pre{{margin:1em 10px;font:12px ui-monospace,monospace;overflow-x:auto}}</style>\
          </head><body>\n{}\n{body}</body></html>\n",
         escaped(flame.title),
         inline_svg(flame),

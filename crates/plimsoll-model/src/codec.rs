@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::plan::{Plan, Purpose};
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
-use crate::run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
+use crate::run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
 use serde::{Deserialize, Serialize};
 
 /// The first bytes of every run file; the last is the version.
@@ -57,6 +57,8 @@ pub enum Frame {
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
     },
+    /// Something that no load tells.
+    Remark(Remark),
     /// The experiment has ended; the last frame.
     ExperimentEnd {
         /// How long it took, ns.
@@ -99,8 +101,9 @@ const KIND_INTERVAL: u8 = 3;
 const KIND_TRIAL_END: u8 = 4;
 const KIND_EXPERIMENT_END: u8 = 5;
 const KIND_PROBES: u8 = 6;
+const KIND_REMARK: u8 = 7;
 /// Kinds above this one are of later versions.
-const KIND_MAX: u8 = KIND_PROBES;
+const KIND_MAX: u8 = KIND_REMARK;
 
 impl Frame {
     /// Appends the frame's bytes to `out`.
@@ -128,6 +131,10 @@ impl Frame {
             Frame::TrialEnd { ending, window_ns } => {
                 json(out, &TrialEnd { ending: ending.clone(), window_ns: *window_ns });
                 KIND_TRIAL_END
+            }
+            Frame::Remark(remark) => {
+                json(out, remark);
+                KIND_REMARK
             }
             Frame::ExperimentEnd { elapsed_ns } => {
                 json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns });
@@ -163,6 +170,7 @@ impl Frame {
                 let TrialEnd { ending, window_ns } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::TrialEnd { ending, window_ns })
             }
+            KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
             KIND_EXPERIMENT_END => {
                 let ExperimentEnd { elapsed_ns } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::ExperimentEnd { elapsed_ns })
@@ -262,6 +270,7 @@ fn begin(header: Header) -> Experiment {
         environment: header.environment,
         options: header.options,
         trials: Vec::new(),
+        remarks: Vec::new(),
         elapsed_ns: None,
     }
 }
@@ -287,6 +296,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.ending = Some(ending);
             run.window_ns = window_ns;
         }
+        (Frame::Remark(remark), _) => experiment.remarks.push(remark),
         (Frame::ExperimentEnd { elapsed_ns }, _) => experiment.elapsed_ns = Some(elapsed_ns),
         (Frame::Interval { .. } | Frame::Probes(_) | Frame::TrialEnd { .. }, None) | (Frame::Experiment(_), _) => {
             return false;
@@ -500,6 +510,9 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         if let Some(ending) = trial.run.ending.clone() {
             Frame::TrialEnd { ending, window_ns: trial.run.window_ns }.encode(&mut out);
         }
+    }
+    for remark in &experiment.remarks {
+        Frame::Remark(remark.clone()).encode(&mut out);
     }
     if let Some(elapsed_ns) = experiment.elapsed_ns {
         Frame::ExperimentEnd { elapsed_ns }.encode(&mut out);

@@ -29,6 +29,6 @@ pub use ledger::{Failure, Ledger, Outcome};
 pub use load::{Arrivals, Curve, LoadShape, Stage};
 pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
-pub use run::{Ending, Environment, Experiment, ExperimentKind, Run, Trial};
+pub use run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
 pub use schedule::{Schedule, Stripe};
 pub use tls::{TlsFailure, TlsSpec};

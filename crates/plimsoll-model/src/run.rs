@@ -190,6 +190,24 @@ pub struct Trial {
     pub run: Run,
 }
 
+/// Something about an experiment that none of its loads tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remark {
+    /// It broke off before its end, and why.
+    Broken {
+        /// In words.
+        reason: String,
+    },
+    /// A load that was asked for could not be made.
+    Unheld {
+        /// With so many users.
+        users: u64,
+        /// Why not, in words.
+        reason: String,
+    },
+}
+
 /// An experiment: all loads that one command made. This is what a run file holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
@@ -205,6 +223,18 @@ pub struct Experiment {
     pub options: serde_json::Value,
     /// The loads, in order.
     pub trials: Vec<Trial>,
+    /// What they do not tell, in order.
+    pub remarks: Vec<Remark>,
     /// How long the experiment took in ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
+}
+
+impl Experiment {
+    /// Why it broke off, where it did and somebody was left to say so.
+    pub fn broken(&self) -> Option<&str> {
+        self.remarks.iter().find_map(|remark| match remark {
+            Remark::Broken { reason } => Some(reason.as_str()),
+            Remark::Unheld { .. } => None,
+        })
+    }
 }

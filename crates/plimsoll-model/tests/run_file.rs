@@ -131,6 +131,10 @@ fn experiment(seed: u64) -> Experiment {
         environment: Environment { cores: 2, ..Environment::default() },
         options: serde_json::json!({ "slo": "p99<=500ms" }),
         trials,
+        remarks: vec![
+            Remark::Unheld { users: 50_000, reason: "open files".into() },
+            Remark::Broken { reason: "B died".into() },
+        ],
         elapsed_ns: Some(12),
     }
 }

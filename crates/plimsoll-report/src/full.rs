@@ -2,13 +2,15 @@
 //! tables are those of the terminal. Charts of one load are here too, as every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, Heading, Line, Panel, Searched, Theme, Unit, heading};
+use crate::chart::{self, ComparedBlocks, Heading, Line, Panel, Searched, Theme, Unit, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
+use crate::prove::{ProveContext, block_rows, ladder_report, load_line, prove_report};
 use crate::run::{RunContext, run_report};
 use crate::server::{ServerView, add_server};
 use crate::sweep::SweepLevel;
 use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::prove::Ladder;
 use plimsoll_analysis::{Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
@@ -193,7 +195,11 @@ fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> R
 fn cut_off(experiment: &Experiment) -> Report {
     let mut report = Report::default();
     if experiment.elapsed_ns.is_none() {
-        report.text(Tone::Warning, "the recording was cut off before its end: this is what it holds");
+        let text = match experiment.broken() {
+            Some(reason) => format!("it broke off before its end ({reason}): this is what was measured"),
+            None => "the recording was cut off before its end: this is what it holds".into(),
+        };
+        report.text(Tone::Warning, text);
     }
     report
 }
@@ -265,6 +271,29 @@ pub fn find_page(
         levels_charts(&mut report, Over::Concurrency, &climb, &target);
     }
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
+    report
+}
+
+/// The picture of one comparison.
+pub fn prove_svg(context: &ProveContext, compared: ComparedBlocks, theme: Theme) -> String {
+    chart::prove_chart(&heading::prove(compared.proof, context.sides, &load_line(context)), compared, theme)
+}
+
+/// The page of a comparison.
+pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Around) -> Report {
+    let mut charts = Report::default();
+    let (headings, rows) = block_rows(compared.proof, compared.blocks);
+    charts.chart(prove_svg(context, compared, Theme::Page), &headings, rows);
+    let mut report = prove_report(context, compared.proof);
+    report.after_answer(charts);
+    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
+    report
+}
+
+/// The page of a ladder.
+pub fn ladder_page(context: &ProveContext, ladder: &Ladder, around: &Around) -> Report {
+    let mut report = ladder_report(context, ladder);
+    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
     report
 }
 

@@ -3,7 +3,9 @@
 use crate::block::{Report, Tone};
 use crate::format::{duration, rate};
 use crate::run::load_text;
-use plimsoll_analysis::prove::{Compared, Interval, Ladder, Measure, Progress, Proof, StoppedBy, Verdict, arm_name};
+use plimsoll_analysis::prove::{
+    Block, Compared, Interval, Ladder, Measure, Progress, Proof, StoppedBy, Verdict, arm_name,
+};
 use plimsoll_model::{Experiment, LoadShape, Plan};
 
 /// What stands around the figures of a comparison.
@@ -112,7 +114,7 @@ fn elapsed_text(experiment: &Experiment) -> String {
     }
 }
 
-fn load_line(context: &ProveContext) -> String {
+pub(crate) fn load_line(context: &ProveContext) -> String {
     match context.load {
         Some(load) => format!("{}, {} on each side of a block", load_text(load), duration(context.load_ns as f64)),
         None => "none".into(),
@@ -169,6 +171,26 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     });
     report.table(&["measure", "A", "B", "B against A", "95 % interval", "p", "verdict"], rows.collect());
     report
+}
+
+/// What every block said of the primary measure, as a table.
+pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
+    let headings = ["block", "A", "B", "B against A"];
+    let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
+    let row = |(number, block): (usize, &Block)| {
+        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
+        let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
+        let against = match (block.void(), values.as_slice()) {
+            (Some(reason), _) => format!("void: {reason}"),
+            (None, [Some(a), Some(b)]) => change(b / a),
+            _ => "-".into(),
+        };
+        let mut row = vec![(number + 1).to_string()];
+        row.extend(values.iter().map(told));
+        row.push(against);
+        row
+    };
+    (headings, blocks.iter().enumerate().map(row).collect())
 }
 
 /// The report of a ladder.

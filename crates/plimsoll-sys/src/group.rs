@@ -1,6 +1,8 @@
-//! Process groups of children: ending them whole, and the CPU time that they used.
+//! Children and what they start: ending them whole, by group and by descent, and the CPU time that they use.
 
-use crate::probe::process::{CpuClock, look_at, numbers_in};
+use crate::probe::listener;
+use crate::probe::process::{CpuClock, Stat, look_at, numbers_in};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// How a group is asked to end.
@@ -12,13 +14,18 @@ pub enum End {
     Force,
 }
 
+impl End {
+    fn signal(self) -> libc::c_int {
+        match self {
+            End::Ask => libc::SIGTERM,
+            End::Force => libc::SIGKILL,
+        }
+    }
+}
+
 /// Sends the wish to end to every process of a group. That there is none any more is no error.
 pub fn end(group: u32, how: End) -> io::Result<()> {
-    let signal = match how {
-        End::Ask => libc::SIGTERM,
-        End::Force => libc::SIGKILL,
-    };
-    match send(group, signal) {
+    match send(group, how.signal()) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,
     }
@@ -29,13 +36,90 @@ pub fn alive(group: u32) -> bool {
     members(group).next().is_some()
 }
 
-/// The CPU clocks of the processes that a group has now. Reading them is cheap; finding them is not.
+/// From now on, a process below this one whose parent ends becomes this one's own child: so nothing that a child starts
+/// can leave the family, whatever sessions and groups it makes.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: this prctl takes a number and no memory.
+    crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
+    Ok(())
+}
+
+/// What came below this process since a moment. Whole only after [`adopt_orphans`].
+pub struct Offspring {
+    /// What was below it before.
+    before: BTreeSet<u32>,
+}
+
+impl Offspring {
+    /// From now on.
+    pub fn since_now() -> Offspring {
+        Offspring { before: below_this().into_iter().map(|stat| stat.pid).collect() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Stat> {
+        below_this().into_iter().filter(|stat| !self.before.contains(&stat.pid))
+    }
+
+    /// Those that have not ended.
+    pub fn living(&self) -> Vec<u32> {
+        self.all().filter(|stat| !matches!(stat.state, b'Z' | b'X')).map(|stat| stat.pid).collect()
+    }
+
+    /// Sends the wish to end to each that is not of `group`, which is ended as a whole.
+    pub fn end_strays(&self, group: u32, how: End) {
+        for stat in self.all().filter(|stat| stat.group != group && !matches!(stat.state, b'Z' | b'X')) {
+            if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
+                // SAFETY: no memory is passed; the process is below this one. That it has ended meanwhile is no error.
+                unsafe { libc::kill(pid, how.signal()) };
+            }
+        }
+    }
+
+    /// Waits for those that have ended and became this process's own, but not for `child`, for which somebody else waits.
+    pub fn reap(&self, child: u32) {
+        for stat in self.all().filter(|s| s.state == b'Z' && s.parent == std::process::id() && s.pid != child) {
+            if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
+                // SAFETY: the status is not asked for; WNOHANG never blocks.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+            }
+        }
+    }
+}
+
+/// All processes below this one, those that have ended and were not waited for among them.
+fn below_this() -> Vec<Stat> {
+    let mut buffer = Vec::new();
+    let all = numbers_in("/proc").unwrap_or_default().into_iter();
+    let stats: BTreeMap<u32, Stat> =
+        all.filter_map(|pid| look_at(pid, &mut buffer).ok().map(|(stat, _)| (pid, stat))).collect();
+    let parents = stats.iter().map(|(pid, stat)| (*pid, stat.parent)).collect();
+    let me = std::process::id();
+    let family = listener::families(&[me], 0, &parents).into_iter().filter(|pid| *pid != me);
+    family.filter_map(|pid| stats.get(&pid).copied()).collect()
+}
+
+/// The CPU clocks of some processes. Reading them is cheap; finding the processes is not.
 pub struct CpuClocks(Vec<CpuClock>);
 
 impl CpuClocks {
-    /// Of the processes that live now; later ones are not seen.
-    pub fn of(group: u32) -> CpuClocks {
-        CpuClocks(members(group).filter_map(|pid| CpuClock::of(pid).ok()).collect())
+    /// Of these processes, as far as they still are.
+    pub fn of(pids: &[u32]) -> CpuClocks {
+        CpuClocks(pids.iter().filter_map(|pid| CpuClock::of(*pid).ok()).collect())
+    }
+
+    /// Of the processes `roots` and all their descendants that live now, but for this process and its own.
+    pub fn below(roots: &[u32]) -> CpuClocks {
+        let mut buffer = Vec::new();
+        let all = numbers_in("/proc").unwrap_or_default().into_iter();
+        let parents: BTreeMap<u32, u32> =
+            all.filter_map(|pid| look_at(pid, &mut buffer).ok().map(|(stat, _)| (pid, stat.parent))).collect();
+        let family = listener::families(roots, std::process::id(), &parents).into_iter();
+        CpuClocks::of(&family.filter(|pid| parents.contains_key(pid)).collect::<Vec<_>>())
+    }
+
+    /// Whether there is no process.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// CPU time in ns that the processes have used so far, with all their threads; of those that still live, or ended and
@@ -84,14 +168,14 @@ mod tests {
         let mut shell = Command::new("sh").args(["-c", script]).process_group(0).spawn().expect("sh starts");
         let group = shell.id();
         soon("both run", || members(group).count() == 2);
-        let clocks = CpuClocks::of(group);
+        let clocks = CpuClocks::of(&members(group).collect::<Vec<_>>());
         let before = clocks.cpu_ns();
         soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
         end(group, End::Ask).expect("asked");
         shell.wait().expect("ends");
         soon("the whole group ends", || !alive(group));
         // The clocks of before may go on to be read: an orphan that ended has one until somebody has waited for it.
-        assert_eq!(CpuClocks::of(group).cpu_ns(), 0);
+        assert_eq!(members(group).count(), 0);
         end(group, End::Force).expect("nobody is left, which is what was wanted");
     }
 

@@ -457,6 +457,8 @@ pub enum ChartArg {
     Time,
     /// Which latencies came when (a run)
     Heat,
+    /// Both sides block by block, and how the interval narrowed (a comparison)
+    Blocks,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -35,7 +35,7 @@ pub struct ProveArgs {
     /// Compare each URL with the one before, by goodput: no verdict, but shares and costs
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
-    /// What decides: goodput, p50, p99, or cpu (CPU time a request; with --a and --b)
+    /// What decides: goodput, p50, p99, or cpu (CPU time a request, of processes on this machine)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison")]
     pub measure: String,
     /// Differences up to this do not matter
@@ -56,7 +56,7 @@ pub struct ProveArgs {
     /// Length of each load [default: 400ms, more where answers take long]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
-    /// Load first for this long without measuring [default: 100ms; 500ms on a fresh start]
+    /// Load first for this long without measuring [default: 30ms, more where answers take long; 500ms on a fresh start]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
     /// Afterwards take CPU profiles of both sides in turn at one rate, four each, and compare what each function costs a

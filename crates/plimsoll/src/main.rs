@@ -19,6 +19,7 @@ mod preflight;
 mod probes;
 mod progress;
 mod recording;
+mod secrets;
 mod subject;
 mod target;
 

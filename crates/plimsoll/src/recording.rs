@@ -3,11 +3,13 @@
 
 use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
-use crate::target::{shown, system_text};
+use crate::secrets::redacted_arguments;
+use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
-use plimsoll_model::plan::{REDACTED, is_secret_header};
-use plimsoll_model::{Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Run, Stripe, Trial};
+use plimsoll_model::{
+    Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Remark, Run, Stripe, Trial,
+};
 use plimsoll_sys::clock::monotonic_ns;
 use std::fs::File;
 use std::io::Write;
@@ -91,10 +93,11 @@ impl Recording {
         let experiment = Experiment {
             kind,
             started_unix_ms: now.as_millis() as u64,
-            command: redacted(std::env::args()),
+            command: redacted_arguments(std::env::args()),
             environment: environment(target_local),
             options,
             trials: Vec::new(),
+            remarks: Vec::new(),
             elapsed_ns: None,
         };
         let mut file = path.map(RunFile::create).transpose()?;
@@ -189,8 +192,18 @@ impl Recording {
         }
     }
 
-    /// Leaves the experiment as it is: what was measured is kept, without the mark of a whole recording.
-    pub fn break_off(self) -> (Experiment, Option<String>) {
+    /// Adds what no load tells.
+    pub fn remark(&mut self, remark: Remark) {
+        if let Some(file) = &mut self.file {
+            file.write(&Frame::Remark(remark.clone()));
+        }
+        self.experiment.remarks.push(remark);
+    }
+
+    /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the mark of a whole
+    /// recording.
+    pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
+        self.remark(Remark::Broken { reason: reason.to_owned() });
         let note = self.file.map(|file| format!("run file: {} (broken off)", file.path.display()));
         (self.experiment, note)
     }
@@ -267,75 +280,5 @@ pub fn environment(target_local: bool) -> Environment {
         memory_bytes: process::memory_bytes(),
         files_max: process::raise_files_max(),
         target_local,
-    }
-}
-
-/// The command line without secrets: header values of secret headers, bodies, user info and query values.
-fn redacted(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
-    enum Next {
-        Anything,
-        Header,
-        Body,
-    }
-    let header = |text: &str| match text.split_once(':') {
-        Some((name, _)) if is_secret_header(name) => format!("{name}: {REDACTED}"),
-        Some(_) => text.to_owned(),
-        // Not a header: whatever it is, its writer may have meant a secret.
-        None => REDACTED.to_owned(),
-    };
-    let body = |text: &str| {
-        if text == "-" || text.starts_with('@') { text.to_owned() } else { format!("[{} bytes]", text.len()) }
-    };
-    let mut next = Next::Anything;
-    let mut out = Vec::new();
-    for (number, argument) in arguments.into_iter().enumerate() {
-        let attached = |names: [&str; 2]| {
-            let long = argument.strip_prefix(names[1]).and_then(|rest| rest.strip_prefix('='));
-            let short = argument.strip_prefix(names[0]).filter(|rest| !rest.is_empty() && !argument.starts_with("--"));
-            long.map(|rest| (format!("{}=", names[1]), rest)).or(short.map(|rest| (names[0].to_owned(), rest)))
-        };
-        let kept = match next {
-            // The program's path is of no use to anybody else.
-            _ if number == 0 => "plimsoll".to_owned(),
-            Next::Header => header(&argument),
-            Next::Body => body(&argument),
-            Next::Anything => match (attached(["-H", "--header"]), attached(["-b", "--body"])) {
-                (Some((flag, value)), _) => format!("{flag}{}", header(value)),
-                (_, Some((flag, value))) => format!("{flag}{}", body(value)),
-                _ if argument.starts_with('-') => argument.clone(),
-                _ => shown(&argument),
-            },
-        };
-        next = match (&next, argument.as_str()) {
-            (Next::Anything, "-H" | "--header") => Next::Header,
-            (Next::Anything, "-b" | "--body") => Next::Body,
-            _ => Next::Anything,
-        };
-        out.push(kept);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_recorded_command_line_holds_no_secret() {
-        for (line, expect) in [
-            ("/usr/bin/plimsoll run http://h/", "plimsoll run http://h/"),
-            ("p run http://u:s3cret@h/?k=s3cret", "plimsoll run http://h/?k=[redacted]"),
-            ("p run -H Authorization:s3cret h", "plimsoll run -H Authorization: [redacted] h"),
-            ("p run -HCookie:s3cret h", "plimsoll run -HCookie: [redacted] h"),
-            ("p run --header=X-Api-Key:s3cret h", "plimsoll run --header=X-Api-Key: [redacted] h"),
-            ("p run -H Accept:x -c 5 h", "plimsoll run -H Accept:x -c 5 h"),
-            ("p run -b s3cret h", "plimsoll run -b [6 bytes] h"),
-            ("p run --body=s3cret h", "plimsoll run --body=[6 bytes] h"),
-            ("p run -b @file h", "plimsoll run -b @file h"),
-            ("p run --fail-if p99>200ms h", "plimsoll run --fail-if p99>200ms h"),
-        ] {
-            let got = redacted(line.split(' ').map(str::to_owned)).join(" ");
-            assert_eq!(got, expect, "{line}");
-        }
     }
 }

@@ -1,13 +1,14 @@
 //! A build under test that plimsoll starts and stops itself: a command in a process group of its own, its output kept
-//! in a file, the whole group ended whatever happens. So is the server of the demo.
+//! in a file, the whole group and all that it started ended whatever happens. So is the server of the demo.
 //!
 //! Not here: what is measured on it.
 
 use crate::failure::Failure;
 use crate::preflight;
+use crate::secrets::redacted_command;
 use crate::target::system_text;
 use plimsoll_model::Plan;
-use plimsoll_sys::group::{self, CpuClocks, End};
+use plimsoll_sys::group::{self, CpuClocks, End, Offspring};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -41,6 +42,8 @@ pub struct Running {
     name: char,
     child: Child,
     output: PathBuf,
+    /// It and all that it started, also in sessions of their own.
+    offspring: Offspring,
     ended: bool,
 }
 
@@ -92,11 +95,14 @@ impl Subject {
             )));
         }
         let file = open(&self.output)?;
+        // Where the system refuses, what leaves the build's group is not seen; the group is.
+        let _ = group::adopt_orphans();
+        let offspring = Offspring::since_now();
         let child = shell(&self.command, &file).map_err(|e| {
             Failure::start(format!("--{}: no shell: {}", self.name.to_ascii_lowercase(), system_text(&e)))
         })?;
         signal::end_with_us(Some(child.id()));
-        let mut running = Running { name: self.name, child, output: self.output.clone(), ended: false };
+        let mut running = Running { name: self.name, child, output: self.output.clone(), offspring, ended: false };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
@@ -136,7 +142,7 @@ impl Running {
 
     /// The CPU clocks of the build's processes.
     pub fn cpu_clocks(&self) -> CpuClocks {
-        CpuClocks::of(self.child.id())
+        CpuClocks::of(&self.offspring.living())
     }
 
     /// Ends the whole group: asks, waits, forces.
@@ -149,21 +155,27 @@ impl Running {
             return Ok(());
         }
         let group = self.child.id();
-        end_whole(group, &mut self.child)?;
+        end_whole(group, &mut self.child, Some(&self.offspring))?;
         signal::end_with_us(None);
         Ok(())
     }
 }
 
-/// Ends a group: asks, waits up to [`END_PATIENCE`], forces.
-fn end_whole(group: u32, leader: &mut Child) -> std::io::Result<()> {
+/// Ends a group, and what its processes started elsewhere: asks, waits up to [`END_PATIENCE`], forces.
+fn end_whole(group: u32, leader: &mut Child, offspring: Option<&Offspring>) -> std::io::Result<()> {
     for (how, patience) in [(End::Ask, END_PATIENCE), (End::Force, END_PATIENCE)] {
         group::end(group, how)?;
+        if let Some(offspring) = offspring {
+            offspring.end_strays(group, how);
+        }
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             leader.try_wait()?;
-            if !group::alive(group) {
+            if !group::alive(group) && offspring.is_none_or(|offspring| offspring.living().is_empty()) {
                 leader.try_wait()?;
+                if let Some(offspring) = offspring {
+                    offspring.reap(leader.id());
+                }
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -218,7 +230,7 @@ impl Helper {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        end_whole(self.child.id(), &mut self.child)?;
+        end_whole(self.child.id(), &mut self.child, None)?;
         signal::end_with_us(None);
         Ok(())
     }
@@ -251,7 +263,7 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
                 continue;
             }
         };
-        let _ = end_whole(group, &mut child);
-        return Err(Failure::start(format!("{flag} '{command}': {why}")));
+        let _ = end_whole(group, &mut child, None);
+        return Err(Failure::start(format!("{flag} '{}': {why}", redacted_command(command))));
     }
 }

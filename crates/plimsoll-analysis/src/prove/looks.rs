@@ -8,12 +8,15 @@ use super::stats::{self, Interval};
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
+/// The chance of calling a difference real that is none where all that it may be lies inside the margin, over all looks:
+/// less than [`ERROR`], because nothing hangs on it, and "the same" is as true.
+pub const SMALL_ERROR: f64 = 0.02;
 /// The chance that the A/A control refuses a verdict although nothing is wrong, over all looks.
 pub const CONTROL_ERROR: f64 = 0.01;
 /// The part of the error kept for the last look: when the blocks or the budget are used up.
 pub const LAST: f64 = 0.6;
 /// The same for the claim that any difference lies inside the margin: hardly ever certain before the last look.
-const LAST_EQUIVALENCE: f64 = 0.9;
+const LAST_EQUIVALENCE: f64 = 0.96;
 /// Fewer blocks than these are never looked at.
 const FIRST_BLOCKS: f64 = 10.0;
 
@@ -35,8 +38,10 @@ pub fn interim_part(blocks: usize) -> Option<f64> {
 pub struct Seen {
     /// Hodges-Lehmann estimate.
     pub estimate: f64,
-    /// Interval at the look's error; `None` with too few blocks for it.
+    /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
     pub interval: Option<Interval>,
+    /// Interval at the look's part of [`SMALL_ERROR`].
+    pub wide: Option<Interval>,
     /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each at its part of
     /// [`ERROR`], are an interval at twice that.
     pub equivalence: Option<Interval>,
@@ -47,7 +52,8 @@ pub struct Seen {
 impl Seen {
     /// Of `values` at a look that spends `part` of [`ERROR`], shared by `family` measures; `None` without values.
     pub fn of(values: &[f64], part: f64, family: usize) -> Option<Seen> {
-        let share = ERROR / family.max(1) as f64;
+        let family = family.max(1) as f64;
+        let share = ERROR / family;
         let equivalence = match part {
             LAST => LAST_EQUIVALENCE,
             part => part * (1.0 - LAST_EQUIVALENCE) / (1.0 - LAST),
@@ -55,6 +61,7 @@ impl Seen {
         Some(Seen {
             estimate: stats::hodges_lehmann(values)?,
             interval: stats::interval(values, share * part),
+            wide: stats::interval(values, SMALL_ERROR / family * part),
             equivalence: stats::interval(values, 2.0 * share * equivalence),
             p: stats::sign_flip_p(values),
         })
@@ -76,7 +83,7 @@ mod tests {
         // Each early look has enough blocks to reject anything at its error.
         for (blocks, part) in looks {
             assert!(stats::interval(&vec![1.0; blocks.min(60)], part * CONTROL_ERROR).is_some() || blocks < 14);
-            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * ERROR).is_some(), "{blocks}");
+            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * SMALL_ERROR).is_some(), "{blocks}");
         }
     }
 }

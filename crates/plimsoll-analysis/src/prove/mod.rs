@@ -181,16 +181,17 @@ fn margin_ln(asked: f64, control: &[f64]) -> f64 {
 /// What one look says, in logarithms. At a planned look the whole interval has to lie beyond the margin; at the last one
 /// it is enough that there is a difference and that its best estimate is beyond.
 fn judge(seen: &Seen, margin: f64, more_is_better: bool, last: bool) -> Verdict {
-    let Some(interval) = seen.interval else { return Verdict::Inconclusive };
+    let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return Verdict::Inconclusive };
     let real = !interval.contains(0.0);
     let inside = seen.equivalence.is_some_and(|interval| interval.within(margin));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
         (true, true, _) if (seen.estimate > 0.0) == more_is_better => Verdict::Better,
         (true, true, _) => Verdict::Worse,
-        // Inside for certain; or, at the end, to the best of our knowledge.
-        (true, false, inside) if inside || last => Verdict::Small,
-        (false, _, true) => Verdict::Same,
+        (_, false, true) if wide.contains(0.0) => Verdict::Same,
+        (_, false, true) => Verdict::Small,
+        // Inside to the best of our knowledge, not for certain.
+        (true, false, false) if last => Verdict::Small,
         _ => Verdict::Inconclusive,
     }
 }

@@ -81,7 +81,7 @@ impl Reading {
             cpu_ns_per_request: used.and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
             success_rate: summary.success_rate,
             status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
-            answer_bytes: answer_bytes(&trial.run),
+            answer_bytes: answer_bytes(&trial.run, summary.response.p99_ns),
             generator_limit: summary.generator.reason.filter(|_| summary.generator.limited),
         }
     }
@@ -98,11 +98,11 @@ impl Reading {
     }
 }
 
-/// Bytes received for each answer, over the intervals that lie whole in the measured window: elsewhere bytes are counted
-/// whose answers are not.
-fn answer_bytes(run: &Run) -> f64 {
+/// Bytes received for each answer, over the intervals that lie whole in the measured window, and so late in it that what
+/// was sent before it is answered: elsewhere bytes are counted whose answers are not.
+fn answer_bytes(run: &Run, response_ns: u64) -> f64 {
     let length = run.plan.interval_ns.max(1);
-    let (first, last) = (run.window_ns.0.div_ceil(length) + 1, run.window_ns.1 / length);
+    let (first, last) = ((run.window_ns.0 + response_ns).div_ceil(length) + 1, run.window_ns.1 / length);
     let inside = run.intervals.iter().filter(|(index, _)| (first..last).contains(&u64::from(**index)));
     let (mut bytes, mut answers) = (0, 0);
     for (_, interval) in inside {

@@ -2,7 +2,8 @@
 //! client was meanwhile. One search, or two beside each other.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KeyEntry, SMALL, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y, empty, margin,
+    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side as Axes, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y,
+    empty, margin, open_on,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Nearest, Stroke, text_width};
@@ -155,7 +156,9 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
+    open_on(&mut canvas, 'h', &area, (&y, Axes::Left));
     slo(&mut canvas, &area, (&x.scale, &y.scale), searched);
+    canvas.close();
     canvas.open('z', (area.y, area.bottom()), None);
     if let [one] = searched {
         peak(&mut canvas, &area, &x.scale, one.findings);
@@ -164,12 +167,16 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         let (held, not_held, water) = paints(number, searched.len());
         let line = Stroke::new(held, 1.8).opacity(0.75);
         let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
+        canvas.close();
+        open_on(&mut canvas, 'z', &area, (&y, Axes::Left));
         canvas.polyline(curve(&area, &x.scale, &y.scale, trials).into_iter().map(Some), line);
         let waterline = area.at_x(&x.scale, one.findings.load_line_rps.lower);
         if one.findings.load_line_rps.lower > 0.0 {
             canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(water, 2.2));
         }
         points(&mut canvas, &area, (&x.scale, &y.scale), trials, (held, not_held));
+        canvas.close();
+        canvas.open('z', (area.y, area.bottom()), None);
     }
     lines(&mut canvas, &area, &x.scale, searched, change);
     canvas.close();

@@ -3,6 +3,7 @@
 use super::Heading;
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::levels::{Level, Over, changes};
+use plimsoll_analysis::prove::Proof;
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{Plan, Purpose};
@@ -173,7 +174,7 @@ pub fn percentiles(plan: &Plan, summary: &Summary) -> Heading {
             duration(response.p99_ns as f64)
         ),
     };
-    Heading { title: title.replace(" us", " \u{b5}s"), subtitle: load(plan, summary) }
+    Heading { title, subtitle: load(plan, summary) }
 }
 
 /// Above one load over time.
@@ -185,4 +186,18 @@ pub fn time(plan: &Plan, summary: &Summary) -> Heading {
 /// Above the heat map of one load.
 pub fn heat(plan: &Plan, summary: &Summary) -> Heading {
     Heading { title: "Which response times came when".into(), subtitle: load(plan, summary) }
+}
+
+/// Above the picture of a comparison: the answer, and what was compared.
+pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
+    let mut title = crate::prove::prove_answer(proof);
+    if let Some(first) = title.get(..1).map(str::to_uppercase) {
+        title.replace_range(..1, &first);
+    }
+    let named: Vec<String> = ["A", "B"].iter().zip(sides).map(|(name, side)| format!("{name}: {side}")).collect();
+    let blocks = match proof.blocks_void {
+        0 => format!("{} blocks", proof.blocks),
+        void => format!("{} blocks, {void} void", proof.blocks),
+    };
+    Heading { title, subtitle: format!("{}; {load}; {blocks}", named.join("; ")) }
 }

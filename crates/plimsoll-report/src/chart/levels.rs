@@ -2,8 +2,8 @@
 //! beside each other.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Unit, WIDTH, draw_end_labels, draw_key, draw_x, draw_x_grid, draw_y,
-    draw_y_right, empty, margin, without_overlap,
+    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_key, draw_x, draw_x_grid,
+    draw_y, draw_y_right, empty, margin, open_on, without_overlap,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
@@ -131,9 +131,11 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
         Stroke::new(Paint::Vermilion, 1.4).dashed(2.0, 4.0),
     );
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    canvas.open('z', (area.y, area.bottom()), None);
+    open_on(&mut canvas, 'z', &area, (&right, Side::Right));
     series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), Unit::Time);
     series(&mut canvas, &area, (&x.scale, &right.scale), &mean, (Mark::Square, styles.1), Unit::Time);
+    canvas.close();
+    open_on(&mut canvas, 'z', &area, (&left, Side::Left));
     series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), Unit::Count);
     canvas.close();
     let entry = |name: &str, mark, line: Stroke| KeyEntry {
@@ -207,7 +209,7 @@ pub fn success_chart(heading: &Heading, over: Over, levels: &[Level], theme: The
     let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.load, l.success_rate)).collect();
     let style = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    canvas.open('z', (area.y, area.bottom()), None);
+    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
     series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, Unit::Share);
     if points.len() <= FIGURES_MAX {
         let places: Vec<(f64, f64)> =

@@ -8,6 +8,7 @@ mod find;
 pub mod heading;
 mod levels;
 mod plot;
+mod prove;
 mod run;
 pub mod scale;
 mod svg;
@@ -23,6 +24,7 @@ pub use find::{Searched, find_chart};
 pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
 pub use plot::{Heading, Unit};
 pub use png::{PICTURE_SUFFIX, picture};
+pub use prove::{ComparedBlocks, prove_chart};
 pub use run::{Line, Panel, heat_chart, moments_panels, percentile_chart, time_chart};
 pub use theme::{Paint, Theme, css_variables};
 

@@ -68,7 +68,7 @@ impl Unit {
             Unit::Time => match value.abs() {
                 v if v < 1e-9 => "0".into(),
                 v if v < 999.95 => format!("{} ns", plain(value)),
-                v if v < 999.95e3 => format!("{} \u{b5}s", plain(value / 1e3)),
+                v if v < 999.95e3 => format!("{} us", plain(value / 1e3)),
                 v if v < 999.95e6 => format!("{} ms", plain(value / 1e6)),
                 v if v < 1e18 => format!("{} s", plain(value / 1e9)),
                 _ => format!("{:.0e} s", value / 1e9),
@@ -155,8 +155,33 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
+/// Which of the axes of height of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one alone.
+pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, (axis, side): (&Axis, Side)) {
+    let ((lo, hi), side) = (axis.scale.range(), if side == Side::Left { "l" } else { "r" });
+    let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
+    canvas.open_high(class, (area.y, area.bottom()), &scale);
+}
+
+/// The ticks of an axis of height, which a page draws anew: from where to where they go, where their labels stand.
+fn open_ticks(canvas: &mut Canvas, area: &Area, side: Side, paint: Paint) {
+    let fill = paint.css(Theme::Page);
+    let places = match side {
+        Side::Left => serde_json::json!(["l", area.x, area.right(), area.x - 7.0, "end", fill]),
+        Side::Right => serde_json::json!(["r", area.right(), area.right() + 4.0, area.right() + 8.0, "start", fill]),
+    };
+    canvas.open_high('v', (area.y, area.bottom()), &places);
+}
+
 /// Draws the grid and labels of an axis of height, at the left.
 pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
+    open_ticks(canvas, area, Side::Left, Paint::Muted);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
         canvas.line((area.x, y), (area.right(), y), GRID);
@@ -167,15 +192,18 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
         let y = area.at_y(&axis.scale, mark);
         canvas.line((area.x - 3.0, y), (area.x, y), AXIS.opacity(0.7));
     }
+    canvas.close();
 }
 
 /// Draws the labels of a second axis of height, at the right, in the colour of its series.
 pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
+    open_ticks(canvas, area, Side::Right, paint);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
         canvas.line((area.right(), y), (area.right() + 4.0, y), AXIS);
         canvas.text((area.right() + 8.0, y + 4.2), &axis.unit.tick(*tick), Font::new(SMALL, paint));
     }
+    canvas.close();
 }
 
 /// Draws the vertical lines of the grid.
@@ -391,7 +419,7 @@ mod tests {
             (Unit::Count, 1e300, "1e300"),
             (Unit::Time, 0.0, "0"),
             (Unit::Time, 500.0, "500 ns"),
-            (Unit::Time, 2e5, "200 \u{b5}s"),
+            (Unit::Time, 2e5, "200 us"),
             (Unit::Time, 1e6, "1 ms"),
             (Unit::Time, 1.5e9, "1.5 s"),
             (Unit::Time, 3e10, "30 s"),

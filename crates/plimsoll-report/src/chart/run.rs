@@ -1,7 +1,8 @@
 //! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, SMALL, Unit, WIDTH, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
+    Area, Axis, EDGE, Heading, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
+    open_on,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
@@ -78,13 +79,15 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.text((EDGE, area.y - 13.0), "latency", Font::new(SMALL, Paint::Ink));
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    canvas.open('z', (area.y, area.bottom()), None);
+    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
     for (n, line) in lines.iter().enumerate() {
         draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, style(n));
     }
     canvas.close();
     read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
+    open_on(&mut canvas, 'h', &area, (&y, Side::Left));
     draw_end_labels(&mut canvas, &area, &ends(&area, &y.scale, lines), right - EDGE);
+    canvas.close();
     draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
     canvas.finish(&heading.label())
 }
@@ -223,7 +226,7 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         if number == 0 {
             read_times(&mut canvas, &area, &x.scale, panels);
         }
-        canvas.open('z', (area.y, area.bottom()), None);
+        open_on(&mut canvas, 'z', &area, (axis, Side::Left));
         for (n, line) in panel.lines.iter().enumerate() {
             let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
             let line = Line { name: line.name.clone(), points: points.collect() };
@@ -231,7 +234,9 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         }
         canvas.close();
         if panel.lines.len() > 1 {
+            open_on(&mut canvas, 'h', &area, (axis, Side::Left));
             draw_end_labels(&mut canvas, &area, &ends(&area, &axis.scale, &panel.lines), right - EDGE);
+            canvas.close();
         }
         y = area.bottom() + 40.0;
         if number + 1 == panels.len() {

@@ -222,6 +222,16 @@ impl Canvas {
         }
     }
 
+    /// What is drawn until [`Canvas::close`] follows an axis of height between the heights `y`, which a page fits to what is
+    /// shown when it zooms: `class` `z` as in [`Canvas::open`], `h` moves in height only, `v` are the axis's own ticks.
+    /// `scale` tells the axis.
+    pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
+        if self.in_page() {
+            let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
+            let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}" data-scale="{scale}">"#);
+        }
+    }
+
     /// Ends what [`Canvas::open`] began.
     pub fn close(&mut self) {
         if self.in_page() {
@@ -318,6 +328,16 @@ impl Canvas {
             let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
             let fill = paint.css(self.theme);
             let _ = writeln!(self.body, r#"<polygon points="{}" fill="{fill}"/>"#, points.join(" "));
+        }
+    }
+
+    /// What lies inside of the points, without an edge.
+    pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
+        if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
+            let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
+            let (fill, opacity) = (paint.css(self.theme), number(opacity));
+            let _ =
+                writeln!(self.body, r#"<path d="M{}Z" fill="{fill}" fill-opacity="{opacity}"/>"#, corners.join("L"));
         }
     }
 

@@ -1,4 +1,4 @@
-// The read-out under the pointer, and zooming along the bottom axis. The page is complete without it: charts are drawn,
+// The read-out under the pointer, and zooming along the bottom axis, with the axes of height fitted to what is shown. The page is complete without it: charts are drawn,
 // and their figures stand in tables. Each chart says by data-places what is read out where, and by data-axis how its
 // bottom axis runs; groups of class z are stretched with the axis, groups of class t are its ticks.
 "use strict";
@@ -14,6 +14,11 @@ function interactive(plot, svg) {
     .map((v, i) => i < 2 ? Number(v) : v);
   const groups = [...svg.querySelectorAll("g.z")];
   const ticks = [...svg.querySelectorAll("g.t")];
+  // What follows an axis of height: shapes, what moves in height only, and the axes' ticks; all of one axis by its key.
+  const scale = new Map([...svg.querySelectorAll("g[data-scale]")].map(g => [g, JSON.parse(g.dataset.scale)]));
+  const key = g => g.dataset.y + scale.get(g)[0];
+  const flat = [...scale.keys()].filter(g => g.classList.contains("h"));
+  const sides = [...scale.keys()].filter(g => g.classList.contains("v"));
   const canvas = svg.viewBox.baseVal;
   let view = [0, 1];
   let drag = null;
@@ -50,11 +55,13 @@ function interactive(plot, svg) {
     return [(event.clientX - box.left) / box.width * canvas.width, (event.clientY - box.top) / box.height * canvas.height];
   }
 
+  // Where a height stands as it is shown.
+  const risen = py => raised([...high.values()].find(at => py >= at.y1 && py <= at.y2), py);
   function nearest(x, y) {
     let best = -1, least = Infinity;
     places.forEach(([px, py], index) => {
       const dx = shown(px) - x;
-      const distance = svg.dataset.nearest === "xy" ? Math.hypot(dx, py - y) : Math.abs(dx);
+      const distance = svg.dataset.nearest === "xy" ? Math.hypot(dx, risen(py) - y) : Math.abs(dx);
       if (distance < least && inside(shown(px))) { least = distance; best = index; }
     });
     return svg.dataset.nearest === "xy" && least > 60 ? -1 : best;
@@ -72,51 +79,128 @@ function interactive(plot, svg) {
     tip.textContent = same.map(p => p[2]).join("\n");
     for (const [key, value] of [["x1", x], ["x2", x], ["y1", top], ["y2", bottom]]) cross.setAttribute(key, value);
     ring.setAttribute("cx", x);
-    ring.setAttribute("cy", py);
+    ring.setAttribute("cy", risen(py));
     if (svg.dataset.nearest !== "xy") ring.style.display = "none";
     const box = svg.getBoundingClientRect();
-    const scale = box.width / canvas.width;
-    const beside = x * scale + 14;
+    const ratio = box.width / canvas.width;
+    const beside = x * ratio + 14;
     const room = beside + tip.offsetWidth < box.width;
-    tip.style.left = (room ? beside : Math.max(0, x * scale - tip.offsetWidth - 14)) + "px";
-    tip.style.top = Math.max(0, Math.min((svg.dataset.nearest === "xy" ? py : top) * scale,
+    tip.style.left = (room ? beside : Math.max(0, x * ratio - tip.offsetWidth - 14)) + "px";
+    tip.style.top = Math.max(0, Math.min((svg.dataset.nearest === "xy" ? risen(py) : top) * ratio,
       box.height - tip.offsetHeight)) + "px";
   }
 
   // Zooming: what is drawn along the axis is stretched, marks and words are moved, ticks are drawn anew.
-  const straight = v => kind === "log" ? Math.log10(v) : kind === "percentile" ? -Math.log10(1 - v) : v;
-  const bent = v => kind === "log" ? 10 ** v : kind === "percentile" ? 1 - 10 ** -v : v;
+  const straight = (v, of = kind) => of === "log" ? Math.log10(v) : of === "percentile" ? -Math.log10(1 - v) : v;
+  const bent = (v, of = kind) => of === "log" ? 10 ** v : of === "percentile" ? 1 - 10 ** -v : v;
   const valueAt = place => bent(straight(lo) + (straight(hi) - straight(lo)) * place);
   const placeOf = value => (straight(value) - straight(lo)) / (straight(hi) - straight(lo));
   const digits = (v, n) => Number(v.toPrecision(n)).toLocaleString("en", { maximumFractionDigits: 6 }).replaceAll(",", "\u2009");
-  function label(value, precision = 6) {
+  function label(value, precision = 6, of = unit) {
     // Shares near 1 differ only far behind the point.
-    if (unit === "share") return digits(value * 100, Math.min(12, precision + Math.floor(-Math.log10(1 - value)))) + " %";
-    return digits(value, precision) + (unit === "clock" ? " s" : "");
+    if (of === "share") {
+      const nines = value < 1 ? Math.max(0, Math.floor(-Math.log10(1 - value))) : 0;
+      return digits(value * 100, Math.min(12, precision + nines)) + " %";
+    }
+    const units = { time: [[1, "ns"], [1e3, "us"], [1e6, "ms"], [1e9, "s"]], bytes: [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"]] }[of];
+    if (units && value) {
+      const [size, name] = units.findLast(u => Math.abs(value) >= u[0]) || units[0];
+      return digits(value / size, precision) + " " + name;
+    }
+    return digits(value, precision) + (of === "clock" ? " s" : "");
+  }
+  // Round values from `from` to `to`, about seven: even steps, or on a log axis that spans much 1, 2, 5 or powers of ten.
+  function round(from, to, log) {
+    const out = [];
+    if (log && to / from > 8) {
+      const steps = to / from > 1e4 ? [1] : [1, 2, 5];
+      for (let e = Math.floor(Math.log10(from)); e <= Math.log10(to) && out.length < 30; e++) {
+        out.push(...steps.map(n => n * 10 ** e).filter(v => v >= from && v <= to));
+      }
+      return out;
+    }
+    const rough = (to - from) / 7;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find(n => n * power >= rough * .999);
+    for (let k = Math.ceil(from / step - 1e-9); k * step <= to * (1 + 1e-12) && out.length < 20; k++) out.push(k * step);
+    return out;
   }
   function newTicks() {
     const [from, to] = view.map(valueAt);
     if (kind === "percentile") {
       return [0, .5, .9, .95, .99, .995, .999, .9995, .9999, .99995, .99999, .999999].filter(v => v >= from && v <= to);
     }
-    const rough = (to - from) / 7;
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * [1, 2, 5, 10].find(n => n * power >= rough);
-    const out = [];
-    for (let k = Math.ceil(from / step - 1e-9); k * step <= to && out.length < 20; k++) out.push(k * step);
-    return out;
+    return round(from, to, false);
+  }
+
+  // Heights: from where to where the shapes of an axis reach, of those that are shown; null where it shows none.
+  function reach(groups) {
+    const [from, to] = view.map(v => left + v * width);
+    let low = Infinity, high = -Infinity;
+    const take = (x, y) => { if (x >= from && x <= to) { low = Math.min(low, y); high = Math.max(high, y); } };
+    for (const element of groups.flatMap(g => [...g.children])) {
+      if (element.classList.contains("m")) { take(...middle(element)); continue; }
+      if (element.tagName !== "path") continue;
+      let before = null;
+      for (const [, command, x, y] of (element.getAttribute("d") || "").matchAll(/([ML])(-?[\d.]+) (-?[\d.]+)/g)) {
+        const point = [Number(x), Number(y)];
+        take(...point);
+        // Where a line crosses the edges of what is shown.
+        if (before && command === "L") {
+          for (const edge of [from, to]) {
+            const share = (edge - before[0]) / (point[0] - before[0]);
+            if (share > 0 && share < 1) take(edge, before[1] + share * (point[1] - before[1]));
+          }
+        }
+        before = point;
+      }
+    }
+    return high < low ? null : [low, high];
+  }
+  // How each axis of height is stretched: y becomes y * by + move.
+  function stretches(whole) {
+    const found = new Map();
+    for (const group of groups.filter(g => scale.has(g) && !whole)) {
+      if (found.has(key(group))) continue;
+      const shapes = reach(groups.filter(g => scale.has(g) && key(g) === key(group)));
+      if (!shapes) continue;
+      const [y1, y2] = group.dataset.y.split(" ").map(Number);
+      const room = Math.max(5, (shapes[1] - shapes[0]) * .08), center = (shapes[0] + shapes[1]) / 2;
+      const half = Math.max(8, (shapes[1] - shapes[0]) / 2 + room);
+      const [from, to] = [Math.max(y1, center - half), Math.min(y2, center + half)];
+      const by = (y2 - y1) / (to - from);
+      found.set(key(group), { by, move: y1 - by * from, y1, y2, from, to });
+    }
+    return found;
   }
   const home = new Map();
   function middle(element) {
     if (!home.has(element)) {
       const box = element.tagName === "text" ? null : element.getBBox();
-      home.set(element, box ? box.x + box.width / 2 : Number(element.getAttribute("x")));
+      home.set(element, box ? [box.x + box.width / 2, box.y + box.height / 2]
+        : ["x", "y"].map(name => Number(element.getAttribute(name))));
     }
     return home.get(element);
   }
   const clip = make("clipPath", { id: "clip-" + Math.random().toString(36).slice(2) });
   clip.append(make("rect", { x: left - 7, width: width + 14, y: 0, height: canvas.height }));
   svg.append(clip);
+  const clips = new Map();
+  function clipOf(group, along) {
+    const [y1, y2] = group.dataset.y.split(" ").map(Number);
+    const name = group.dataset.y + along;
+    if (!clips.has(name)) {
+      const own = make("clipPath", { id: clip.id + "-" + clips.size });
+      own.append(make("rect", { x: along ? left - 7 : 0, width: along ? width + 14 : canvas.width, y: y1 - 7, height: y2 - y1 + 14 }));
+      svg.append(own);
+      clips.set(name, own.id);
+    }
+    return `url(#${clips.get(name)})`;
+  }
+  const isFixed = element => ["text", "circle", "polygon"].includes(element.tagName) || element.classList.contains("m");
+  let high = new Map();
+  // Where a height is shown; `upright` things that span the plot stay as they are.
+  const raised = (at, y) => at && y >= at.y1 - 1 && y <= at.y2 + 1 ? y * at.by + at.move : y;
 
   function zoom(from, to) {
     const least = .002;
@@ -126,15 +210,38 @@ function interactive(plot, svg) {
     const whole = length > .9999;
     const stretch = 1 / length;
     svg.classList.toggle("zoomed", !whole);
+    high = stretches(whole);
     for (const group of groups) {
-      if (whole) group.removeAttribute("clip-path"); else group.setAttribute("clip-path", `url(#${clip.id})`);
+      const at = scale.has(group) ? high.get(key(group)) : undefined;
+      if (whole) group.removeAttribute("clip-path");
+      else group.setAttribute("clip-path", at ? clipOf(group, true) : `url(#${clip.id})`);
       for (const element of group.children) {
         if (whole) { element.removeAttribute("transform"); continue; }
-        const fixed = element.tagName === "text" || element.classList.contains("m") || element.tagName === "circle"
-          || element.tagName === "polygon";
-        const move = fixed ? shown(middle(element)) - middle(element) : left - stretch * (left + from * width);
-        element.setAttribute("transform", `matrix(${fixed ? 1 : stretch} 0 0 1 ${move} 0)`);
+        if (isFixed(element)) {
+          const [x, y] = middle(element);
+          element.setAttribute("transform", `translate(${shown(x) - x} ${raised(at, y) - y})`);
+          continue;
+        }
+        const spans = element.tagName === "line" && element.getAttribute("x1") === element.getAttribute("x2")
+          && element.getBBox().height > (at ? at.y2 - at.y1 : 0) * .9;
+        const [by, move] = at && !spans ? [at.by, at.move] : [1, 0];
+        element.setAttribute("transform", `matrix(${stretch} 0 0 ${by} ${left - stretch * (left + from * width)} ${move})`);
       }
+    }
+    for (const group of flat) {
+      const at = high.get(key(group));
+      for (const element of group.children) {
+        element.removeAttribute("transform");
+        element.style.display = "";
+        element.removeAttribute("clip-path");
+        if (!at) continue;
+        if (isFixed(element)) {
+          const y = middle(element)[1], to = raised(at, y);
+          element.setAttribute("transform", `translate(0 ${to - y})`);
+          if (to < at.y1 - 8 || to > at.y2 + 8) element.style.display = "none";
+        } else element.setAttribute("transform", `matrix(1 0 0 ${at.by} 0 ${at.move})`);
+      }
+      if (at) group.setAttribute("clip-path", clipOf(group, false)); else group.removeAttribute("clip-path");
     }
     fresh.replaceChildren();
     for (const group of ticks) {
@@ -151,6 +258,26 @@ function interactive(plot, svg) {
           text.textContent = label(value);
           fresh.append(text);
         }
+      }
+    }
+    for (const group of sides) {
+      const at = high.get(key(group));
+      group.style.display = at ? "none" : "";
+      const axis = [...scale].find(([g, of]) => !g.classList.contains("v") && key(g) === key(group) && of.length === 5);
+      if (!at || !axis) continue;
+      const [, of, lo, hi, unit] = axis[1];
+      const [, x1, x2, x, anchor, fill] = scale.get(group);
+      const [low, most] = [straight(lo, of), straight(hi, of)];
+      const valueOf = y => bent(low + (at.y2 - y) / (at.y2 - at.y1) * (most - low), of);
+      const [from, to] = [valueOf(at.to), valueOf(at.from)];
+      const values = round(from, to, of === "log");
+      const precision = Math.min(12, Math.ceil(Math.log10(Math.max(Math.abs(from), Math.abs(to)) / ((to - from) / 7))) + 1);
+      for (const value of values) {
+        const y = (at.y2 - (straight(value, of) - low) / (most - low) * (at.y2 - at.y1)) * at.by + at.move;
+        fresh.append(make("line", { x1, x2, y1: y, y2: y, stroke: x2 - x1 > 9 ? "var(--plimsoll-grid)" : "var(--plimsoll-axis)" }));
+        const text = make("text", { x, y: y + 4.2, "font-size": 12, "text-anchor": anchor, fill });
+        text.textContent = label(value, precision, unit);
+        fresh.append(text);
       }
     }
     // New lines of the grid lie under what is plotted.

@@ -108,7 +108,7 @@ pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> 
         ExperimentKind::Run => single::page(experiment, &around),
         ExperimentKind::Sweep => Ok(sweep::page(experiment, &around)),
         ExperimentKind::Find => find::page(experiment, &around),
-        ExperimentKind::Prove => prove::page(experiment, path),
+        ExperimentKind::Prove => prove::page(experiment, path, around),
     }
 }
 
@@ -242,7 +242,8 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
     let wanted = wanted.unwrap_or(match experiment.kind {
         ExperimentKind::Find => ChartArg::Line,
         ExperimentKind::Sweep => ChartArg::Throughput,
-        ExperimentKind::Run | ExperimentKind::Prove => ChartArg::Time,
+        ExperimentKind::Prove => ChartArg::Blocks,
+        ExperimentKind::Run => ChartArg::Time,
     });
     let shown = path.display();
     match wanted {
@@ -254,6 +255,10 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
             let searched = [Searched { name: "", findings: &findings }];
             Ok(chart::find_chart(&heading::find(&findings, &target), &searched, None, theme))
         }
+        ChartArg::Blocks if experiment.kind != ExperimentKind::Prove => {
+            Err(Failure::usage(format!("--chart blocks: '{shown}' holds no comparison (plimsoll prove)")))
+        }
+        ChartArg::Blocks => prove::picture(experiment, theme),
         ChartArg::Throughput | ChartArg::Success => {
             let (over, levels) =
                 diff::levels(experiment).filter(|_| experiment.kind != ExperimentKind::Find).ok_or_else(|| {

@@ -27,7 +27,10 @@ pub fn read(path: &Path) -> Result<Experiment, Failure> {
             damage.good_bytes, damage.lost_bytes
         ));
     } else if experiment.elapsed_ns.is_none() {
-        warn("the recording was cut off; this is what it holds".into());
+        match experiment.broken() {
+            Some(reason) => warn(format!("it broke off: {reason}; this is what it holds")),
+            None => warn("the recording was cut off; this is what it holds".into()),
+        }
     }
     if frames_unknown > 0 {
         warn(format!("{frames_unknown} entries were written by a newer plimsoll and were passed over"));

@@ -13,7 +13,7 @@ use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::{ServerUse, Summary};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
-use plimsoll_model::{Curve, Experiment, ExperimentKind, LoadShape, Purpose};
+use plimsoll_model::{Curve, Experiment, ExperimentKind, LoadShape, Purpose, Remark};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
     Around, Progress, Report, ServerView, SweepLevel, dat_line, json, load_text, server_document, sweep_header,
@@ -76,7 +76,10 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         plan.warmup_ns = warmup_ns;
         plan.connections_ready = concurrency as u32;
         let (outcome, server_used) = match capacity::fit(&mut plan, base.fixed, base.local, &limits) {
-            Err(reason) => (Err(reason), None),
+            Err(reason) => {
+                recording.remark(Remark::Unheld { users: concurrency, reason: reason.clone() });
+                (Err(reason), None)
+            }
             Ok(adapted) => {
                 adapted.iter().for_each(|sentence| live.line(sentence));
                 meter.next_load();
@@ -166,7 +169,17 @@ fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
         }
         LoadShape::Open { .. } => None,
     });
-    levels.collect()
+    let unheld = experiment.remarks.iter().filter_map(|remark| match remark {
+        Remark::Unheld { users, reason } => {
+            Some(SweepLevel { concurrency: *users, outcome: Err(reason.clone()), server: None })
+        }
+        Remark::Broken { .. } => None,
+    });
+    let mut levels: Vec<SweepLevel> = levels.chain(unheld).collect();
+    // As asked for: what could not be held stands in its place.
+    let asked: Vec<u64> = serde_json::from_value(experiment.options["levels"].clone()).unwrap_or_default();
+    levels.sort_by_key(|level| asked.iter().position(|asked| *asked == level.concurrency));
+    levels
 }
 
 /// Prints the result of a recorded sweep.

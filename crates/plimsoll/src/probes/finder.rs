@@ -59,6 +59,14 @@ impl Finder {
         Ok(finder)
     }
 
+    /// Looks for who listens on the target's address.
+    pub fn of_listener(base: &Base) -> Finder {
+        let (addresses, local) = (base.plan.request.addresses.clone(), base.local);
+        let mut finder = Finder { wanted: Wanted::Listener, addresses, local, first: Err(String::new()) };
+        finder.first = finder.look();
+        finder
+    }
+
     /// What was found at the start.
     pub fn first(&self) -> &Result<Found, String> {
         &self.first

@@ -1,6 +1,7 @@
 //! `plimsoll prove`: verdicts on servers whose difference leaves no doubt on any machine, builds that it starts and stops
 //! itself, and what happens to them and to the result when something goes wrong.
 
+use crate::report::assert_works_in_a_browser;
 use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, signal};
 use plimsoll_bench::servers::slots;
 use serde_json::Value;
@@ -39,7 +40,10 @@ fn a_large_difference_is_certain_early() {
     let shown = plimsoll(&["show", "--json", file]).json();
     assert_eq!((&shown["measures"], &shown["aa"]), (&document["measures"], &document["aa"]));
     assert!(plimsoll(&["show", file]).stdout.contains("B is better than A"));
-    assert!(path.with_extension("html").exists(), "a page stands beside the run file");
+    assert_works_in_a_browser(&path.with_extension("html"), 1);
+    let picture = path.with_extension("png");
+    assert_eq!(plimsoll(&["report", file, "-o", picture.to_str().expect("text")]).code, 0);
+    assert!(std::fs::read(&picture).is_ok_and(|bytes| bytes.starts_with(b"\x89PNG")));
     let junit = plimsoll(&["report", file, "--format", "junit"]);
     assert!(junit.stdout.contains("B is not worse than A"), "{}{}", junit.stdout, junit.stderr);
 }
@@ -145,10 +149,12 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
+    // One that leaves the session and the group of its build, and has lost its parent; and a secret.
+    let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",
         "--a",
-        &build(port, "this-is-a"),
+        &astray,
         "--b",
         &build(port, "this-is-b"),
         &url,
@@ -174,7 +180,12 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
         assert!(!output.contains(&format!("this-is-{other}")), "{output}");
     }
     assert_eq!(std::fs::read_to_string(path.with_extension("resets")).expect("resets").lines().count(), 3);
-    assert!(!left_over(port), "whole groups are ended");
+    assert!(!left_over(port), "whole groups are ended, and what left them");
+    assert!(document["sides"][0].as_str().is_some_and(|side| side.starts_with("TOKEN=[redacted] sh")), "{document:#}");
+    for kept in [path.clone(), path.with_extension("html")] {
+        let bytes = std::fs::read(&kept).expect("written");
+        assert!(!bytes.windows(6).any(|window| window == b"s3cret"), "{} holds a secret", kept.display());
+    }
 }
 
 /// The same server, and the same with a process beside it that does nothing but work: all processes of a build count.
@@ -212,6 +223,24 @@ fn the_cpu_time_of_builds_is_compared() {
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
     assert_eq!(shown["measures"], document["measures"]);
     assert!(!left_over(port), "whole groups are ended");
+}
+
+/// Servers that run already: whose process listens here is found, and its CPU time a request compared.
+#[test]
+fn the_cpu_time_of_running_servers_is_compared() {
+    let (a, b) = (baseline(1), baseline(1));
+    let path = folder("cpu-urls").join("cpu.plimsoll");
+    let file = path.to_str().expect("text");
+    let (a, b) = (format!("{}/burn/200", a.url), format!("{}/burn/800", b.url));
+    let document =
+        json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "300ms", "-o", file]);
+    check(&document);
+    let cpu = &document["measures"][0];
+    assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
+    // Beside what is burnt, a request costs some tens of microseconds.
+    assert!((1.8..4.2).contains(&number(cpu, "ratio")) && number(cpu, "a") > 180e3, "{document:#}");
+    let picture = plimsoll(&["report", file, "--format", "svg"]);
+    assert!(picture.stdout.contains("CPU time a request") && picture.stdout.contains("margin"), "{}", picture.stderr);
 }
 
 #[test]
@@ -296,8 +325,11 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
     assert!(warnings.contains("B ended by itself") && warnings.contains("signal 9"), "{warnings}");
     assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
     assert!(!left_over(port), "whole groups are ended");
-    let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
+    let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]);
+    assert!(shown.stderr.contains("it broke off: B ended by itself"), "{}", shown.stderr);
+    let shown = shown.json();
     assert_eq!((&shown["verdict"], &shown["readings"]), (&document["verdict"], &document["readings"]));
+    assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");
 }
 
 fn refused(arguments: &[&str], said: &str) {
@@ -339,7 +371,8 @@ fn bad_use_is_one_sentence() {
         (&["--a", "x", "--b", "y", one, two], "one URL"),
         (&["--a", "x", "--b", "y", "--ladder", one], "--ladder"),
         (&["--measure", "speed", one, two], "speed"),
-        (&["--measure", "cpu", one, two], "--a and --b"),
+        (&["--measure", "cpu", one, two], "--measure cpu: of A, no socket"),
+        (&["--measure", "cpu", "http://10.255.255.1/", two], "not on this machine"),
         (&["--ladder", "--measure", "p50", one, two], "--measure"),
         (&["--margin", "2", one, two], "2%"),
         (&["--margin", "0%", one, two], "--margin"),

@@ -44,9 +44,13 @@ try {
     const moved = svg.querySelectorAll("g.z > [transform]").length;
     const shown = plot.nextElementSibling.querySelector("span").textContent;
     const ticks = [...svg.querySelectorAll("g:not([class]) > text")].length;
+    // The axes of height fit to what is shown, where a chart has any that can.
+    const sides = [...svg.querySelectorAll("g.v")], hidden = () => sides.filter(g => g.style.display === "none").length;
+    const fits = svg.querySelector("g.z[data-scale]") === null || hidden() > 0;
     all.click();
+    const fitted = fits && hidden() === 0;
     const left = svg.querySelectorAll("g.z > [transform]").length;
-    seen.push([read.includes(middle[2].split("\n")[0]) ? "READ" : "WRONG " + read, "moved", moved > 0, shown, ticks > 0, "left", left].join(" | "));
+    seen.push([read.includes(middle[2].split("\n")[0]) ? "READ" : "WRONG " + read, "moved", moved > 0, "fitted", fitted, shown, ticks > 0, "left", left].join(" | "));
   }
 } catch (error) { seen.push("THROWN " + error); }
 const out = document.createElement("pre");
@@ -67,7 +71,7 @@ fn probe(page: &Path) -> Vec<String> {
     dom[from..to].lines().map(str::to_owned).collect()
 }
 
-fn assert_works_in_a_browser(page: &Path, charts: usize) {
+pub fn assert_works_in_a_browser(page: &Path, charts: usize) {
     let text = std::fs::read_to_string(page).expect("a page");
     assert!(text.len() < 1_000_000, "{} bytes", text.len());
     let quiet = browse(page);
@@ -77,7 +81,10 @@ fn assert_works_in_a_browser(page: &Path, charts: usize) {
     let seen = probe(page);
     assert_eq!(seen.len(), charts, "{seen:?}");
     for line in seen {
-        assert!(line.starts_with("READ | moved | true | Shown: ") && line.ends_with("| true | left | 0"), "{line}");
+        assert!(
+            line.starts_with("READ | moved | true | fitted | true | Shown: ") && line.ends_with("| true | left | 0"),
+            "{line}"
+        );
     }
 }
 

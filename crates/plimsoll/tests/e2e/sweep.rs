@@ -40,4 +40,9 @@ fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("open files") && stdout.contains("-t 16"), "{stdout}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 1);
+    // The run file and the page tell it, too.
+    let shown = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]);
+    assert_eq!(shown.stdout, stdout);
+    let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
+    assert!(page.contains("concurrency 500 was not measured: ") && page.contains("open files"));
 }

@@ -4,9 +4,11 @@ use super::profiles::{AskedProfiles, Recorded};
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
-use plimsoll_analysis::prove::{Measure, Settings};
+use crate::probes::Finder;
+use crate::secrets::redacted_command;
+use plimsoll_analysis::prove::{Measure, Settings, arm_name};
 use plimsoll_model::Plan;
-use plimsoll_model::units::{MS, parse_duration_ns, parse_number};
+use plimsoll_model::units::{parse_duration_ns, parse_number};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub struct Arm {
     pub base: Base,
     /// How to start it; `None`: it runs already.
     pub command: Option<String>,
+    /// How its processes are found, where it runs already.
+    pub finder: Option<Finder>,
 }
 
 /// Everything that was asked.
@@ -30,7 +34,8 @@ pub struct Asked {
     pub users: Option<u64>,
     pub rate: Option<f64>,
     pub load_ns: Option<u64>,
-    pub warmup_ns: u64,
+    /// As asked for; `None`: as long as the targets need.
+    pub warmup_ns: Option<u64>,
     pub start_patience: Duration,
     pub before_block: Option<String>,
     pub fail_if_worse: bool,
@@ -71,14 +76,9 @@ fn margin(text: &str) -> Result<f64, Failure> {
     if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
 }
 
-fn measure(text: &str, commands: bool) -> Result<Measure, Failure> {
-    match Measure::named(text) {
-        None => Err(Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"))),
-        Some(Measure::Cpu) if !commands => Err(Failure::usage(
-            "--measure cpu: the CPU time is known of builds that plimsoll starts itself; use --a and --b",
-        )),
-        Some(measure) => Ok(measure),
-    }
+fn measure(text: &str) -> Result<Measure, Failure> {
+    let bad = || Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"));
+    Measure::named(text).ok_or_else(bad)
 }
 
 impl Asked {
@@ -97,7 +97,7 @@ impl Asked {
             }
             (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
         }
-        let primary = measure(&args.measure, commands)?;
+        let primary = measure(&args.measure)?;
         if args.ladder && primary != Measure::Goodput {
             return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
         }
@@ -124,11 +124,8 @@ impl Asked {
             Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
         };
         let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;
-        let warmup_ns = match &args.warmup {
-            Some(text) => parse_duration_ns(text).map_err(|e| Failure::usage(format!("--warmup: {e}")))?,
-            None if commands => 500 * MS,
-            None => 100 * MS,
-        };
+        let warmup_ns = args.warmup.as_deref().map(parse_duration_ns).transpose();
+        let warmup_ns = warmup_ns.map_err(|e| Failure::usage(format!("--warmup: {e}")))?;
         let fail_if_worse = match args.fail_if.as_deref() {
             None => false,
             Some("worse") if !args.ladder => true,
@@ -142,11 +139,18 @@ impl Asked {
         for url in std::iter::once(&args.request.url).chain(&args.more) {
             let mut request = args.request.clone();
             request.url = url.clone();
-            arms.push(Arm { base: Base::new(&request, &args.generator)?, command: None });
+            arms.push(Arm { base: Base::new(&request, &args.generator)?, command: None, finder: None });
         }
         if let (Some(a), Some(b)) = (&args.a, &args.b) {
             let base = arms[0].base.clone();
-            arms = [a, b].map(|command| Arm { base: base.clone(), command: Some(command.clone()) }).into();
+            arms = [a, b].map(|it| Arm { base: base.clone(), command: Some(it.clone()), finder: None }).into();
+        }
+        for (number, arm) in arms.iter_mut().enumerate().filter(|(_, arm)| arm.command.is_none()) {
+            let finder = Finder::of_listener(&arm.base);
+            if let (Measure::Cpu, Err(reason)) = (primary, finder.first()) {
+                return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
+            }
+            arm.finder = Some(finder);
         }
         let url_b = args.more.first().unwrap_or(&args.request.url);
         let profiles = AskedProfiles::of(args, [&args.request.url, url_b])?;
@@ -174,7 +178,10 @@ impl Asked {
 
     /// What is recorded of it.
     pub fn options(&self, warnings: Vec<String>) -> Options {
-        let side = |arm: &Arm| arm.command.clone().unwrap_or_else(|| arm.base.plan.request.url_redacted());
+        let side = |arm: &Arm| match &arm.command {
+            Some(command) => redacted_command(command),
+            None => arm.base.plan.request.url_redacted(),
+        };
         Options {
             sides: self.arms.iter().map(side).collect(),
             ladder: self.ladder,

@@ -25,10 +25,19 @@ const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
-/// Goodput has grown when it is this much above the best so far.
-const GROWN: f64 = 1.03;
+/// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
+/// a closer look would take chance for growth, and end at far more users than fill the server.
+const GROWN: f64 = 1.08;
 /// As few users as have this share of the peak are enough.
-const ENOUGH: f64 = 0.97;
+const ENOUGH: f64 = 0.93;
+/// So many times the users that fill a server are more than enough.
+const FILLING_TIMES: f64 = 8.0;
+/// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least; there, so
+/// many answers after one another, but no more than this part of the load).
+pub const WARMUP_FRESH_NS: u64 = 500 * MS;
+const WARMUP_NS: u64 = 30 * MS;
+const WARMUP_ANSWERS_IN_TURN: f64 = 2.0;
+const WARMUP_PART: u64 = 4;
 /// Share of what the slower side can do, for measures at a fixed rate.
 const RATE_SHARE: f64 = 0.6;
 /// A load is at least so long,
@@ -59,6 +68,7 @@ struct Load {
     /// Requests a second, at a fixed rate.
     rate: Option<f64>,
     length_ns: u64,
+    warmup_ns: u64,
 }
 
 /// A comparison under way.
@@ -100,7 +110,7 @@ impl Comparison<'_> {
                 let plan = self.block_plan(&self.asked.arms[usize::from(arm)], load, number as u64);
                 let mut running = self.start(arm)?;
                 let doing = format!("block {}: {}", number + 1, arm_name(arm));
-                self.drive((Purpose::Arm(arm), &doing), &plan, &mut running)?;
+                self.drive((Purpose::Arm(arm), arm, &doing), &plan, &mut running)?;
                 if let Some(running) = running {
                     running.end()?;
                 }
@@ -133,10 +143,11 @@ impl Comparison<'_> {
     /// Drives one load; the build under it must live to its end.
     fn drive(
         &mut self,
-        (purpose, doing): (Purpose, &str),
+        (purpose, arm, doing): (Purpose, u8, &str),
         plan: &Plan,
         running: &mut Option<Running>,
     ) -> Result<Summary, Failure> {
+        let clocks = self.clocks(arm, running.as_ref());
         let plan = &mut plan.clone();
         // The flags are the same for all sides.
         let base = &self.asked.arms[0].base;
@@ -150,7 +161,7 @@ impl Comparison<'_> {
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
-        let mut cpu = CpuSeen::begin(running.as_ref());
+        let mut cpu = CpuSeen::begin(clocks);
         let trial = self.recording.drive(purpose, plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
@@ -182,9 +193,22 @@ impl Comparison<'_> {
         }
     }
 
+    /// The clocks of the processes that an arm has now; `None` where they are not on this machine, or not to be seen.
+    fn clocks(&self, arm: u8, running: Option<&Running>) -> Option<CpuClocks> {
+        if let Some(running) = running {
+            return Some(running.cpu_clocks());
+        }
+        let finder = self.asked.arms[usize::from(arm)].finder.as_ref()?;
+        let found = finder.first().as_ref().ok()?;
+        let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
+        // A server that was restarted has other processes.
+        let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
+        clocks.or_else(again).filter(|clocks| !clocks.is_empty())
+    }
+
     /// Starts the build of an arm, if it is to be started.
     pub fn start(&self, arm: u8) -> Result<Option<Running>, Failure> {
-        let Arm { base, command } = &self.asked.arms[usize::from(arm)];
+        let Arm { base, command, .. } = &self.asked.arms[usize::from(arm)];
         let Some(command) = command else { return Ok(None) };
         let name = arm_name(arm);
         let subject = Subject {
@@ -225,9 +249,17 @@ impl Comparison<'_> {
         let wanted_ns = ((wanted_s * 1e9) as u64).max(LOAD_NS).next_multiple_of(Plan::TICK_NS);
         let left_ns = asked.budget_ns.saturating_sub(self.recording.elapsed_ns());
         let most_ns = left_ns / (BLOCKS_MIN * asked.arms.len() as u64);
-        let most_ns = (most_ns.saturating_sub(asked.warmup_ns) / Plan::TICK_NS * Plan::TICK_NS).max(LOAD_NS);
+        let least_warmup_ns = self.warmup_ns(0.0, 0);
+        let most_ns = (most_ns.saturating_sub(least_warmup_ns) / Plan::TICK_NS * Plan::TICK_NS).max(LOAD_NS);
         let length_ns = asked.load_ns.unwrap_or(wanted_ns.min(most_ns));
-        Ok(Load { users, rate, length_ns })
+        Ok(Load { users, rate, length_ns, warmup_ns: self.warmup_ns(mean_ns, length_ns) })
+    }
+
+    /// How long to load before what is measured, where an answer takes `mean_ns` and a load `length_ns`.
+    fn warmup_ns(&self, mean_ns: f64, length_ns: u64) -> u64 {
+        let fresh = self.asked.arms.iter().any(|arm| arm.command.is_some());
+        let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
+        self.asked.warmup_ns.unwrap_or(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS.max(needed_ns) })
     }
 
     /// What a side can do, and with how many users; of a number of users that was given, only that.
@@ -243,9 +275,9 @@ impl Comparison<'_> {
             let summary = loop {
                 let mut plan = asked.arms[usize::from(arm)].base.closed(Curve::constant(users as f64));
                 plan.duration_ns = Some(length_ns);
-                plan.warmup_ns = if tried.is_empty() { asked.warmup_ns } else { 0 };
+                plan.warmup_ns = if tried.is_empty() { self.warmup_ns(0.0, 0) } else { 0 };
                 plan.connections_ready = users as u32;
-                let summary = self.drive((Purpose::Peak, &doing), &plan, running)?;
+                let summary = self.drive((Purpose::Peak, arm, &doing), &plan, running)?;
                 // A load that was over before the first answer says nothing; one that was refused does.
                 let refused = summary.statuses.iter().any(|(status, _)| !plan.ok_status.contains(*status));
                 if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -272,8 +304,13 @@ impl Comparison<'_> {
             }
         }
         let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
-        let enough = tried.into_iter().find(|peak| peak.rps >= best * ENOUGH);
-        enough.ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
+        let enough = tried.iter().find(|peak| peak.rps >= best * ENOUGH);
+        // A disturbance may hide that few users were enough. Little's law knows how many fill a server that answers one
+        // alone as fast as it did: more than some times as many only wait.
+        let filling = tried.first().map_or(f64::INFINITY, |alone| best * alone.mean_ns / 1e9);
+        let plenty = tried.iter().find(|peak| peak.users as f64 >= FILLING_TIMES * filling);
+        let chosen = [enough, plenty].into_iter().flatten().min_by_key(|peak| peak.users).copied();
+        chosen.ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
     }
 
     /// The plan of one load of a block: the same seed on every arm.
@@ -288,7 +325,7 @@ impl Comparison<'_> {
         };
         plan.seed = mix(self.asked.settings.seed.wrapping_add(block));
         plan.duration_ns = Some(load.length_ns);
-        plan.warmup_ns = self.asked.warmup_ns;
+        plan.warmup_ns = load.warmup_ns;
         plan.connections_ready = (load.users as u32).min(plan.connections_max);
         // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
         plan.grace_ns = plan.grace_ns.min(2 * SECOND);
@@ -296,7 +333,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The CPU time of a build that was started here, over one load: as the series that every probe of a server keeps.
+/// The CPU time of a build, over one load: as the series that every probe of a server keeps.
 struct CpuSeen {
     clocks: Option<CpuClocks>,
     /// Schedule time 0 on the monotonic clock.
@@ -306,8 +343,8 @@ struct CpuSeen {
 }
 
 impl CpuSeen {
-    fn begin(running: Option<&Running>) -> CpuSeen {
-        CpuSeen { clocks: running.map(Running::cpu_clocks), origin_ns: 0, seen: Vec::new() }
+    fn begin(clocks: Option<CpuClocks>) -> CpuSeen {
+        CpuSeen { clocks, origin_ns: 0, seen: Vec::new() }
     }
 
     fn look(&mut self, origin_ns: u64) {

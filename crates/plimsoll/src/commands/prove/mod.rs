@@ -15,9 +15,13 @@ use asked::{Asked, Options};
 use carry::Comparison;
 use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
 use plimsoll_model::{Experiment, ExperimentKind, Trial};
+use plimsoll_report::chart::{ComparedBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
 use plimsoll_report::prove_profiles::{self, ProveProfiles};
-use plimsoll_report::{ProveContext, Report, ladder_report, prove_answer, prove_json, prove_report};
+use plimsoll_report::{
+    Around, ProveContext, Report, ladder_page, ladder_report, prove_answer, prove_json, prove_page, prove_report,
+    prove_svg,
+};
 use std::path::Path;
 
 /// What a recorded comparison says.
@@ -54,7 +58,10 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let missing = if broken.is_none() { comparison.profile() } else { Vec::new() };
     live.clear();
     let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
-    let (experiment, note) = if broken.is_some() { recording.break_off() } else { recording.end() };
+    let (experiment, note) = match &broken {
+        Some(reason) => recording.break_off(reason),
+        None => recording.end(),
+    };
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
         return Err(Failure::start(reason.clone()));
     }
@@ -87,7 +94,8 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options
     let arms = options.sides.len();
     let (blocks, found) = prove::blocks(&experiment.trials, arms);
     let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
-    let broken = found.or(broken).or_else(cut);
+    let told = || experiment.broken().map(str::to_owned);
+    let broken = found.or(broken).or_else(told).or_else(cut);
     if options.ladder {
         let ladder = prove::ladder(&blocks, arms, broken.as_deref());
         return Ok((options, blocks, Outcome::Ladder(ladder)));
@@ -170,11 +178,30 @@ pub fn show(experiment: &Experiment, path: &Path) -> Result<(), Failure> {
 }
 
 /// The page of a comparison recorded at `path`.
-pub fn page(experiment: &Experiment, path: &Path) -> Result<Report, Failure> {
-    let (options, _, outcome) = concluded(experiment, None)?;
+pub fn page(experiment: &Experiment, path: &Path, mut around: Around) -> Result<Report, Failure> {
+    let (options, blocks, outcome) = concluded(experiment, None)?;
     let context = context(experiment, &options);
-    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new());
-    Ok(report_of(&context, &outcome, profiles.as_ref()))
+    if let Some(profiles) = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new()) {
+        around.extra.heading("What a request costs by function").append(prove_profiles::report(&profiles));
+    }
+    Ok(match &outcome {
+        Outcome::Proof(proof) => {
+            let narrowing = prove::narrowing(&options.settings()?, &blocks);
+            prove_page(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, &around)
+        }
+        Outcome::Ladder(ladder) => ladder_page(&context, ladder, &around),
+    })
+}
+
+/// The picture of a recorded comparison.
+pub fn picture(experiment: &Experiment, theme: Theme) -> Result<String, Failure> {
+    let (options, blocks, outcome) = concluded(experiment, None)?;
+    let Outcome::Proof(proof) = &outcome else {
+        return Err(Failure::usage("--chart: a ladder has no picture; its page has a table"));
+    };
+    let narrowing = prove::narrowing(&options.settings()?, &blocks);
+    let compared = ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing };
+    Ok(prove_svg(&context(experiment, &options), compared, theme))
 }
 
 /// The verdict as a test case: worse has failed, inconclusive says nothing.

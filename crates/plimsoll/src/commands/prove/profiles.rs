@@ -5,7 +5,7 @@
 //! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
 
 use super::asked::Asked;
-use super::carry::Comparison;
+use super::carry::{Comparison, WARMUP_FRESH_NS};
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::beside;
 use crate::failure::Failure;
@@ -87,7 +87,8 @@ impl AskedProfiles {
     pub fn recorded(&self, asked: &Asked) -> Recorded {
         let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
         let bases = [0, 1].map(|side: usize| self.endpoints[side].shown.clone());
-        Recorded { bases, seconds: self.seconds, warmup_ns: WARMUP_NS + if fresh { asked.warmup_ns } else { 0 } }
+        let more_ns = if fresh { asked.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
+        Recorded { bases, seconds: self.seconds, warmup_ns: WARMUP_NS + more_ns }
     }
 }
 

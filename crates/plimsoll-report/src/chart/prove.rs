@@ -1,0 +1,285 @@
+//! The picture of a comparison: what both sides did in each block and where their middles lie, with the measured change
+//! between them; below it, how the interval of that change narrowed against the margin.
+
+use super::plot::{
+    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y, empty,
+    margin, open_on, spread_out,
+};
+use super::scale::{Scale, extent};
+use super::svg::{Canvas, Font, Mark, Stroke, text_width};
+use super::theme::{Paint, Theme};
+use plimsoll_analysis::prove::{Block, Interval, Measure, Progress, Proof};
+
+/// One comparison to be drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparedBlocks<'a> {
+    /// What it says.
+    pub proof: &'a Proof,
+    /// All its blocks, in time.
+    pub blocks: &'a [Block],
+    /// The primary measure after so many blocks.
+    pub narrowing: &'a [Progress],
+}
+
+const BLOCKS_HEIGHT: f64 = 230.0;
+const INTERVAL_HEIGHT: f64 = 150.0;
+/// Blocks up to this number have a mark each.
+const MARKS_MAX: usize = 120;
+/// How far the lower panel reaches beyond the final interval and the margin.
+const BEYOND: f64 = 2.0;
+
+/// A side's colour, mark and line.
+fn side(arm: usize) -> (Paint, Mark, Stroke) {
+    match arm {
+        0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
+        _ => (Paint::Vermilion, Mark::Square, Stroke::new(Paint::Vermilion, 1.4).dashed(5.0, 3.0).opacity(0.7)),
+    }
+}
+
+/// Name of a measure as the title of its axis, and the unit of its values.
+fn axis_of(measure: Measure) -> (&'static str, Unit) {
+    match measure {
+        Measure::Goodput => ("goodput, requests/s", Unit::Count),
+        Measure::P50 => ("p50 response time", Unit::Time),
+        Measure::P99 => ("p99 response time", Unit::Time),
+        Measure::Cpu => ("CPU time a request", Unit::Time),
+    }
+}
+
+fn figure(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Goodput => format!("{}/s", crate::format::rate(value)),
+        Measure::P50 | Measure::P99 | Measure::Cpu => crate::format::duration(value),
+    }
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0).replace('-', "\u{2212}")
+}
+
+/// The values of one side by block: `None` where the block does not count or has none.
+fn values(blocks: &[Block], measure: Measure, arm: usize) -> Vec<Option<f64>> {
+    let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(|_| block.void().is_none());
+    blocks.iter().map(of).collect()
+}
+
+/// A range around the middle of the values that a few outliers do not stretch beyond use: what lies outside stands at
+/// its edge.
+fn range_of(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
+    let (low, high) = (at(0.05), at(0.95));
+    let room = (high - low).max(high.abs() * 0.02) * 0.25;
+    let (least, most) = extent(sorted.iter().copied()).unwrap_or((low, high));
+    ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
+}
+
+/// Draws the picture of a comparison.
+pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
+    let ComparedBlocks { proof, blocks, narrowing } = compared;
+    let Some(primary) = proof.measures.first() else {
+        return empty(heading, "no whole block was measured: there is nothing to draw", theme);
+    };
+    let measure = primary.measure;
+    let sides = [values(blocks, measure, 0), values(blocks, measure, 1)];
+    let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
+    if all.is_empty() {
+        return empty(heading, "no block counts: there is nothing to draw", theme);
+    }
+    let (title, unit) = axis_of(measure);
+    let (low, high) = range_of(&all);
+    let y = Axis::new(Scale::linear(low, high), unit, 7);
+    let x = Axis {
+        ticks: block_ticks(blocks.len()),
+        scale: Scale::linear(0.5, blocks.len() as f64 + 0.5),
+        unit: Unit::Count,
+    };
+    let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
+
+    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], figure(measure, primary.medians[arm])));
+    let mean = signed(primary.ratio - 1.0);
+    let widest = labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&mean, TEXT, true) + 14.0, f64::max);
+    let left = EDGE + margin(&[&y, &change]);
+    let area =
+        Area { x: left, y: heading.height() + 52.0, width: WIDTH - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT };
+    let below = Area { y: area.bottom() + 46.0, height: INTERVAL_HEIGHT, ..area };
+    let mut canvas = Canvas::new(theme, WIDTH, below.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    canvas.text((EDGE, area.y - 12.0), title, Font::new(SMALL, Paint::Ink));
+    key(&mut canvas, area.right(), area.y - 12.0, all.iter().any(|v| !(low..=high).contains(v)));
+    draw_x_grid(&mut canvas, &area, &x);
+    draw_y(&mut canvas, &area, &y);
+    canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
+    read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
+    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
+    for (arm, values) in sides.iter().enumerate() {
+        points(&mut canvas, &area, (&x.scale, &y.scale), arm, (measure, values));
+    }
+    canvas.close();
+    open_on(&mut canvas, 'h', &area, (&y, Side::Left));
+    waterlines(&mut canvas, &area, &y.scale, (primary.medians, &labels), &mean);
+    canvas.close();
+
+    // What was known after so many blocks that count stands at the last of them.
+    let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
+    let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
+    let told: Vec<Progress> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
+    narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), primary.margin);
+    draw_x(&mut canvas, &below, &x, "block");
+    canvas.finish(&heading.label())
+}
+
+/// Round block numbers, the first and not too many.
+fn block_ticks(count: usize) -> Vec<f64> {
+    let scale = Scale::linear(0.0, count.max(1) as f64);
+    let mut ticks: Vec<f64> = scale.ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
+    if ticks.first().is_none_or(|first| *first > 2.0) {
+        ticks.insert(0, 1.0);
+    }
+    ticks
+}
+
+/// The axis of the change: no difference, the margin, and the final interval with room for what came before.
+fn change_axis(ratio: f64, interval: Option<Interval>, margin: f64) -> Axis {
+    let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
+    let reach = (ends[1] - ends[0]).max(margin);
+    let shown = [0.0, margin, -margin, ends[0] - 1.0 - reach * BEYOND / 2.0, ends[1] - 1.0 + reach * BEYOND / 2.0];
+    let (low, high) = extent(shown).unwrap_or((-1.0, 1.0));
+    Axis::new(Scale::linear(low * 1.02, high * 1.02), Unit::Share, 7)
+}
+
+fn key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
+    let entry = |arm: usize, name: &str| {
+        let (paint, mark, line) = side(arm);
+        KeyEntry { paint, mark: Some(mark), line: Some(line), name: name.to_owned() }
+    };
+    let mut entries = vec![entry(0, "A"), entry(1, "B")];
+    if outside {
+        let name = "beyond the axis".to_owned();
+        entries.push(KeyEntry { paint: Paint::Muted, mark: Some(Mark::Diamond), line: None, name });
+    }
+    let width = entries.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
+    draw_key(canvas, right - width, y, &entries);
+}
+
+fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Measure, blocks: &[Block]) {
+    for (number, block) in blocks.iter().enumerate() {
+        canvas.read_out((area.at_x(x, number as f64 + 1.0), area.y), || {
+            let mut text = format!("block {}", number + 1);
+            let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
+            for (name, value) in ["A", "B"].into_iter().zip(&values) {
+                let told = value.map_or_else(|| "-".to_owned(), |value| figure(measure, value));
+                text.push_str(&format!("\n{name} {told}"));
+            }
+            match (block.void(), values.as_slice()) {
+                (Some(reason), _) => text.push_str(&format!("\ndoes not count: {reason}")),
+                (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed(b / a - 1.0))),
+                _ => {}
+            }
+            text
+        });
+    }
+}
+
+/// One side's curve with its points; what lies beyond the axis stands at its edge, hollow.
+fn points(
+    canvas: &mut Canvas,
+    area: &Area,
+    (x, y): (&Scale, &Scale),
+    arm: usize,
+    (measure, values): (Measure, &[Option<f64>]),
+) {
+    let (paint, mark, line) = side(arm);
+    let place = |(number, value): (usize, &Option<f64>)| {
+        value.map(|value| (area.at_x(x, number as f64 + 1.0), area.at_y(y, value)))
+    };
+    let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
+    canvas.polyline(places.iter().copied(), line);
+    if values.len() > MARKS_MAX {
+        return;
+    }
+    let radius = if values.len() > 60 { 2.6 } else { 3.4 };
+    let (low, high) = y.range();
+    for (number, (place, value)) in places.iter().zip(values).enumerate() {
+        if let (Some(place), Some(value)) = (place, value) {
+            let outside = *value < low || *value > high;
+            let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], figure(measure, *value));
+            canvas.mark(*place, if outside { Mark::Diamond } else { mark }, radius, paint, &hint);
+        }
+    }
+}
+
+/// The middles of both sides as waterlines, with the mark of Plimsoll at their ends, and the change between them.
+fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, (medians, labels): ([f64; 2], &[String; 2]), change: &str) {
+    let places = medians.map(|value| area.at_y(y, value));
+    let end = area.right() + 8.0;
+    for (arm, at) in places.into_iter().enumerate() {
+        let paint = side(arm).0;
+        canvas.line((area.x, at), (end, at), Stroke::new(paint, 2.2));
+        canvas.ring((end, at), 4.5, Stroke::new(paint, 2.0));
+    }
+    // The names, and between them the change; apart from each other wherever the lines lie.
+    let middle = (places[0] + places[1]) / 2.0;
+    let (first, second) = if places[0] <= places[1] { (0, 1) } else { (1, 0) };
+    let wanted = [places[first], middle, places[second]];
+    let heights = spread_out(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
+    let text_x = end + 9.0;
+    canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side(first).0).bold().halo());
+    canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side(second).0).bold().halo());
+    canvas.text((text_x + 14.0, heights[1] + 4.5), change, Font::new(TEXT, Paint::Ink).bold().halo());
+    // An arrow from A to B.
+    let (from, to) = match first {
+        0 => (heights[1] - 5.0, heights[1] + 6.0),
+        _ => (heights[1] + 5.0, heights[1] - 6.0),
+    };
+    let (at, ahead) = (text_x + 5.0, (to - from).signum());
+    canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(Paint::Ink, 1.5));
+    canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], Paint::Ink);
+}
+
+/// How the interval narrowed: its ends as a band, its middle as a line, the margin as a shade.
+fn narrowed(
+    canvas: &mut Canvas,
+    area: &Area,
+    (x, y): (&Axis, &Axis),
+    (narrowing, numbers): (&[Progress], &[f64]),
+    margin: f64,
+) {
+    canvas.text(
+        (EDGE, area.y - 12.0),
+        "B against A after so many blocks, with its interval",
+        Font::new(SMALL, Paint::Ink),
+    );
+    let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
+    open_on(canvas, 'h', area, (y, Side::Left));
+    canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
+    canvas.close();
+    draw_x_grid(canvas, area, x);
+    draw_y(canvas, area, y);
+    let zero = area.at_y(&y.scale, 0.0);
+    open_on(canvas, 'h', area, (y, Side::Left));
+    canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
+    let font = Font::new(SMALL, Paint::Muted);
+    canvas.text((area.right() + 8.0, zero + 4.0), "no difference", font);
+    if zero - top > SMALL + 3.0 {
+        canvas.text((area.right() + 8.0, top + 4.0), &format!("margin {}", signed(margin)), font);
+    }
+    if bottom - zero > SMALL + 3.0 {
+        canvas.text((area.right() + 8.0, bottom + 4.0), &format!("margin {}", signed(-margin)), font);
+    }
+    canvas.close();
+    open_on(canvas, 'z', area, (y, Side::Left));
+    let place = |point: &Progress, value: f64| {
+        (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
+    };
+    let ends: Vec<(&Progress, Interval)> = narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
+    let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
+    let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
+    let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
+    canvas.shade(&around, Paint::Water, 0.25);
+    canvas.polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
+    canvas.polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
+    canvas.polyline(narrowing.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
+    canvas.close();
+}

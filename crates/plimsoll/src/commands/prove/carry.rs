@@ -344,7 +344,9 @@ struct CpuSeen {
 
 impl CpuSeen {
     fn begin(clocks: Option<CpuClocks>) -> CpuSeen {
-        CpuSeen { clocks, origin_ns: 0, seen: Vec::new() }
+        // Before the load: its first tick comes later than the measured part begins.
+        let seen = clocks.iter().map(|clocks| (monotonic_ns(), clocks.cpu_ns())).collect();
+        CpuSeen { clocks, origin_ns: 0, seen }
     }
 
     fn look(&mut self, origin_ns: u64) {

@@ -226,8 +226,8 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         0 => String::new(),
         _ => format!(", {} TLS sessions taken up again", count(summary.handshakes_resumed)),
     };
-    // Those that close after each request are rarely seen open when it is counted how many are.
-    let at_once = match context.plan.request.keep_alive {
+    // Those that end after each request are rarely seen open when it is counted how many are.
+    let at_once = match context.plan.request.keep_alive && summary.connections_open_max > 0 {
         true => format!(", at most {} at once", count(summary.connections_open_max)),
         false => String::new(),
     };

@@ -14,7 +14,7 @@ pub mod reading;
 pub mod stats;
 
 pub use ladder::{Ladder, Rung, ladder};
-pub use reading::{Block, Measure, Reading, arm_name, blocks, order};
+pub use reading::{Block, Blocks, Measure, Reading, arm_name, blocks, order};
 pub use stats::Interval;
 
 use looks::{CONTROL_ERROR, LAST, Seen};

@@ -138,29 +138,61 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 
 /// The whole blocks among recorded loads, and why the recording broke off, if it did.
 pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
-    let mut blocks = Vec::new();
-    let mut block: Vec<Option<Reading>> = vec![None; arms];
-    for trial in trials {
-        let Purpose::Arm(arm) = trial.purpose else { continue };
+    let mut blocks = Blocks::new(arms);
+    blocks.read(trials);
+    (blocks.whole, blocks.broken)
+}
+
+/// Blocks that grow with a recording: each load is read once, since reading one takes longer than a look at all blocks.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    /// Those that are whole.
+    pub whole: Vec<Block>,
+    /// Why the recording broke off: nothing after that counts.
+    pub broken: Option<String>,
+    /// What there is of the next block, by arm.
+    next: Vec<Option<Reading>>,
+    trials_read: usize,
+}
+
+impl Blocks {
+    /// None yet, of `arms` loads each.
+    pub fn new(arms: usize) -> Blocks {
+        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
+    }
+
+    /// Takes in the loads of a recording that have come since the last time.
+    pub fn read(&mut self, trials: &[Trial]) {
+        let new = trials.get(self.trials_read..).unwrap_or_default();
+        self.trials_read = trials.len();
+        for trial in new {
+            let Purpose::Arm(arm) = trial.purpose else { continue };
+            if self.broken.is_some() {
+                return;
+            }
+            self.broken = self.add(arm, trial).err();
+        }
+    }
+
+    fn add(&mut self, arm: u8, trial: &Trial) -> Result<(), String> {
         match &trial.run.ending {
             Some(Ending::Finished) => {}
-            Some(Ending::Stopped(reason)) => return (blocks, Some(reason.clone())),
-            None => return (blocks, Some("the recording was cut off".into())),
+            Some(Ending::Stopped(reason)) => return Err(reason.clone()),
+            None => return Err("the recording was cut off".into()),
         }
         let reading = Reading::of(trial);
         if reading.goodput_rps <= 0.0 {
-            let name = arm_name(arm);
-            let number = blocks.len() + 1;
-            return (blocks, Some(format!("{name} answered no request successfully in block {number}")));
+            let number = self.whole.len() + 1;
+            return Err(format!("{} answered no request successfully in block {number}", arm_name(arm)));
         }
-        if let Some(place) = block.get_mut(usize::from(arm)) {
+        if let Some(place) = self.next.get_mut(usize::from(arm)) {
             *place = Some(reading);
         }
-        if block.iter().all(Option::is_some) {
-            blocks.push(Block { readings: block.iter_mut().filter_map(Option::take).collect() });
+        if self.next.iter().all(Option::is_some) {
+            self.whole.push(Block { readings: self.next.iter_mut().filter_map(Option::take).collect() });
         }
+        Ok(())
     }
-    (blocks, None)
 }
 
 /// A, B, ... Z.

@@ -78,6 +78,8 @@ pub struct Comparison<'a> {
     pub live: &'a mut Live,
     /// Where output of builds goes: beside the run file.
     pub beside: PathBuf,
+    /// The blocks so far.
+    pub blocks: prove::Blocks,
     /// The rates so far, and how the comparison stands, for the eye.
     pub meter: Meter,
     pub standing: String,
@@ -86,14 +88,14 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// Measures until something says stop. `Some`: why it broke off, beyond what the recording tells.
     pub fn carry_out(&mut self) -> Option<String> {
-        match self.blocks() {
+        match self.all_blocks() {
             Ok(()) => None,
             Err(_) if plimsoll_sys::signal::interrupted() => Some("interrupted".into()),
             Err(failure) => Some(failure.to_string()),
         }
     }
 
-    fn blocks(&mut self) -> Result<(), Failure> {
+    fn all_blocks(&mut self) -> Result<(), Failure> {
         let load = self.find_load()?;
         let arms = self.asked.arms.len();
         let began_ns = self.recording.elapsed_ns();
@@ -125,19 +127,20 @@ impl Comparison<'_> {
     /// Whether the blocks so far are enough; shows where they stand.
     fn is_over(&mut self, number: usize) -> bool {
         let settings = &self.asked.settings;
-        let (blocks, broken) = prove::blocks(self.recording.trials(), self.asked.arms.len());
+        self.blocks.read(self.recording.trials());
+        let (blocks, broken) = (&self.blocks.whole, self.blocks.broken.is_some());
         let elapsed_ns = self.recording.elapsed_ns();
         if self.asked.ladder {
-            return broken.is_some() || settings.blocks_max.is_some_and(|most| blocks.len() >= most);
+            return broken || settings.blocks_max.is_some_and(|most| blocks.len() >= most);
         }
-        if let Some(standing) = prove::standing(settings, &blocks) {
+        if let Some(standing) = prove::standing(settings, blocks) {
             let line = prove_line(elapsed_ns, settings.primary, &standing);
             if prove::looks::interim_part(standing.blocks).is_some() || number.is_multiple_of(20) {
                 self.live.line(&line);
             }
             self.standing = line.trim_start().to_owned();
         }
-        broken.is_some() || prove::stop(settings, &blocks).is_some()
+        broken || prove::stop(settings, blocks).is_some()
     }
 
     /// Drives one load; the build under it must live to its end.

@@ -51,6 +51,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         recording: &mut recording,
         live: &mut live,
         beside: path.clone(),
+        blocks: prove::Blocks::new(asked.arms.len()),
         meter: Meter::default(),
         standing: String::new(),
     };

@@ -14,16 +14,17 @@ pub struct SweepLevel {
     pub server: Option<ServerUse>,
 }
 
-const WIDTHS: [usize; 8] = [11, 12, 10, 10, 10, 10, 12, 12];
+/// 78 columns in all: a terminal of 80 shows a level in one line.
+const WIDTHS: [usize; 8] = [11, 11, 8, 8, 8, 8, 6, 11];
 
 fn row(cells: [&str; 8], note: &str) -> String {
     let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}"));
-    format!("{}  {note}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
+    format!("{}  {note}", cells.collect::<Vec<_>>().join(" ")).trim_end().to_owned()
 }
 
 /// The headings of a sweep's table.
 pub fn sweep_header() -> String {
-    row(["concurrency", "requests/s", "mean", "p50", "p99", "success", "server cores", "CPU/request"], "")
+    row(["concurrency", "requests/s", "mean", "p50", "p99", "success", "cores", "CPU/request"], "")
 }
 
 /// The row of one level.

@@ -103,8 +103,17 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let address = database.local_addr().expect("an address");
     let script = format!("{PYTHON_DOWNSTREAM}{PYTHON}");
     let server = serve(Command::new("python3").args(["-c", &script, &address.port().to_string()]), "python3");
-    let document = json(&["run", "-c", "5", "-d", "2s", &server.url]);
-    let peer = probe(&document, &format!("peer.{address}.connections"));
+    // Whose connections they are is found out within the probes' budget: where others open thousands, that takes a while.
+    let name = format!("peer.{address}.connections");
+    let mut document = Value::Null;
+    for length in ["2s", "6s", "15s"] {
+        document = json(&["run", "-c", "5", "-d", length, &server.url]);
+        let probes = document["server"]["probes"].as_array().expect("probes");
+        if probes.iter().any(|probe| probe["name"] == name) {
+            break;
+        }
+    }
+    let peer = probe(&document, &name);
     assert_eq!((number(peer, "min"), number(peer, "max")), (3.0, 3.0), "{peer:#}");
     // Connections of the load are none of its own, nor is anybody else's.
     let probes = document["server"]["probes"].as_array().expect("probes");

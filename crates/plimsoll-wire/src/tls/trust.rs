@@ -12,43 +12,51 @@ use std::sync::Arc;
 
 /// The verifier that `spec` asks for.
 pub fn verifier(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConfigError> {
-    if !spec.verify {
-        return Ok(Arc::new(Anybody { provider: Arc::clone(provider) }));
-    }
-    let given: Vec<CertificateDer<'static>> = spec.roots.iter().map(|der| der.clone().into()).collect();
-    if given.is_empty() {
-        return Err(ConfigError::NoRoots);
-    }
-    let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(given.iter().cloned());
-    if added == 0 {
-        return Err(ConfigError::Roots);
-    }
-    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-        .build()
-        .map_err(|error| ConfigError::Other(error.to_string()))?;
-    Ok(Arc::new(Trusted { inner, given }))
+    let trusted = if spec.verify { Some(Trusted::new(spec, provider)?) } else { None };
+    Ok(Arc::new(Verifier { provider: Arc::clone(provider), trusted }))
+}
+
+/// Sees that the server has its certificate's key, and whether that certificate will do.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    /// `None`: any certificate will do.
+    trusted: Option<Trusted>,
 }
 
 /// Issuers, by the rules of the web, and the given certificates themselves: a certificate that is its own issuer, as
 /// `openssl req -x509` makes them, is no issuer's by those rules.
 #[derive(Debug)]
 struct Trusted {
-    inner: Arc<WebPkiServerVerifier>,
+    issuers: Arc<WebPkiServerVerifier>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Trusted {
-    fn verify_server_cert(
+impl Trusted {
+    fn new(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Trusted, ConfigError> {
+        let given: Vec<CertificateDer<'static>> = spec.roots.iter().map(|der| der.clone().into()).collect();
+        if given.is_empty() {
+            return Err(ConfigError::NoRoots);
+        }
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(given.iter().cloned());
+        if added == 0 {
+            return Err(ConfigError::Roots);
+        }
+        let issuers = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+            .build()
+            .map_err(|error| ConfigError::Other(error.to_string()))?;
+        Ok(Trusted { issuers, given })
+    }
+
+    /// What the verdict of the issuers' rules means for a certificate.
+    fn judged(
         &self,
         end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
+        verdict: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
-        let result = self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match &result {
+        match &verdict {
             // Its dates were found good before this was found; its name is looked at here.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) =>
@@ -63,49 +71,24 @@ impl ServerCertVerifier for Trusted {
             {
                 Err(CertificateError::UnknownIssuer.into())
             }
-            _ => result,
+            _ => verdict,
         }
     }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
 }
 
-/// Any certificate will do; that the server has its key is still seen.
-#[derive(Debug)]
-struct Anybody {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
+        let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
+        let issuers = &trusted.issuers;
+        let verdict = issuers.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        trusted.judged(end_entity, server_name, verdict)
     }
 
     fn verify_tls12_signature(

@@ -2,7 +2,7 @@
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat, look_at, numbers_in};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 
 /// How a group is asked to end.
@@ -53,21 +53,21 @@ pub struct Offspring {
 impl Offspring {
     /// From now on.
     pub fn since_now() -> Offspring {
-        Offspring { before: below_this().into_iter().map(|stat| stat.pid).collect() }
+        Offspring { before: below_this().map(|stat| stat.pid).collect() }
     }
 
     fn all(&self) -> impl Iterator<Item = Stat> {
-        below_this().into_iter().filter(|stat| !self.before.contains(&stat.pid))
+        below_this().filter(|stat| !self.before.contains(&stat.pid))
     }
 
     /// Those that have not ended.
     pub fn living(&self) -> Vec<u32> {
-        self.all().filter(|stat| !matches!(stat.state, b'Z' | b'X')).map(|stat| stat.pid).collect()
+        self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
     /// Sends the wish to end to each that is not of `group`, which is ended as a whole.
     pub fn end_strays(&self, group: u32, how: End) {
-        for stat in self.all().filter(|stat| stat.group != group && !matches!(stat.state, b'Z' | b'X')) {
+        for stat in self.all().filter(|stat| stat.group != group && !stat.has_ended()) {
             if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
                 // SAFETY: no memory is passed; the process is below this one. That it has ended meanwhile is no error.
                 unsafe { libc::kill(pid, how.signal()) };
@@ -86,16 +86,18 @@ impl Offspring {
     }
 }
 
-/// All processes below this one, those that have ended and were not waited for among them.
-fn below_this() -> Vec<Stat> {
-    let mut buffer = Vec::new();
-    let all = numbers_in("/proc").unwrap_or_default().into_iter();
-    let stats: BTreeMap<u32, Stat> =
-        all.filter_map(|pid| look_at(pid, &mut buffer).ok().map(|(stat, _)| (pid, stat))).collect();
-    let parents = stats.iter().map(|(pid, stat)| (*pid, stat.parent)).collect();
+/// The processes `roots` and all below them, without the branch of `without`; those that have ended and were not waited
+/// for among them.
+fn family(roots: &[u32], without: u32) -> Vec<Stat> {
+    let all = listener::processes().unwrap_or_default();
+    let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
+    listener::families(roots, without, &parents).iter().filter_map(|pid| all.get(pid).map(|(stat, _)| *stat)).collect()
+}
+
+/// All processes below this one.
+fn below_this() -> impl Iterator<Item = Stat> {
     let me = std::process::id();
-    let family = listener::families(&[me], 0, &parents).into_iter().filter(|pid| *pid != me);
-    family.filter_map(|pid| stats.get(&pid).copied()).collect()
+    family(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
 }
 
 /// The CPU clocks of some processes. Reading them is cheap; finding the processes is not.
@@ -109,12 +111,8 @@ impl CpuClocks {
 
     /// Of the processes `roots` and all their descendants that live now, but for this process and its own.
     pub fn below(roots: &[u32]) -> CpuClocks {
-        let mut buffer = Vec::new();
-        let all = numbers_in("/proc").unwrap_or_default().into_iter();
-        let parents: BTreeMap<u32, u32> =
-            all.filter_map(|pid| look_at(pid, &mut buffer).ok().map(|(stat, _)| (pid, stat.parent))).collect();
-        let family = listener::families(roots, std::process::id(), &parents).into_iter();
-        CpuClocks::of(&family.filter(|pid| parents.contains_key(pid)).collect::<Vec<_>>())
+        let family = family(roots, std::process::id());
+        CpuClocks::of(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
 
     /// Whether there is no process.
@@ -140,9 +138,10 @@ fn send(group: u32, signal: libc::c_int) -> io::Result<()> {
 /// The processes of a group that have not ended.
 fn members(group: u32) -> impl Iterator<Item = u32> {
     let mut buffer = Vec::new();
-    numbers_in("/proc").unwrap_or_default().into_iter().filter(move |pid| {
-        look_at(*pid, &mut buffer).is_ok_and(|(stat, _)| stat.group == group && !matches!(stat.state, b'Z' | b'X'))
-    })
+    numbers_in("/proc")
+        .unwrap_or_default()
+        .into_iter()
+        .filter(move |pid| look_at(*pid, &mut buffer).is_ok_and(|(stat, _)| stat.group == group && !stat.has_ended()))
 }
 
 #[cfg(test)]

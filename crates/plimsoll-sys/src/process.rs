@@ -52,24 +52,17 @@ pub fn raise_files_max() -> u64 {
 ///
 /// Needs Linux 5.9; an error leaves the thread with the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
-    let close = |first: u32, last: u32, flags: libc::c_uint| {
+    let close = |first: u32, last: u32| {
         // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own, where by the contract above
         // nobody uses them.
-        check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } as i32)
+        check(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
-    let unshare = libc::CLOSE_RANGE_UNSHARE;
-    match keep.map(|fd| fd.as_raw_fd() as u32) {
-        Some(keep) if keep > 3 => {
-            close(3, keep - 1, unshare)?;
-            close(keep + 1, u32::MAX, 0)?;
-        }
-        Some(3) => {
-            close(4, u32::MAX, unshare)?;
-        }
-        _ => {
-            close(3, u32::MAX, unshare)?;
-        }
+    // Standard error is the last of the standard streams.
+    let keep = keep.map_or(libc::STDERR_FILENO, |fd| fd.as_raw_fd()).max(libc::STDERR_FILENO) as u32;
+    if keep > 3 {
+        close(3, keep - 1)?;
     }
+    close(keep + 1, u32::MAX)?;
     Ok(())
 }
 

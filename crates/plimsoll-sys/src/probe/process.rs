@@ -34,6 +34,13 @@ pub struct Stat {
     pub resident_pages: u64,
 }
 
+impl Stat {
+    /// Whether the process has ended, and only waits to be waited for.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
 /// Parses `/proc/PID/stat`. The name in it may hold anything, also spaces and brackets.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let (pid, _) = number(text)?;
@@ -126,7 +133,8 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 }
 
 /// The tables of open files that a process has, each by one thread that uses it: the process itself first, then threads
-/// that have one of their own (such as [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be compared, only the first.
+/// that have one of their own (such as [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be
+/// compared, only the first.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     // The kernel's comparison is an order, the same for as long as the tables live: known ones are found by halves.
     let mut known = vec![pid];

@@ -37,13 +37,18 @@ pub struct Subject {
     pub patience: Duration,
 }
 
-/// A build that runs; dropping it ends the whole group.
+/// A build that runs; dropping it ends all that it started.
 pub struct Running {
     name: char,
-    child: Child,
     output: PathBuf,
-    /// It and all that it started, also in sessions of their own.
-    offspring: Offspring,
+    group: Group,
+}
+
+/// A child that leads a process group of its own; dropping it ends the whole group. So does an end of plimsoll itself.
+struct Group {
+    leader: Child,
+    /// The child and all that it started, also in sessions of their own; `None` where only the group is looked after.
+    offspring: Option<Offspring>,
     ended: bool,
 }
 
@@ -101,8 +106,8 @@ impl Subject {
         let child = shell(&self.command, &file).map_err(|e| {
             Failure::start(format!("--{}: no shell: {}", self.name.to_ascii_lowercase(), system_text(&e)))
         })?;
-        signal::end_with_us(Some(child.id()));
-        let mut running = Running { name: self.name, child, output: self.output.clone(), offspring, ended: false };
+        let group = Group::led_by(child, Some(offspring));
+        let mut running = Running { name: self.name, output: self.output.clone(), group };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
@@ -134,7 +139,7 @@ impl Subject {
 impl Running {
     /// Why the build no longer runs, if so.
     pub fn died(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok().flatten()?;
+        let status = self.group.leader.try_wait().ok().flatten()?;
         let line = last_line(&self.output);
         let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
         Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
@@ -142,20 +147,27 @@ impl Running {
 
     /// The CPU clocks of the build's processes.
     pub fn cpu_clocks(&self) -> CpuClocks {
-        CpuClocks::of(&self.offspring.living())
+        CpuClocks::of(&self.group.offspring.as_ref().map(Offspring::living).unwrap_or_default())
     }
 
     /// Ends the whole group: asks, waits, forces.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.end_group().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+        self.group.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+    }
+}
+
+impl Group {
+    /// The group of `leader`; from here on it is ended whatever happens.
+    fn led_by(leader: Child, offspring: Option<Offspring>) -> Group {
+        signal::end_with_us(Some(leader.id()));
+        Group { leader, offspring, ended: false }
     }
 
-    fn end_group(&mut self) -> std::io::Result<()> {
+    fn end(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        let group = self.child.id();
-        end_whole(group, &mut self.child, Some(&self.offspring))?;
+        end_whole(self.leader.id(), &mut self.leader, self.offspring.as_ref())?;
         signal::end_with_us(None);
         Ok(())
     }
@@ -184,18 +196,17 @@ fn end_whole(group: u32, leader: &mut Child, offspring: Option<&Offspring>) -> s
     Err(std::io::Error::other("some of its processes do not end"))
 }
 
-impl Drop for Running {
+impl Drop for Group {
     fn drop(&mut self) {
         // Nobody is left to tell; what could be done was done.
-        let _ = self.end_group();
+        let _ = self.end();
     }
 }
 
 /// A program of our own that runs beside, in a process group of its own; dropping it ends the whole group.
 pub struct Helper {
-    child: Child,
     said: String,
-    ended: bool,
+    group: Group,
 }
 
 impl Helper {
@@ -203,11 +214,8 @@ impl Helper {
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
         let mut command = Command::new(program);
         command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.spawn()?;
-        signal::end_with_us(Some(child.id()));
-        // From here on it is ended whatever happens.
-        let mut helper = Helper { child, said: String::new(), ended: false };
-        if let Some(output) = helper.child.stdout.take() {
+        let mut helper = Helper { said: String::new(), group: Group::led_by(command.spawn()?, None) };
+        if let Some(output) = helper.group.leader.stdout.take() {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
         match helper.said().is_empty() {
@@ -223,23 +231,7 @@ impl Helper {
 
     /// Ends the whole group.
     pub fn end(mut self) -> std::io::Result<()> {
-        self.end_group()
-    }
-
-    fn end_group(&mut self) -> std::io::Result<()> {
-        if std::mem::replace(&mut self.ended, true) {
-            return Ok(());
-        }
-        end_whole(self.child.id(), &mut self.child, None)?;
-        signal::end_with_us(None);
-        Ok(())
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        // Nobody is left to tell; what could be done was done.
-        let _ = self.end_group();
+        self.group.end()
     }
 }
 

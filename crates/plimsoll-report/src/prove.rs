@@ -57,7 +57,8 @@ pub fn measure_text(measure: Measure) -> &'static str {
     }
 }
 
-fn value_text(measure: Measure, value: f64) -> String {
+/// A figure with its unit.
+pub(crate) fn value_text(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Goodput => format!("{}/s", rate(value)),
         Measure::P50 | Measure::P99 | Measure::Cpu => duration(value),

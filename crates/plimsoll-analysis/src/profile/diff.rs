@@ -131,6 +131,13 @@ impl DiffRow {
             Sort::Cum => &self.cum,
         }
     }
+
+    fn column_mut(&mut self, sort: Sort) -> &mut Change {
+        match sort {
+            Sort::Flat => &mut self.flat,
+            Sort::Cum => &mut self.cum,
+        }
+    }
 }
 
 /// Two profiles compared.
@@ -286,10 +293,7 @@ impl Sums {
             }
             let excess = excesses.iter().sum::<f64>() / (excesses.len() as f64).max(1.0);
             for (row, variance) in self.rows.iter_mut().zip(seen) {
-                let change = match sort {
-                    Sort::Flat => &mut row.flat,
-                    Sort::Cum => &mut row.cum,
-                };
+                let change = row.column_mut(sort);
                 change.variance = (change.variance * excess.max(1.0)).max(variance);
             }
         }

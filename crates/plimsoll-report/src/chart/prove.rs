@@ -8,6 +8,7 @@ use super::plot::{
 use super::scale::{Scale, extent};
 use super::svg::{Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
+use crate::prove::value_text;
 use plimsoll_analysis::prove::{Block, Interval, Measure, Progress, Proof};
 
 /// One comparison to be drawn.
@@ -43,13 +44,6 @@ fn axis_of(measure: Measure) -> (&'static str, Unit) {
         Measure::P50 => ("p50 response time", Unit::Time),
         Measure::P99 => ("p99 response time", Unit::Time),
         Measure::Cpu => ("CPU time a request", Unit::Time),
-    }
-}
-
-fn figure(measure: Measure, value: f64) -> String {
-    match measure {
-        Measure::Goodput => format!("{}/s", crate::format::rate(value)),
-        Measure::P50 | Measure::P99 | Measure::Cpu => crate::format::duration(value),
     }
 }
 
@@ -97,7 +91,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     };
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
-    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], figure(measure, primary.medians[arm])));
+    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.medians[arm])));
     let mean = signed(primary.ratio - 1.0);
     let widest = labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&mean, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
@@ -169,7 +163,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Measure, bl
             let mut text = format!("block {}", number + 1);
             let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
             for (name, value) in ["A", "B"].into_iter().zip(&values) {
-                let told = value.map_or_else(|| "-".to_owned(), |value| figure(measure, value));
+                let told = value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
                 text.push_str(&format!("\n{name} {told}"));
             }
             match (block.void(), values.as_slice()) {
@@ -204,7 +198,7 @@ fn points(
     for (number, (place, value)) in places.iter().zip(values).enumerate() {
         if let (Some(place), Some(value)) = (place, value) {
             let outside = *value < low || *value > high;
-            let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], figure(measure, *value));
+            let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], value_text(measure, *value));
             canvas.mark(*place, if outside { Mark::Diamond } else { mark }, radius, paint, &hint);
         }
     }

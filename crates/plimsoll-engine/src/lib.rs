@@ -25,6 +25,7 @@ pub use collect::{Phase, Tick};
 use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
+use plimsoll_model::plan::bracketed;
 use plimsoll_model::{Plan, Run, Schedule, Stripe};
 use plimsoll_wire::{h1, tls};
 use routes::Resolved;
@@ -54,9 +55,9 @@ pub enum Error {
 /// Writes the plan's request as the bytes that go on the wire.
 pub fn encode_request(plan: &Plan) -> Result<Vec<u8>, h1::RequestError> {
     let request = &plan.request;
-    let host = if request.host.contains(':') { format!("[{}]", request.host) } else { request.host.clone() };
+    let host = bracketed(&request.host);
     let default_port = if request.scheme == "https" { 443 } else { 80 };
-    let host = if request.port == default_port { host } else { format!("{host}:{}", request.port) };
+    let host = if request.port == default_port { host } else { format!("{host}:{}", request.port).into() };
     h1::encode(&h1::RequestParts {
         method: &request.method,
         target: &request.target,

@@ -3,6 +3,7 @@
 use crate::connect::ConnectSpec;
 use crate::load::LoadShape;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// The request that is made.
@@ -99,9 +100,18 @@ impl RequestSpec {
 
     /// The request's URL for people, without secrets.
     pub fn url_redacted(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        format!("{}://{host}:{}{}", self.scheme, self.port, redact_target(&self.target))
+        format!("{}{}", self.origin(), redact_target(&self.target))
     }
+
+    /// Scheme, host and port of the request's URL.
+    pub fn origin(&self) -> String {
+        format!("{}://{}:{}", self.scheme, bracketed(&self.host), self.port)
+    }
+}
+
+/// A host as it stands in a URL: an IPv6 address in brackets, so that its colons are not taken for that of the port.
+pub fn bracketed(host: &str) -> Cow<'_, str> {
+    if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }
 
 /// A set of HTTP status codes, 100..=599.

@@ -4,6 +4,7 @@
 //! redirects, TLS, connections that are kept.
 
 use crate::target::{Target, system_text};
+use plimsoll_model::plan::bracketed;
 use plimsoll_wire::h1::{EndError, ResponseParser};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -51,7 +52,7 @@ pub fn fetch(target: &Target, path: &str, timeout: Duration, bytes_max: usize) -
             "is fetched over plain HTTP only: take it with another program and give the file",
         ));
     }
-    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let host = bracketed(host);
     let authorization = target.authorization.as_ref().map_or(String::new(), |a| format!("Authorization: {a}\r\n"));
     let request = format!("GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\n{authorization}Accept: */*\r\n\r\n");
     let deadline = Instant::now() + timeout;

@@ -29,7 +29,7 @@ impl Metrics {
     /// Asks once: what is named must be there. `auto` is the target of the load, `request`.
     pub fn new(named: &str, request: &RequestSpec) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
-        let url = if named == "auto" { origin(request) } else { named.to_owned() };
+        let url = if named == "auto" { format!("{}/", request.origin()) } else { named.to_owned() };
         let url = url.as_str();
         // To read is not to put load on: a public address needs no leave.
         let mut target = Target::resolve_plain(url, true).map_err(|failure| flagged(failure.to_string()))?;
@@ -62,20 +62,10 @@ impl Metrics {
     }
 }
 
-/// Where the load goes, without path.
-fn origin(request: &RequestSpec) -> String {
-    let RequestSpec { scheme, host, port, .. } = request;
-    if host.contains(':') && !host.starts_with('[') {
-        format!("{scheme}://[{host}]:{port}/")
-    } else {
-        format!("{scheme}://{host}:{port}/")
-    }
-}
-
 /// Where the target of a load tells of itself, if it does; for somebody who did not ask.
 pub fn served_by(request: &RequestSpec) -> Option<String> {
     let Metrics { target, .. } = Metrics::new("auto", request).ok()?;
-    Some(format!("{}{}", shown(&origin(request)).trim_end_matches('/'), target.path))
+    Some(format!("{}{}", request.origin(), target.path))
 }
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.

@@ -89,7 +89,7 @@ impl Base {
         let elsewhere = Elsewhere { connect_to: said.connect_to.as_deref(), unix: said.unix.as_deref() };
         let target = Target::resolve(&request.url, elsewhere, request.allow_public)?;
         let connect = connecting::spec(said, &target, request.allow_public)?;
-        if let Some(authorization) = target.authorization.clone()
+        if let Some(authorization) = target.authorization
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
         {
             headers.push(("Authorization".into(), authorization));
@@ -100,12 +100,12 @@ impl Base {
             (None, false) => "GET".into(),
         };
         let spec = RequestSpec {
-            scheme: target.scheme.clone(),
-            host: target.host.clone(),
+            scheme: target.scheme,
+            host: target.host,
             port: target.port,
-            addresses: target.addresses.clone(),
+            addresses: target.addresses,
             method,
-            target: target.path.clone(),
+            target: target.path,
             headers,
             body,
             keep_alive: !request.no_keepalive,

@@ -78,6 +78,8 @@ pub struct Comparison<'a> {
     pub live: &'a mut Live,
     /// Where output of builds goes: beside the run file.
     pub beside: PathBuf,
+    /// What the machine can hold.
+    pub limits: Limits,
     /// The blocks so far.
     pub blocks: prove::Blocks,
     /// The rates so far, and how the comparison stands, for the eye.
@@ -154,7 +156,7 @@ impl Comparison<'_> {
         let plan = &mut plan.clone();
         // The flags are the same for all sides.
         let base = &self.asked.arms[0].base;
-        let adapted = capacity::fit(plan, base.fixed, base.local, &Limits::of_machine())
+        let adapted = capacity::fit(plan, base.fixed, base.local, &self.limits)
             .map_err(|reason| Failure::usage(format!("--concurrency: {reason}")))?;
         // The same for every load: once is enough.
         if self.recording.trials().is_empty() {

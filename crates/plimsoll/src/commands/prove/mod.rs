@@ -7,6 +7,7 @@ mod profiles;
 use super::capture::default_path;
 use super::{preflight, print_json, print_report, report, say_setup};
 use crate::args_prove::ProveArgs;
+use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::progress::Meter;
@@ -51,6 +52,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         recording: &mut recording,
         live: &mut live,
         beside: path.clone(),
+        limits: Limits::of_machine(),
         blocks: prove::Blocks::new(asked.arms.len()),
         meter: Meter::default(),
         standing: String::new(),

@@ -189,9 +189,8 @@ impl Comparison<'_> {
         if let Some(LoadShape::Open { rate, .. }) = prove::reading::block_load(self.recording.trials()) {
             return Some(rate.max());
         }
-        let (blocks, _) = prove::blocks(self.recording.trials(), 2);
         let goodput = |arm: usize| {
-            let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps).collect();
+            let mut all: Vec<f64> = self.blocks.whole.iter().map(|block| block.readings[arm].goodput_rps).collect();
             all.sort_by(f64::total_cmp);
             all.get(all.len() / 2).copied()
         };

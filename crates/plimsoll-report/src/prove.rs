@@ -17,8 +17,8 @@ pub struct ProveContext<'a> {
     pub plan: &'a Plan,
     /// The sides in words: URLs or commands.
     pub sides: &'a [String],
-    /// The load of the blocks, if it came to any.
-    pub load: Option<&'a LoadShape>,
+    /// The load of each side in the blocks, if it came to any: the same of sides that are compared.
+    pub loads: Vec<&'a LoadShape>,
     /// Length of each load.
     pub load_ns: u64,
     /// Warnings from before the first load.
@@ -116,10 +116,21 @@ fn elapsed_text(experiment: &Experiment) -> String {
 }
 
 pub(crate) fn load_line(context: &ProveContext) -> String {
-    match context.load {
-        Some(load) => format!("{}, {} on each side of a block", load_text(load), duration(context.load_ns as f64)),
+    match loads_text(context) {
+        Some(loads) => format!("{loads}, {} on each side of a block", duration(context.load_ns as f64)),
         None => "none".into(),
     }
+}
+
+/// The loads of the sides in words: one if they have the same; `None` if there were none.
+pub(crate) fn loads_text(context: &ProveContext) -> Option<String> {
+    let first = context.loads.first()?;
+    if context.loads.iter().all(|load| load == first) {
+        return Some(load_text(first));
+    }
+    let each = context.loads.iter().enumerate();
+    let each: Vec<String> = each.map(|(arm, load)| format!("{} {}", arm_name(arm as u8), load_text(load))).collect();
+    Some(each.join(", "))
 }
 
 /// The sides by name.

@@ -1,8 +1,7 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
 use crate::json::frame;
-use crate::prove::ProveContext;
-use crate::run::load_text;
+use crate::prove::{ProveContext, loads_text};
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
 };
@@ -58,7 +57,7 @@ fn begin(schema: &str, context: &ProveContext, warnings: &[String]) -> Map<Strin
     let mut map = frame(schema, context.experiment, Some(context.plan));
     map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
     map.insert("sides".into(), context.sides.to_vec().into());
-    map.insert("load".into(), context.load.map_or(Value::Null, |load| load_text(load).into()));
+    map.insert("load".into(), loads_text(context).map_or(Value::Null, Value::from));
     map.insert("load_s".into(), (context.load_ns as f64 / 1e9).into());
     map.insert("elapsed_s".into(), context.experiment.elapsed_ns.map(|ns| ns as f64 / 1e9).into());
     map

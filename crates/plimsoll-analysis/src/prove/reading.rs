@@ -230,3 +230,9 @@ const SIZE_TOLERANCE: f64 = 0.01;
 pub fn block_load(trials: &[Trial]) -> Option<&LoadShape> {
     trials.iter().find(|trial| matches!(trial.purpose, Purpose::Arm(_))).map(|trial| &trial.run.plan.load)
 }
+
+/// The load of each arm in recorded blocks, as far as there are any.
+pub fn block_loads(trials: &[Trial], arms: usize) -> Vec<&LoadShape> {
+    let of = |arm: usize| trials.iter().find(|trial| trial.purpose == Purpose::Arm(arm as u8));
+    (0..arms).filter_map(of).map(|trial| &trial.run.plan.load).collect()
+}

@@ -48,6 +48,9 @@ const LOAD_ANSWERS_IN_TURN: f64 = 20.0;
 const LOAD_ANSWERS: f64 = 200.0;
 const LOAD_ANSWERS_P99: f64 = 1000.0;
 const BLOCKS_MIN: u64 = 16;
+/// Where answers take so long that this cannot be had: so many in turn, and so many blocks.
+const LOAD_ANSWERS_FEW: f64 = 3.0;
+const BLOCKS_FEW: u64 = 6;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
@@ -98,7 +101,7 @@ impl Comparison<'_> {
     }
 
     fn all_blocks(&mut self) -> Result<(), Failure> {
-        let load = self.find_load()?;
+        let loads = self.find_loads()?;
         let arms = self.asked.arms.len();
         let began_ns = self.recording.elapsed_ns();
         for number in 0.. {
@@ -111,7 +114,7 @@ impl Comparison<'_> {
                 prepare("--before-block", command, &self.output_of("before-block"))?;
             }
             for arm in prove::order(self.asked.settings.seed, number, arms) {
-                let plan = self.block_plan(&self.asked.arms[usize::from(arm)], load, number as u64);
+                let plan = self.block_plan(&self.asked.arms[usize::from(arm)], loads[usize::from(arm)], number as u64);
                 let mut running = self.start(arm)?;
                 let doing = format!("block {}: {}", number + 1, arm_name(arm));
                 self.drive((Purpose::Arm(arm), arm, &doing), &plan, &mut running)?;
@@ -229,8 +232,9 @@ impl Comparison<'_> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// The load at which the sides are compared: as asked, or found by trying each side.
-    fn find_load(&mut self) -> Result<Load, Failure> {
+    /// The load of each side: as asked, or found by trying each. Sides that are compared have the same; the rungs of a
+    /// ladder do different work, and each has as many users as fill it.
+    fn find_loads(&mut self) -> Result<Vec<Load>, Failure> {
         let asked = self.asked;
         let mut peaks = Vec::new();
         for arm in 0..asked.arms.len() as u8 {
@@ -244,10 +248,11 @@ impl Comparison<'_> {
         let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
         let fixed = asked.settings.primary.at_fixed_rate();
         let rate = fixed.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
-        let users = match rate {
+        let most_users = peaks.iter().map(|peak| peak.users).max().unwrap_or(1);
+        let users = |peak: &Peak| match rate {
             // Little's law, and as much again.
             Some(rate) => (2.0 * rate * mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
-            None => asked.users.unwrap_or_else(|| peaks.iter().map(|peak| peak.users).max().unwrap_or(1)),
+            None => asked.users.unwrap_or(if asked.ladder { peak.users } else { most_users }),
         };
         let answers = if asked.settings.primary == Measure::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
         let wanted_s = (LOAD_ANSWERS_IN_TURN * mean_ns / 1e9).max(answers / rate.unwrap_or(slowest));
@@ -256,8 +261,12 @@ impl Comparison<'_> {
         let most_ns = left_ns / (BLOCKS_MIN * asked.arms.len() as u64);
         let least_warmup_ns = self.warmup_ns(0.0, 0);
         let most_ns = (most_ns.saturating_sub(least_warmup_ns) / Plan::TICK_NS * Plan::TICK_NS).max(LOAD_NS);
-        let length_ns = asked.load_ns.unwrap_or(wanted_ns.min(most_ns));
-        Ok(Load { users, rate, length_ns, warmup_ns: self.warmup_ns(mean_ns, length_ns) })
+        // A load that is over before the slowest has answered says nothing: rather fewer blocks.
+        let few_ns = ((mean_ns * LOAD_ANSWERS_FEW) as u64).min(left_ns / (BLOCKS_FEW * asked.arms.len() as u64));
+        let least_ns = few_ns.next_multiple_of(Plan::TICK_NS);
+        let length_ns = asked.load_ns.unwrap_or(wanted_ns.min(most_ns).max(least_ns));
+        let warmup_ns = self.warmup_ns(mean_ns, length_ns);
+        Ok(peaks.iter().map(|peak| Load { users: users(peak), rate, length_ns, warmup_ns }).collect())
     }
 
     /// How long to load before what is measured, where an answer takes `mean_ns` and a load `length_ns`.
@@ -304,18 +313,18 @@ impl Comparison<'_> {
             }
             flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
             tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns });
-            if flat >= 2 {
+            // A disturbance may hide that few users were enough. Little's law knows how many fill a server that answers one
+            // alone as fast as it did: more than some times as many only wait, and a slow server would still be at their
+            // requests when the next load begins.
+            let best = best.max(summary.throughput_rps);
+            let filling = best * tried[0].mean_ns / 1e9;
+            if flat >= 2 || users as f64 >= FILLING_TIMES * filling {
                 break;
             }
         }
         let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
-        let enough = tried.iter().find(|peak| peak.rps >= best * ENOUGH);
-        // A disturbance may hide that few users were enough. Little's law knows how many fill a server that answers one
-        // alone as fast as it did: more than some times as many only wait.
-        let filling = tried.first().map_or(f64::INFINITY, |alone| best * alone.mean_ns / 1e9);
-        let plenty = tried.iter().find(|peak| peak.users as f64 >= FILLING_TIMES * filling);
-        let chosen = [enough, plenty].into_iter().flatten().min_by_key(|peak| peak.users).copied();
-        chosen.ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
+        let enough = tried.into_iter().find(|peak| peak.rps >= best * ENOUGH);
+        enough.ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
     }
 
     /// The plan of one load of a block: the same seed on every arm.

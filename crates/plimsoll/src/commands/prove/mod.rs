@@ -117,7 +117,7 @@ fn context<'a>(experiment: &'a Experiment, options: &'a Options) -> ProveContext
         experiment,
         plan: &options.base,
         sides: &options.sides,
-        load: prove::reading::block_load(&experiment.trials),
+        loads: prove::reading::block_loads(&experiment.trials, options.sides.len()),
         load_ns: block_trial(experiment).and_then(|trial| trial.run.plan.duration_ns).unwrap_or(0),
         warnings: &options.warnings,
     }

@@ -1,12 +1,12 @@
 //! How the result of a comparison looks.
 
 use crate::block::{Report, Tone};
-use crate::format::{duration, rate};
+use crate::format::{count, duration, rate};
 use crate::run::load_text;
 use plimsoll_analysis::prove::{
-    Block, Compared, Interval, Ladder, Measure, Progress, Proof, StoppedBy, Verdict, arm_name,
+    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, StoppedBy, Verdict, arm_name,
 };
-use plimsoll_model::{Experiment, LoadShape, Plan};
+use plimsoll_model::{Experiment, Plan, Purpose};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone)]
@@ -17,10 +17,8 @@ pub struct ProveContext<'a> {
     pub plan: &'a Plan,
     /// The sides in words: URLs or commands.
     pub sides: &'a [String],
-    /// The load of each side in the blocks, if it came to any: the same of sides that are compared.
-    pub loads: Vec<&'a LoadShape>,
-    /// Length of each load.
-    pub load_ns: u64,
+    /// The plan of each side's loads in the blocks, if it came to any: the same load of sides that are compared.
+    pub loads: Vec<&'a Plan>,
     /// Warnings from before the first load.
     pub warnings: &'a [String],
 }
@@ -103,34 +101,51 @@ fn stopped_text(stopped_by: &StoppedBy) -> &str {
         StoppedBy::Verdict => "ended because the verdict was certain",
         StoppedBy::Blocks => "all blocks asked for",
         StoppedBy::Budget => "the budget was used up",
-        StoppedBy::Generator => "ended because the generator was the limit",
+        StoppedBy::Void => "ended because hardly a block counted",
         StoppedBy::Broken(_) => "broken off",
     }
 }
 
+/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut off.
+pub(crate) fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
+    let whole_ns = experiment.elapsed_ns?;
+    if !experiment.trials.iter().any(|trial| trial.purpose == Purpose::Profile) {
+        return Some(whole_ns);
+    }
+    let ends = experiment.trials.iter().filter(|trial| trial.purpose != Purpose::Profile);
+    ends.map(|trial| trial.start_ns + trial.run.window_ns.1).max()
+}
+
 fn elapsed_text(experiment: &Experiment) -> String {
-    match experiment.elapsed_ns {
+    match elapsed_ns(experiment) {
         Some(ns) => format!(" in {}", duration(ns as f64)),
         None => String::new(),
     }
 }
 
 pub(crate) fn load_line(context: &ProveContext) -> String {
-    match loads_text(context) {
-        Some(loads) => format!("{loads}, {} on each side of a block", duration(context.load_ns as f64)),
-        None => "none".into(),
+    match loads_text(context).as_slice() {
+        [] => "none".into(),
+        [one] => format!("{one} on each side of a block"),
+        each => {
+            each.iter().zip(0..).map(|(load, arm)| format!("{}: {load}", arm_name(arm))).collect::<Vec<_>>().join("; ")
+        }
     }
 }
 
-/// The loads of the sides in words: one if they have the same; `None` if there were none.
-pub(crate) fn loads_text(context: &ProveContext) -> Option<String> {
-    let first = context.loads.first()?;
-    if context.loads.iter().all(|load| load == first) {
-        return Some(load_text(first));
+/// The loads of the sides in words: just one if they have the same; none if it came to none.
+pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
+    let one = |plan: &&Plan| format!("{}, {}", load_text(&plan.load), duration(length_ns(plan) as f64));
+    let mut loads: Vec<String> = context.loads.iter().map(one).collect();
+    if loads.iter().all(|load| *load == loads[0]) {
+        loads.truncate(1);
     }
-    let each = context.loads.iter().enumerate();
-    let each: Vec<String> = each.map(|(arm, load)| format!("{} {}", arm_name(arm as u8), load_text(load))).collect();
-    Some(each.join(", "))
+    loads
+}
+
+/// Length of a side's loads.
+pub(crate) fn length_ns(plan: &Plan) -> u64 {
+    plan.duration_ns.unwrap_or(0)
 }
 
 /// The sides by name.
@@ -169,10 +184,14 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         None => "too few blocks".into(),
     };
     facts.push(("A/A control", control));
+    if let [primary, others @ ..] = proof.measures.as_slice() {
+        let others = if others.is_empty() { "" } else { "; the others stand beside it, corrected for their number" };
+        facts.push(("decides", format!("{}{others}", measure_text(primary.measure))));
+    }
     report.facts(facts);
     let rows = proof.measures.iter().map(|one| {
         vec![
-            format!("{}{}", measure_text(one.measure), if one.primary { " (decides)" } else { "" }),
+            if one.measure == Measure::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
             value_text(one.measure, one.medians[0]),
             value_text(one.measure, one.medians[1]),
             change(one.ratio),
@@ -181,7 +200,7 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             one.verdict.to_string(),
         ]
     });
-    report.table(&["measure", "A", "B", "B against A", "95 % interval", "p", "verdict"], rows.collect());
+    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows.collect());
     report
 }
 
@@ -205,49 +224,87 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
+/// A share of a rung before, which may be a small one: with at least two digits that tell.
+fn part(share: f64) -> String {
+    match share {
+        share if share < 0.001 => format!("{:.3} %", share * 100.0),
+        share if share < 0.01 => format!("{:.2} %", share * 100.0),
+        share => percent(share),
+    }
+}
+
+/// A cost: `+71.2 us`, `+76 900 us`.
+fn cost(us: f64) -> String {
+    let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
+    format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
+}
+
+/// Both ends of an interval, the unit once.
+fn from_to(interval: Option<Interval>, text: fn(f64) -> String) -> String {
+    let Some(Interval { lower, upper }) = interval else { return "too few blocks".into() };
+    let (lower, upper) = (text(lower), text(upper));
+    let number = lower.rsplit_once(' ').map_or(lower.as_str(), |(number, _)| number);
+    format!("{number} to {upper}")
+}
+
+/// What is left of the rung before, with its interval; `None` for the first.
+pub(crate) fn share_text(rung: &Rung) -> Option<String> {
+    rung.share.map(|share| format!("{} ({})", part(share), from_to(rung.share_interval, part)))
+}
+
+/// What a request costs more than on the rung before, with its interval; `None` for the first.
+pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
+    rung.cost_us.map(|us| format!("{} ({})", cost(us), from_to(rung.cost_us_interval, cost)))
+}
+
+/// The answer of a ladder in one sentence.
+pub fn ladder_answer(ladder: &Ladder) -> String {
+    let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
+    let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
+    let whole = if first > 0.0 { part(last / first) } else { "nothing".into() };
+    format!("{} requests/s on the first rung, {} on the last: {whole} of that", rate(first), rate(last))
+}
+
 /// The report of a ladder.
 pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
     for warning in context.warnings.iter().chain(&ladder.warnings) {
         report.text(Tone::Warning, warning.clone());
     }
-    let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
-    let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
-    let whole = if first > 0.0 { percent(last / first) } else { "nothing".into() };
-    report.text(
-        Tone::Answer,
-        format!("{} requests/s on the first rung, {} on the last: {whole} are left", rate(first), rate(last)),
-    );
-    report.facts(vec![
-        (
-            "blocks",
-            format!(
-                "{} that count, {} void{} (seed {})",
-                ladder.blocks,
-                ladder.blocks_void,
-                elapsed_text(context.experiment),
-                context.plan.seed
-            ),
+    report.text(Tone::Answer, ladder_answer(ladder));
+    let sides: Vec<(String, String)> = sides(context).collect();
+    let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
+    facts.push((
+        "blocks",
+        format!(
+            "{} that count, {} void{} (seed {})",
+            ladder.blocks,
+            ladder.blocks_void,
+            elapsed_text(context.experiment),
+            context.plan.seed
         ),
-        ("load", load_line(context)),
-    ]);
-    let mut rows = Vec::new();
-    for ((name, side), rung) in sides(context).zip(&ladder.rungs) {
-        let interval = |interval: Option<Interval>, text: &dyn Fn(Interval) -> String| match (rung.share, interval) {
-            (None, _) => String::new(),
-            (Some(_), Some(interval)) => text(interval),
-            (Some(_), None) => "too few blocks".into(),
-        };
-        rows.push(vec![
-            name,
-            format!("{}/s", rate(rung.goodput_rps)),
-            rung.share.map(percent).unwrap_or_default(),
-            interval(rung.share_interval, &|i| format!("{:.1} to {:.1} %", i.lower * 100.0, i.upper * 100.0)),
-            rung.cost_us.map(|us| format!("{us:+.1} us")).unwrap_or_default(),
-            interval(rung.cost_us_interval, &|i| format!("{:+.1} to {:+.1} us", i.lower, i.upper)),
-            side,
-        ]);
-    }
-    report.table(&["rung", "goodput", "of the one before", "95 %", "cost a request", "95 %", "target"], rows);
+    ));
+    facts.push(("load", load_line(context)));
+    report.facts(facts);
+    let (headings, rows) = rung_rows(ladder);
+    report.table(&headings, rows);
     report
+}
+
+/// Every rung, as a table.
+pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
+    let row = |(number, rung): (usize, &Rung)| {
+        let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();
+        let ends = |of: Option<f64>, interval, text| of.map(|_| from_to(interval, text)).unwrap_or_default();
+        vec![
+            arm_name(number as u8).to_string(),
+            format!("{}/s", rate(rung.goodput_rps)),
+            known(rung.share, part),
+            ends(rung.share, rung.share_interval, part),
+            known(rung.cost_us, cost),
+            ends(rung.cost_us, rung.cost_us_interval, cost),
+        ]
+    };
+    let headings = ["rung", "goodput", "of before", "95 %", "a request", "95 %"];
+    (headings, ladder.rungs.iter().enumerate().map(row).collect())
 }

@@ -1,7 +1,8 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
 use crate::json::frame;
-use crate::prove::{ProveContext, loads_text};
+use crate::prove::{ProveContext, elapsed_ns, length_ns};
+use crate::run::load_text;
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
 };
@@ -26,7 +27,7 @@ fn stopped_name(stopped_by: &StoppedBy) -> &'static str {
         StoppedBy::Verdict => "verdict",
         StoppedBy::Blocks => "blocks",
         StoppedBy::Budget => "budget",
-        StoppedBy::Generator => "generator",
+        StoppedBy::Void => "void",
         StoppedBy::Broken(_) => "broken",
     }
 }
@@ -57,10 +58,14 @@ fn begin(schema: &str, context: &ProveContext, warnings: &[String]) -> Map<Strin
     let mut map = frame(schema, context.experiment, Some(context.plan));
     map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
     map.insert("sides".into(), context.sides.to_vec().into());
-    map.insert("load".into(), loads_text(context).map_or(Value::Null, Value::from));
-    map.insert("load_s".into(), (context.load_ns as f64 / 1e9).into());
-    map.insert("elapsed_s".into(), context.experiment.elapsed_ns.map(|ns| ns as f64 / 1e9).into());
+    map.insert("elapsed_s".into(), elapsed_ns(context.experiment).map(|ns| ns as f64 / 1e9).into());
     map
+}
+
+/// The load of a side in words, and its length.
+fn load(context: &ProveContext, side: usize) -> (Option<String>, Option<f64>) {
+    let plan = context.loads.get(side);
+    (plan.map(|plan| load_text(&plan.load)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
 /// The document of a comparison: `plimsoll.prove/1`.
@@ -87,6 +92,9 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
         })
     };
     let mut map = begin("plimsoll.prove/1", context, &proof.warnings);
+    let (load, load_s) = load(context, 0);
+    map.insert("load".into(), load.into());
+    map.insert("load_s".into(), load_s.into());
     map.insert("verdict".into(), proof.verdict.to_string().into());
     map.insert("measures".into(), proof.measures.iter().map(compared).collect());
     map.insert("margin".into(), proof.measures.first().map(|primary| primary.margin).into());
@@ -113,9 +121,13 @@ pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Valu
         .rungs
         .iter()
         .zip(context.sides)
-        .map(|(rung, side)| {
+        .enumerate()
+        .map(|(at, (rung, side))| {
+            let (load, load_s) = load(context, at);
             json!({
                 "url": side,
+                "load": load,
+                "load_s": load_s,
                 "goodput_rps": rung.goodput_rps,
                 "share": rung.share,
                 "share_ci95": ends(rung.share_interval),

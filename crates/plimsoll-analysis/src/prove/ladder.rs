@@ -30,7 +30,7 @@ pub struct Ladder {
     pub rungs: Vec<Rung>,
     /// Blocks that count.
     pub blocks: usize,
-    /// Blocks in which the generator was the limit.
+    /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
     pub blocks_void: usize,
     /// What a reader must know.
     pub warnings: Vec<String>,

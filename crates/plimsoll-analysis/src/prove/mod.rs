@@ -75,8 +75,8 @@ pub enum StoppedBy {
     Blocks,
     /// The time was used up.
     Budget,
-    /// The generator, not the builds, was the limit.
-    Generator,
+    /// Hardly a block counted: why, the last warning says.
+    Void,
     /// Something else, in words: ^C, a build that died.
     Broken(String),
 }
@@ -137,7 +137,7 @@ pub struct Proof {
     pub control: Control,
     /// Blocks that count.
     pub blocks: usize,
-    /// Blocks in which the generator was the limit.
+    /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
     pub blocks_void: usize,
     /// About how many more blocks it would take, when inconclusive for want of blocks.
     pub blocks_more: Option<usize>,
@@ -217,7 +217,7 @@ pub fn stop(settings: &Settings, blocks: &[Block]) -> Option<StoppedBy> {
     let counted = counting(blocks, settings.primary);
     let void = blocks.len() - counted.len();
     if void >= VOIDS_MAX && void > 2 * counted.len() {
-        return Some(StoppedBy::Generator);
+        return Some(StoppedBy::Void);
     }
     if certain(settings, &counted).is_some() {
         return Some(StoppedBy::Verdict);
@@ -281,8 +281,8 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
         warnings.push(format!("no verdict, because the comparison broke off: {reason}"));
         verdict = Verdict::Inconclusive;
     }
-    if stopped_by == StoppedBy::Generator {
-        warnings.push("no verdict, because the generator, not the builds, was the limit".into());
+    if stopped_by == StoppedBy::Void {
+        warnings.push("no verdict, because hardly a block counted".into());
         verdict = Verdict::Inconclusive;
     }
     if control.rejected {

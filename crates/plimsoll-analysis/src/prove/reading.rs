@@ -3,7 +3,8 @@
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Ending, LoadShape, Purpose, Run, Trial};
+use plimsoll_model::units::MS;
+use plimsoll_model::{Ending, Plan, Purpose, Run, Trial};
 
 /// A quantity by which builds are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +66,8 @@ pub struct Reading {
     pub status: u16,
     /// Bytes received for each answer; 0 where the load was too short to tell.
     pub answer_bytes: f64,
-    /// Why the generator was the limit, if it was.
-    pub generator_limit: Option<String>,
+    /// Why it says nothing about the build, if so: the generator was the limit, or nothing was answered in the time.
+    pub void: Option<String>,
 }
 
 impl Reading {
@@ -74,6 +75,9 @@ impl Reading {
     pub fn of(trial: &Trial) -> Reading {
         let summary = Summary::of(&trial.run);
         let used = ServerUse::of(&trial.run).ok();
+        let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
+        let silent = summary.throughput_rps <= 0.0 && summary.ledger.failed_total() == 0;
+        let silence = || format!("no answer within {} ms (longer loads: --for)", summary.duration_ns / MS);
         Reading {
             goodput_rps: summary.throughput_rps,
             p50_ns: summary.response.p50_ns as f64,
@@ -82,7 +86,7 @@ impl Reading {
             success_rate: summary.success_rate,
             status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
             answer_bytes: answer_bytes(&trial.run, summary.response.p99_ns),
-            generator_limit: summary.generator.reason.filter(|_| summary.generator.limited),
+            void: limit.or_else(|| silent.then(silence)),
         }
     }
 
@@ -94,7 +98,7 @@ impl Reading {
             Measure::P99 => Some(self.p99_ns),
             Measure::Cpu => self.cpu_ns_per_request,
         };
-        value.filter(|value| *value > 0.0)
+        value.filter(|value| *value > 0.0 && value.is_finite())
     }
 }
 
@@ -122,7 +126,7 @@ pub struct Block {
 impl Block {
     /// Why the block says nothing about the builds, if so.
     pub fn void(&self) -> Option<&str> {
-        self.readings.iter().find_map(|reading| reading.generator_limit.as_deref())
+        self.readings.iter().find_map(|reading| reading.void.as_deref())
     }
 }
 
@@ -181,7 +185,7 @@ impl Blocks {
             None => return Err("the recording was cut off".into()),
         }
         let reading = Reading::of(trial);
-        if reading.goodput_rps <= 0.0 {
+        if reading.goodput_rps <= 0.0 && reading.void.is_none() {
             let number = self.whole.len() + 1;
             return Err(format!("{} answered no request successfully in block {number}", arm_name(arm)));
         }
@@ -226,13 +230,8 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
 /// Mean sizes of answers may differ by this share before it is worth a warning.
 const SIZE_TOLERANCE: f64 = 0.01;
 
-/// The load of recorded blocks: that of the first.
-pub fn block_load(trials: &[Trial]) -> Option<&LoadShape> {
-    trials.iter().find(|trial| matches!(trial.purpose, Purpose::Arm(_))).map(|trial| &trial.run.plan.load)
-}
-
-/// The load of each arm in recorded blocks, as far as there are any.
-pub fn block_loads(trials: &[Trial], arms: usize) -> Vec<&LoadShape> {
+/// The plan of each arm's loads in recorded blocks, as far as there are any.
+pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&Plan> {
     let of = |arm: usize| trials.iter().find(|trial| trial.purpose == Purpose::Arm(arm as u8));
-    (0..arms).filter_map(of).map(|trial| &trial.run.plan.load).collect()
+    (0..arms).filter_map(of).map(|trial| &trial.run.plan).collect()
 }

@@ -75,7 +75,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
 }
 
 /// Two-sided p of the hypothesis that the values are symmetric about 0: the sign-flip permutation test of the sum of the
-/// signed ranks. Equal sizes share their mean rank; zeros are ranked and never flip (Pratt). 1 without values.
+/// signed ranks. Equal sizes share their mean rank; zeros are ranked and never flip (Pratt). 1 without values. What is no number counts as the largest.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -84,7 +84,7 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut positive = 0;
     let mut at = 0;
     while at < sizes.len() {
-        let end = at + sizes[at..].iter().take_while(|s| s.0 == sizes[at].0).count();
+        let end = at + sizes[at..].iter().take_while(|s| s.0.total_cmp(&sizes[at].0).is_eq()).count();
         let rank = at + 1 + end;
         if sizes[at].0 > 0.0 {
             ranks.extend(std::iter::repeat_n(rank, end - at));

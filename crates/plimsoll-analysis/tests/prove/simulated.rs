@@ -62,9 +62,9 @@ fn what_cannot_be_said_is_not() {
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
     // The generator was the limit.
     let mut limited = blocks.clone();
-    limited.iter_mut().for_each(|block| block.readings[1].generator_limit = Some("busy".into()));
-    assert_eq!(stop(&settings, &limited), Some(StoppedBy::Generator));
-    let proof = conclude(&settings, &limited, StoppedBy::Generator);
+    limited.iter_mut().for_each(|block| block.readings[1].void = Some("busy".into()));
+    assert_eq!(stop(&settings, &limited), Some(StoppedBy::Void));
+    let proof = conclude(&settings, &limited, StoppedBy::Void);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (Verdict::Inconclusive, 0, 20));
     // Other answers.
     let mut other = blocks.clone();

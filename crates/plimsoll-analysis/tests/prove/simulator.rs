@@ -51,7 +51,7 @@ impl World {
                 success_rate: 1.0,
                 status: 200,
                 answer_bytes: 120.0,
-                generator_limit: None,
+                void: None,
             }
         };
         let block = |number: usize| {

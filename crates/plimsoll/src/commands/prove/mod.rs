@@ -2,6 +2,7 @@
 
 mod asked;
 mod carry;
+mod load;
 mod profiles;
 
 use super::capture::default_path;
@@ -15,13 +16,13 @@ use crate::recording::Recording;
 use asked::{Asked, Options};
 use carry::Comparison;
 use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
-use plimsoll_model::{Experiment, ExperimentKind, Trial};
-use plimsoll_report::chart::{ComparedBlocks, Theme};
+use plimsoll_model::{Experiment, ExperimentKind};
+use plimsoll_report::chart::{ComparedBlocks, LadderBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
 use plimsoll_report::prove_profiles::{self, ProveProfiles};
 use plimsoll_report::{
-    Around, ProveContext, Report, ladder_page, ladder_report, prove_answer, prove_json, prove_page, prove_report,
-    prove_svg,
+    Around, ProveContext, Report, ladder_page, ladder_report, ladder_svg, prove_answer, prove_json, prove_page,
+    prove_report, prove_svg,
 };
 use std::path::Path;
 
@@ -117,15 +118,9 @@ fn context<'a>(experiment: &'a Experiment, options: &'a Options) -> ProveContext
         experiment,
         plan: &options.base,
         sides: &options.sides,
-        loads: prove::reading::block_loads(&experiment.trials, options.sides.len()),
-        load_ns: block_trial(experiment).and_then(|trial| trial.run.plan.duration_ns).unwrap_or(0),
+        loads: prove::reading::block_plans(&experiment.trials, options.sides.len()),
         warnings: &options.warnings,
     }
-}
-
-fn block_trial(experiment: &Experiment) -> Option<&Trial> {
-    let is_block = |trial: &&Trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_));
-    experiment.trials.iter().find(is_block)
 }
 
 /// `path`: where the run file is, with profiles beside it; `known`: why it broke off, and what profiles are missing.
@@ -192,19 +187,25 @@ pub fn page(experiment: &Experiment, path: &Path, mut around: Around) -> Result<
             let narrowing = prove::narrowing(&options.settings()?, &blocks);
             prove_page(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, &around)
         }
-        Outcome::Ladder(ladder) => ladder_page(&context, ladder, &around),
+        Outcome::Ladder(ladder) => {
+            ladder_page(&context, LadderBlocks { ladder, blocks: &blocks, sides: &options.sides }, &around)
+        }
     })
 }
 
 /// The picture of a recorded comparison.
 pub fn picture(experiment: &Experiment, theme: Theme) -> Result<String, Failure> {
     let (options, blocks, outcome) = concluded(experiment, None)?;
-    let Outcome::Proof(proof) = &outcome else {
-        return Err(Failure::usage("--chart: a ladder has no picture; its page has a table"));
-    };
-    let narrowing = prove::narrowing(&options.settings()?, &blocks);
-    let compared = ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing };
-    Ok(prove_svg(&context(experiment, &options), compared, theme))
+    let context = context(experiment, &options);
+    Ok(match &outcome {
+        Outcome::Proof(proof) => {
+            let narrowing = prove::narrowing(&options.settings()?, &blocks);
+            prove_svg(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, theme)
+        }
+        Outcome::Ladder(ladder) => {
+            ladder_svg(&context, LadderBlocks { ladder, blocks: &blocks, sides: &options.sides }, theme)
+        }
+    })
 }
 
 /// The verdict as a test case: worse has failed, inconclusive says nothing.

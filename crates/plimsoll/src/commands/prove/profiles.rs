@@ -5,7 +5,8 @@
 //! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
 
 use super::asked::Asked;
-use super::carry::{Comparison, WARMUP_FRESH_NS};
+use super::carry::Comparison;
+use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::beside;
 use crate::failure::Failure;
@@ -186,7 +187,8 @@ impl Comparison<'_> {
 
     /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
     fn profile_rate(&self) -> Option<f64> {
-        if let Some(LoadShape::Open { rate, .. }) = prove::reading::block_load(self.recording.trials()) {
+        let plans = prove::reading::block_plans(self.recording.trials(), 1);
+        if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load) {
             return Some(rate.max());
         }
         let goodput = |arm: usize| {

@@ -2,15 +2,14 @@
 //! tables are those of the terminal. Charts of one load are here too, as every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, ComparedBlocks, Heading, Line, Panel, Searched, Theme, Unit, heading};
+use crate::chart::{self, ComparedBlocks, Heading, LadderBlocks, Line, Panel, Searched, Theme, Unit, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
-use crate::prove::{ProveContext, block_rows, ladder_report, load_line, prove_report};
+use crate::prove::{ProveContext, block_rows, ladder_report, load_line, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
 use crate::server::{ServerView, add_server};
 use crate::sweep::SweepLevel;
 use plimsoll_analysis::levels::{Level, Over};
-use plimsoll_analysis::prove::Ladder;
 use plimsoll_analysis::{Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
@@ -290,9 +289,18 @@ pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Aro
     report
 }
 
+/// The picture of one ladder.
+pub fn ladder_svg(context: &ProveContext, drawn: LadderBlocks, theme: Theme) -> String {
+    chart::ladder_chart(&heading::ladder(drawn.ladder, &load_line(context)), drawn, theme)
+}
+
 /// The page of a ladder.
-pub fn ladder_page(context: &ProveContext, ladder: &Ladder, around: &Around) -> Report {
-    let mut report = ladder_report(context, ladder);
+pub fn ladder_page(context: &ProveContext, drawn: LadderBlocks, around: &Around) -> Report {
+    let mut charts = Report::default();
+    let (headings, rows) = rung_rows(drawn.ladder);
+    charts.chart(ladder_svg(context, drawn, Theme::Page), &headings, rows);
+    let mut report = ladder_report(context, drawn.ladder);
+    report.after_answer(charts);
     report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
     report
 }

@@ -34,8 +34,8 @@ pub use block::{Block, Report, Tone};
 pub use diff::{DiffSide, diff_document, diff_report};
 pub use find::{find_report, search_text, trial_line};
 pub use full::{
-    Around, find_page, heat_svg, ladder_page, percentiles_svg, prove_page, prove_svg, run_page, series_section,
-    sweep_page, time_svg, two_searches,
+    Around, find_page, heat_svg, ladder_page, ladder_svg, percentiles_svg, prove_page, prove_svg, run_page,
+    series_section, sweep_page, time_svg, two_searches,
 };
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{ProveContext, ladder_report, measure_text, prove_answer, prove_line, prove_report};

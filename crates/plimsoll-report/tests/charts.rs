@@ -6,10 +6,12 @@
 use plimsoll_analysis::find::{Bracket, Findings, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::prove::{self, Block, Measure, Proof, Reading, Settings};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Load, Slo, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
+use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
 
@@ -157,6 +159,41 @@ fn a_heat() -> Heat {
     }
 }
 
+fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
+    let reading = |goodput_rps: &f64| Reading {
+        goodput_rps: *goodput_rps,
+        p50_ns: 8e9 / goodput_rps,
+        p99_ns: 12e9 / goodput_rps,
+        cpu_ns_per_request: None,
+        success_rate: 1.0,
+        status: 200,
+        answer_bytes: 120.0,
+        void: void.map(str::to_owned),
+    };
+    Block { readings: goodputs_rps.iter().map(reading).collect() }
+}
+
+/// Blocks around these goodputs, with some noise; the fourth does not count.
+fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
+    let mut rng = Rng::stream(7, 0);
+    let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());
+    let one = |number: usize| {
+        let goodputs: Vec<f64> = goodputs_rps.iter().map(&mut noisy).collect();
+        block(&goodputs, (number == 3).then_some("requests left late"))
+    };
+    (0..24).map(one).collect()
+}
+
+const SETTINGS: Settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: None, seed: 7 };
+
+fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Progress>) {
+    (prove::conclude(&SETTINGS, blocks, prove::StoppedBy::Budget), prove::narrowing(&SETTINGS, blocks))
+}
+
+fn sides() -> [String; 3] {
+    ["empty", "redis", "sql"].map(|path| format!("http://localhost:8080/{path}"))
+}
+
 fn heading(title: &str) -> Heading {
     Heading { title: title.into(), subtitle: "GET http://localhost:8080/items?page=2; a test & nothing <else>".into() }
 }
@@ -184,6 +221,18 @@ fn charts_look_as_they_did() {
     golden("success-diff-light", &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light));
     golden("percentiles-light", &percentile_chart(&heading("Percentiles"), &lines(2.0), Theme::Light));
     golden("time-light", &time_chart(&heading("Over time"), &moments_panels(&moments()), Theme::Light));
+    let compared = blocks(&[11_700.0, 10_900.0]);
+    let (proof, narrowing) = a_proof(&compared);
+    let above = heading::prove(&proof, &sides(), "16 users, 400 ms on each side of a block");
+    let compared = ComparedBlocks { proof: &proof, blocks: &compared, narrowing: &narrowing };
+    golden("prove-light", &prove_chart(&above, compared, Theme::Light));
+    for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
+        let blocks = blocks(&rungs);
+        let ladder = prove::ladder(&blocks, 3, None);
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides() };
+        let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
+        golden(name, &ladder_chart(&heading::ladder(&ladder, "A: 16 users, 400 ms; B: ..."), drawn, theme));
+    }
     golden("heat-dark", &heat_chart(&heading("Heat"), &a_heat(), &[], Theme::Dark));
 }
 
@@ -193,7 +242,15 @@ fn charts_of_nothing_say_so() {
     nothing.trials.clear();
     let none = Recorded { name: "A", levels: &[] };
     let c = Over::Concurrency;
+    let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
+    let (proof, narrowing) = a_proof(&void);
     for svg in [
+        prove_chart(
+            &heading("x"),
+            ComparedBlocks { proof: &proof, blocks: &void, narrowing: &narrowing },
+            Theme::Light,
+        ),
+        ladder_chart(&heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
         find_chart(&heading("x"), &[], None, Theme::Light),
         find_chart(&heading("x"), &[Searched { name: "A", findings: &nothing }], None, Theme::Light),
         throughput_chart(&heading("x"), c, &[], Theme::Light),
@@ -255,6 +312,17 @@ proptest! {
         let (a, b) = (Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b });
         well_formed(&find_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
         well_formed(&find_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
+    }
+
+    #[test]
+    fn no_blocks_break_a_picture(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
+        let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
+        let (proof, narrowing) = a_proof(&blocks);
+        let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
+        well_formed(&prove_chart(&heading::prove(&proof, &sides(), "x"), compared, Theme::Light));
+        let ladder = prove::ladder(&blocks, 2, None);
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides()[..1] };
+        well_formed(&ladder_chart(&heading::ladder(&ladder, "x"), drawn, Theme::Page));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::Heading;
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::levels::{Level, Over, changes};
-use plimsoll_analysis::prove::Proof;
+use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{Plan, Purpose};
@@ -188,6 +188,21 @@ pub fn heat(plan: &Plan, summary: &Summary) -> Heading {
     Heading { title: "Which response times came when".into(), subtitle: load(plan, summary) }
 }
 
+/// Above the picture of a ladder: what is left at its end.
+pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
+    Heading {
+        title: crate::prove::ladder_answer(ladder),
+        subtitle: format!("{load}; {}", blocks(ladder.blocks, ladder.blocks_void)),
+    }
+}
+
+fn blocks(counting: usize, void: usize) -> String {
+    match void {
+        0 => format!("{counting} blocks"),
+        void => format!("{counting} blocks, {void} void"),
+    }
+}
+
 /// Above the picture of a comparison: the answer, and what was compared.
 pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
@@ -195,9 +210,6 @@ pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
         title.replace_range(..1, &first);
     }
     let named: Vec<String> = ["A", "B"].iter().zip(sides).map(|(name, side)| format!("{name}: {side}")).collect();
-    let blocks = match proof.blocks_void {
-        0 => format!("{} blocks", proof.blocks),
-        void => format!("{} blocks, {void} void", proof.blocks),
-    };
+    let blocks = blocks(proof.blocks, proof.blocks_void);
     Heading { title, subtitle: format!("{}; {load}; {blocks}", named.join("; ")) }
 }

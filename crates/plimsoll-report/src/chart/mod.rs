@@ -6,6 +6,7 @@
 
 mod find;
 pub mod heading;
+mod ladder;
 mod levels;
 mod plot;
 mod prove;
@@ -21,6 +22,7 @@ mod png;
 mod png;
 
 pub use find::{Searched, find_chart};
+pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
 pub use plot::{Heading, Unit};
 pub use png::{PICTURE_SUFFIX, picture};

@@ -68,7 +68,7 @@ fn a_fixed_rate_compares_percentiles() {
         "500ms",
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
-    if document["stopped_by"] == "generator" {
+    if document["stopped_by"] == "void" {
         // On a machine so busy that requests leave late by a tenth of these times, nothing may be said.
         assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
@@ -109,6 +109,35 @@ fn a_ladder_states_shares_and_costs() {
     // 4 users: a request of 10 ms costs at least 2 500 us of the whole, one of 2 ms at least 500.
     assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
+    let picture = plimsoll(&["report", file, "--format", "svg"]);
+    assert!(picture.stdout.contains("of A; cost of a request against A: +"), "{}", picture.stderr);
+    assert_works_in_a_browser(&path.with_extension("html"), 1);
+}
+
+/// A rung may be a thousand times as slow as the one before: each is loaded as it needs.
+#[test]
+fn each_rung_has_the_load_that_fills_it() {
+    let server = baseline(1);
+    let (fast, slow) = (format!("{}/healthz", server.url), format!("{}/burn/150000", server.url));
+    let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
+    let rung = |at: usize| &document["rungs"][at];
+    assert_eq!((number(&document, "blocks"), number(&document, "blocks_void")), (2.0, 0.0), "{document:#}");
+    assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
+    // One core burns: two users keep it busy, and of more than four all but one would wait.
+    assert!(["1 user", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
+    assert!(number(rung(1), "cost_us") > 100_000.0, "{document:#}");
+}
+
+/// A load that is over before the first answer is no failure of the server, and no result.
+#[test]
+fn a_load_without_an_answer_does_not_count() {
+    let server = baseline(1);
+    let url = format!("{}/delay/700", server.url);
+    let document = json(&["prove", &url, &url, "-c", "2", "--for", "200ms", "--warmup", "0s", "--budget", "60s"]);
+    assert_eq!((&document["stopped_by"], &document["blocks"]), (&"void".into(), &0.into()), "{document:#}");
+    assert_eq!((&document["verdict"], &document["measures"]), (&"inconclusive".into(), &serde_json::json!([])));
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("no answer within 200 ms") && warnings.contains("--for"), "{warnings}");
 }
 
 /// A free port, for a server that cannot be asked to choose one. Should somebody take it in between, the test fails.

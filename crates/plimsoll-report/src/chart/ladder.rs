@@ -1,0 +1,96 @@
+//! The picture of a ladder: a row for each rung, with its goodput in every block, its middle as a waterline, and what is
+//! left of the rung before.
+
+use super::plot::{Area, Axis, EDGE, Heading, SMALL, TEXT, Unit, WIDTH, draw_x, draw_x_grid, empty};
+use super::scale::{Scale, extent};
+use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width};
+use super::theme::{Paint, SERIES, Theme};
+use crate::format::rate;
+use crate::prove::{cost_text, share_text};
+use plimsoll_analysis::prove::{Block, Ladder, Measure, arm_name};
+
+/// One ladder to be drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct LadderBlocks<'a> {
+    /// What it says.
+    pub ladder: &'a Ladder,
+    /// All its blocks, in time.
+    pub blocks: &'a [Block],
+    /// The rungs in words: URLs.
+    pub sides: &'a [String],
+}
+
+const ROW_HEIGHT: f64 = 90.0;
+/// Height of a row's points, at its foot.
+const STRIP_HEIGHT: f64 = 30.0;
+/// Goodputs that differ by more than this factor are drawn on a log axis.
+const LOG_FROM: f64 = 8.0;
+
+/// Draws the picture of a ladder.
+pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
+    let LadderBlocks { ladder, blocks, sides } = drawn;
+    let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();
+    let values = |rung: usize| {
+        let of = move |(number, block): &(usize, &Block)| {
+            Some((*number, block.readings.get(rung)?.value(Measure::Goodput)?))
+        };
+        counting.iter().filter_map(of).collect::<Vec<(usize, f64)>>()
+    };
+    let rungs: Vec<Vec<(usize, f64)>> = (0..ladder.rungs.len()).map(values).collect();
+    let all = || rungs.iter().flatten().map(|(_, value)| *value);
+    let Some((low, high)) = extent(all()) else {
+        return empty(heading, "no block counts: there is nothing to draw", theme);
+    };
+    let scale = if high / low >= LOG_FROM { Scale::log_around(all()) } else { Scale::from_zero(all(), 8) };
+    let x = Axis::new(scale, Unit::Count, 8);
+    let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
+    let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
+    let area = Area {
+        x: EDGE + 8.0,
+        y: heading.height() + 14.0,
+        width: WIDTH - 2.0 * EDGE - 16.0 - widest,
+        height: ROW_HEIGHT * rungs.len() as f64 + 6.0,
+    };
+    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    canvas.read_nearest(Nearest::Point);
+    heading.draw(&mut canvas);
+    draw_x_grid(&mut canvas, &area, &x);
+    for (number, rung) in ladder.rungs.iter().enumerate() {
+        let top = area.y + ROW_HEIGHT * number as f64;
+        let strip = Area { y: top + ROW_HEIGHT - STRIP_HEIGHT - 4.0, height: STRIP_HEIGHT, ..area };
+        let paint = SERIES[number % SERIES.len()];
+        let middle = area.at_x(&x.scale, rung.goodput_rps);
+        canvas.open('z', (strip.y, strip.bottom()), None);
+        if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
+            // The way down from the rung before.
+            let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
+            canvas.line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).dashed(3.0, 3.0));
+        }
+        for &(block, value) in &rungs[number] {
+            // Apart from one another in height, in the order in which they were measured.
+            let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
+            let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
+            let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));
+            canvas.mark(at, Mark::Disc, 2.8, paint, &hint);
+            canvas.read_out(at, || hint.replace(": ", "\n"));
+        }
+        canvas.line((middle, strip.y - 3.0), (middle, strip.bottom() + 3.0), Stroke::new(paint, 2.4));
+        canvas.ring((middle, strip.y - 7.5), 4.5, Stroke::new(paint, 2.0));
+        canvas.close();
+        let name = format!("{}  {}", arm_name(number as u8), sides.get(number).map_or("", String::as_str));
+        let font = Font::new(TEXT, Paint::Ink).bold().halo();
+        canvas.text((area.x, top + 18.0), &fitted(&name, TEXT, true, area.width), font);
+        canvas.text(
+            (area.right() + 10.0, strip.y + STRIP_HEIGHT / 2.0 + 4.5),
+            &labels[number],
+            Font::new(TEXT, paint).bold(),
+        );
+        if let (Some(share), Some(cost)) = (share_text(rung), cost_text(rung)) {
+            let before = arm_name(number as u8 - 1);
+            let told = format!("{share} of {before}; cost of a request against {before}: {cost}");
+            canvas.text((area.x, top + 35.0), &told, Font::new(SMALL, Paint::Muted).halo());
+        }
+    }
+    draw_x(&mut canvas, &area, &x, "goodput, requests/s");
+    canvas.finish(&heading.label())
+}

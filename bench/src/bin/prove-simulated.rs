@@ -5,7 +5,7 @@
 mod simulator;
 
 use plimsoll_analysis::prove::Verdict;
-use simulator::{HERE, World};
+use simulator::{HERE, NOISY, World};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let worlds = [
         ("copies", HERE, BLOCKS),
         ("copies for 2 min", HERE, 2 * BLOCKS),
+        ("copies, noisy", NOISY, BLOCKS),
         ("copies, wild drift", World { drift: 0.2, memory: 0.8, ..HERE }, BLOCKS),
         ("copies, slow drift", World { drift: 0.2, memory: 0.99, ..HERE }, BLOCKS),
         ("slower", World { effect: -(1.05f64.ln()), ..HERE }, BLOCKS),

@@ -89,7 +89,10 @@ pub fn prove_answer(proof: &Proof) -> String {
         (Verdict::Same, _) => format!("B is the same as A: {seen}, inside the margin of {margin}"),
         (Verdict::Small, _) => format!("B differs from A, but by little: {seen}; the margin is {margin}"),
         (Verdict::Inconclusive, Some(more)) => {
-            format!("inconclusive: {seen}; about {more} more blocks would tell (--budget, --blocks)")
+            // A verdict asks for more than the interval that is shown.
+            let likely = ratio_interval.is_some_and(|interval| !interval.contains(1.0));
+            let likely = if likely { ", though a difference is likely" } else { "" };
+            format!("inconclusive{likely}: {seen}; about {more} more blocks would tell (--budget, --blocks)")
         }
         (Verdict::Inconclusive, None) => format!("inconclusive: {seen}"),
     }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
     plimsoll prove --pprof URL_A URL_B                                 and which functions make the difference\n  \
     plimsoll prove --ladder URL/empty URL/cache URL/query              what does each step cost?\n\n\
     Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin),\n\
-    inconclusive. The chance of a false better or worse is below 5 %, however long it looks.")]
+    inconclusive. The chance of a false better or worse is below 2 %, however long it looks.")]
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,

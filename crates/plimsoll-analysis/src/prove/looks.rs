@@ -8,9 +8,9 @@ use super::stats::{self, Interval};
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
-/// The chance of calling a difference real that is none where all that it may be lies inside the margin, over all looks:
-/// less than [`ERROR`], because nothing hangs on it, and "the same" is as true.
-pub const SMALL_ERROR: f64 = 0.02;
+/// The chance of calling a difference real that is none, over all looks: less than [`ERROR`], which the interval that is
+/// shown has, because a false alarm costs more than some blocks.
+pub const ALARM_ERROR: f64 = 0.02;
 /// The chance that the A/A control refuses a verdict although nothing is wrong, over all looks.
 pub const CONTROL_ERROR: f64 = 0.01;
 /// The part of the error kept for the last look: when the blocks or the budget are used up.
@@ -40,7 +40,7 @@ pub struct Seen {
     pub estimate: f64,
     /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
     pub interval: Option<Interval>,
-    /// Interval at the look's part of [`SMALL_ERROR`].
+    /// Interval at the look's part of [`ALARM_ERROR`].
     pub wide: Option<Interval>,
     /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each at its part of
     /// [`ERROR`], are an interval at twice that.
@@ -61,7 +61,7 @@ impl Seen {
         Some(Seen {
             estimate: stats::hodges_lehmann(values)?,
             interval: stats::interval(values, share * part),
-            wide: stats::interval(values, SMALL_ERROR / family * part),
+            wide: stats::interval(values, ALARM_ERROR / family * part),
             equivalence: stats::interval(values, 2.0 * share * equivalence),
             p: stats::sign_flip_p(values),
         })
@@ -83,7 +83,7 @@ mod tests {
         // Each early look has enough blocks to reject anything at its error.
         for (blocks, part) in looks {
             assert!(stats::interval(&vec![1.0; blocks.min(60)], part * CONTROL_ERROR).is_some() || blocks < 14);
-            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * SMALL_ERROR).is_some(), "{blocks}");
+            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * ALARM_ERROR).is_some(), "{blocks}");
         }
     }
 }

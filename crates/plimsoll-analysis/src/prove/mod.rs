@@ -178,18 +178,18 @@ fn margin_ln(asked: f64, control: &[f64]) -> f64 {
     (1.0 + asked).ln().max(half_width)
 }
 
-/// What one look says, in logarithms. At a planned look the whole interval has to lie beyond the margin; at the last one
-/// it is enough that there is a difference and that its best estimate is beyond.
+/// What one look says, in logarithms. A difference is real where the wide interval has no 0. At a planned look the whole
+/// interval has to lie beyond the margin; at the last one it is enough that the best estimate is beyond.
 fn judge(seen: &Seen, margin: f64, more_is_better: bool, last: bool) -> Verdict {
     let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return Verdict::Inconclusive };
-    let real = !interval.contains(0.0);
+    let real = !wide.contains(0.0);
     let inside = seen.equivalence.is_some_and(|interval| interval.within(margin));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
         (true, true, _) if (seen.estimate > 0.0) == more_is_better => Verdict::Better,
         (true, true, _) => Verdict::Worse,
-        (_, false, true) if wide.contains(0.0) => Verdict::Same,
-        (_, false, true) => Verdict::Small,
+        (false, false, true) => Verdict::Same,
+        (true, false, true) => Verdict::Small,
         // Inside to the best of our knowledge, not for certain.
         (true, false, false) if last => Verdict::Small,
         _ => Verdict::Inconclusive,
@@ -208,8 +208,12 @@ fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
     let seen = Seen::of(&log_ratios(counted, settings.primary), part, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
     let margin = margin_ln(settings.margin, &control);
-    let verdict = judge(&seen, margin, settings.primary.more_is_better(), false);
-    (verdict != Verdict::Inconclusive).then_some(part)
+    match judge(&seen, margin, settings.primary.more_is_better(), false) {
+        Verdict::Better | Verdict::Worse => Some(part),
+        // A margin that noise has widened narrows with more blocks: until then "inside" says little.
+        Verdict::Same | Verdict::Small if margin <= (1.0 + settings.margin).ln() => Some(part),
+        _ => None,
+    }
 }
 
 /// Whether to stop after these blocks for a reason that lies in them; time is the caller's.

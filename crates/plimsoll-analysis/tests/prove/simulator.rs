@@ -27,6 +27,9 @@ pub struct World {
 /// The machine of docs/benchmarks.md.
 pub const HERE: World = World { effect: 0.0, white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055 };
 
+/// The same machine while others keep it busy: blocks differ by 20 %.
+pub const NOISY: World = World { white: 0.15, disturbed: 0.3, ..HERE };
+
 fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }

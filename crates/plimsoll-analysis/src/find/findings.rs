@@ -301,15 +301,16 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
         warnings.push(format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)));
     }
     let line = findings.load_line_rps.lower;
-    let passed = evidence.near.iter().filter(|n| n.pass && n.rate >= line * 0.999);
+    let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
+    let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     // Not `sum`, which makes -0 of nothing.
-    let seconds = passed.map(|n| n.seconds).fold(0.0, |total, s| total + s);
-    if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && line * seconds < *n) {
+    let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
+    if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n) {
         warnings.push(format!(
             "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
             format_share(settings.slo.success_min),
             format_number(needed),
-            format_number((line * seconds).round())
+            format_number(made.round())
         ));
     }
     warnings

@@ -176,6 +176,11 @@ proptest! {
                 Step::Stop(findings) => {
                     prop_assert!(findings.load_line_rps.lower >= 0.0);
                     prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
+                    let line = findings.load_line_rps.lower;
+                    let held = |t: &&TrialOutcome| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle;
+                    let at_line = findings.trials.iter().filter(held).filter_map(|t| Some((t.offered_rps()?, t)));
+                    let made = at_line.filter(|(rate, t)| *rate >= line && rate * t.duration_ns as f64 >= 1e9).count();
+                    prop_assert!(made == 0 || !findings.warnings.iter().any(|w| w.ends_with("made 0.")), "{findings:?}");
                     break;
                 }
             };

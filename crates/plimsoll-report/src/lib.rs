@@ -38,7 +38,7 @@ pub use full::{
     series_section, sweep_page, time_svg, two_searches,
 };
 pub use progress::{Now, Progress, progress_block, progress_line};
-pub use prove::{ProveContext, ladder_report, measure_text, prove_answer, prove_line, prove_report};
+pub use prove::{ProveContext, ladder_line, ladder_report, measure_text, prove_answer, prove_line, prove_report};
 pub use run::{RunContext, load_text, run_report};
 pub use server::{ServerView, add_server, probes_csv, server_document};
 pub use sweep::{SweepLevel, dat_line, sweep_header, sweep_row};

@@ -76,6 +76,15 @@ pub fn prove_line(elapsed_ns: u64, measure: Measure, standing: &Progress) -> Str
     )
 }
 
+/// One line of progress of a ladder.
+pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder) -> String {
+    let left = |(number, rung): (u8, &Rung)| {
+        Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
+    };
+    let rungs: Vec<String> = (0..).zip(&ladder.rungs).filter_map(left).collect();
+    format!("{:>6.1} s  block {:<3}  {}", elapsed_ns as f64 / 1e9, ladder.blocks, rungs.join("; "))
+}
+
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
     let Some(primary) = proof.measures.first() else { return "inconclusive: nothing was compared".into() };

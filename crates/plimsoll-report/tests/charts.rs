@@ -168,6 +168,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         success_rate: 1.0,
         status: 200,
         answer_bytes: 120.0,
+        stolen_cores: None,
         void: void.map(str::to_owned),
     };
     Block { readings: goodputs_rps.iter().map(reading).collect() }

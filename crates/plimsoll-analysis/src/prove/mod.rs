@@ -281,6 +281,7 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
         warnings.push(format!("{void} of {} blocks do not count: {reason}", blocks.len()));
     }
     warnings.extend(reading::answers_differ(&counted));
+    warnings.extend(reading::robbed(&counted));
     if let StoppedBy::Broken(reason) = &stopped_by {
         warnings.push(format!("no verdict, because the comparison broke off: {reason}"));
         verdict = Verdict::Inconclusive;
@@ -321,7 +322,11 @@ fn secondary(settings: &Settings, counted: &[Block], part: f64) -> Vec<Compared>
 
 /// One measure of a family at a look that spends `part` of the error; its p is that of this look alone.
 fn compare(settings: &Settings, counted: &[Block], measure: Measure, part: f64, family: usize) -> Option<Compared> {
-    let seen = Seen::of(&log_ratios(counted, measure), part, family)?;
+    let mut seen = Seen::of(&log_ratios(counted, measure), part, family)?;
+    if measure != settings.primary {
+        // They decide nothing: what their interval shows is enough.
+        seen.wide = seen.interval;
+    }
     let margin = margin_ln(settings.margin, &control_log_ratios(counted, measure, settings.seed));
     let middle = |arm: usize| {
         let values: Vec<f64> = counted.iter().filter_map(|block| block.readings[arm].value(measure)).collect();

@@ -66,6 +66,8 @@ pub struct Reading {
     pub status: u16,
     /// Bytes received for each answer; 0 where the load was too short to tell.
     pub answer_bytes: f64,
+    /// Cores' worth of time that the machine's host gave to others meanwhile, where it tells.
+    pub stolen_cores: Option<f64>,
     /// Why it says nothing about the build, if so: the generator was the limit, or nothing was answered in the time.
     pub void: Option<String>,
 }
@@ -86,6 +88,7 @@ impl Reading {
             success_rate: summary.success_rate,
             status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
             answer_bytes: answer_bytes(&trial.run, summary.response.p99_ns),
+            stolen_cores: stolen_cores(&trial.run),
             void: limit.or_else(|| silent.then(silence)),
         }
     }
@@ -100,6 +103,13 @@ impl Reading {
         };
         value.filter(|value| *value > 0.0 && value.is_finite())
     }
+}
+
+/// Cores' worth of time stolen from the first to the last reading of it.
+fn stolen_cores(run: &Run) -> Option<f64> {
+    let samples = &run.probes.series.get("host.cpu_steal")?.samples;
+    let (first, last) = (samples.first()?, samples.last()?);
+    (last.at_ns > first.at_ns).then(|| (last.value - first.value) / (last.at_ns - first.at_ns) as f64)
 }
 
 /// Bytes received for each answer, over the intervals that lie whole in the measured window, and so late in it that what
@@ -226,6 +236,20 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
     }
     None
 }
+
+/// What to warn about where a virtual machine is robbed of its time while it measures.
+pub fn robbed<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Option<String> {
+    let readings = blocks.into_iter().flat_map(|block| &block.readings);
+    let stolen: Vec<f64> = readings.filter_map(|reading| reading.stolen_cores).collect();
+    let cores = super::stats::median(&stolen).filter(|cores| *cores > STOLEN_CORES_MAX)?;
+    Some(format!(
+        "the host of this machine gave {cores:.1} of its cores to others in half of the loads (steal): it takes more blocks \
+         here to see as much"
+    ))
+}
+
+/// As many cores may be stolen before it is worth a warning.
+const STOLEN_CORES_MAX: f64 = 0.1;
 
 /// Mean sizes of answers may differ by this share before it is worth a warning.
 const SIZE_TOLERANCE: f64 = 0.01;

@@ -75,7 +75,8 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
 }
 
 /// Two-sided p of the hypothesis that the values are symmetric about 0: the sign-flip permutation test of the sum of the
-/// signed ranks. Equal sizes share their mean rank; zeros are ranked and never flip (Pratt). 1 without values. What is no number counts as the largest.
+/// signed ranks. Equal sizes share their mean rank; zeros are ranked and never flip (Pratt). What is no number counts as the
+/// largest. 1 without values.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));

@@ -53,6 +53,11 @@ fn a_large_effect_ends_the_comparison_early() {
     assert_eq!((proof.verdict, &proof.stopped_by), (Verdict::Better, &StoppedBy::Verdict));
     assert!(proof.blocks <= 20, "{proof:?}");
     assert!(proof.measures[0].ratio > 1.2 && proof.measures.len() == 3, "{proof:?}");
+    // The others are told by the interval that is shown: as early, and against the same margins.
+    for other in &proof.measures[1..] {
+        let beyond = other.ratio_interval.is_some_and(|i| i.upper < 1.0 - other.margin || i.lower > 1.0 + other.margin);
+        assert!(!beyond || other.verdict == Verdict::Better, "{other:?}");
+    }
 }
 
 #[test]

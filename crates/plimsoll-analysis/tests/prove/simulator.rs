@@ -54,6 +54,7 @@ impl World {
                 success_rate: 1.0,
                 status: 200,
                 answer_bytes: 120.0,
+                stolen_cores: None,
                 void: None,
             }
         };

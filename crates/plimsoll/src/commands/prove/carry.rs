@@ -12,9 +12,11 @@ use plimsoll_analysis::prove::{self, arm_name};
 use plimsoll_model::probes::Sample;
 use plimsoll_model::rng::mix;
 use plimsoll_model::{Plan, Probes, Purpose, Series, SeriesKind};
-use plimsoll_report::{Progress, prove_line};
+use plimsoll_report::{Progress, ladder_line, prove_line};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
+use plimsoll_sys::probe::host::parse_stat;
+use plimsoll_sys::probe::process::ticks_per_second;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -81,17 +83,22 @@ impl Comparison<'_> {
         self.blocks.read(self.recording.trials());
         let (blocks, broken) = (&self.blocks.whole, self.blocks.broken.is_some());
         let elapsed_ns = self.recording.elapsed_ns();
-        if self.asked.ladder {
-            return broken || settings.blocks_max.is_some_and(|most| blocks.len() >= most);
-        }
-        if let Some(standing) = prove::standing(settings, blocks) {
-            let line = prove_line(elapsed_ns, settings.primary, &standing);
-            if prove::looks::interim_part(standing.blocks).is_some() || number.is_multiple_of(20) {
+        let (line, counting, over) = if self.asked.ladder {
+            let ladder = prove::ladder(blocks, self.asked.arms.len(), None);
+            let over = settings.blocks_max.is_some_and(|most| ladder.blocks >= most);
+            (Some(ladder_line(elapsed_ns, &ladder)), ladder.blocks, over)
+        } else {
+            let standing = prove::standing(settings, blocks);
+            let line = standing.map(|standing| prove_line(elapsed_ns, settings.primary, &standing));
+            (line, standing.map_or(0, |standing| standing.blocks), prove::stop(settings, blocks).is_some())
+        };
+        if let Some(line) = line {
+            if prove::looks::interim_part(counting).is_some() || number.is_multiple_of(20) {
                 self.live.line(&line);
             }
             self.standing = line.trim_start().to_owned();
         }
-        broken || prove::stop(settings, blocks).is_some()
+        broken || over
     }
 
     /// Drives one load; the build under it must live to its end.
@@ -179,20 +186,22 @@ impl Comparison<'_> {
     }
 }
 
-/// The CPU time of a build, over one load: as the series that every probe of a server keeps.
+/// The CPU time of a build, and what the machine's host took, over one load: as the series that every probe keeps.
 struct CpuSeen {
     clocks: Option<CpuClocks>,
     /// Schedule time 0 on the monotonic clock.
     origin_ns: u64,
     /// (monotonic time, CPU time), ns.
     seen: Vec<(u64, u64)>,
+    /// The same of the time stolen from all cores, before and after the load.
+    stolen: Vec<(u64, u64)>,
 }
 
 impl CpuSeen {
     fn begin(clocks: Option<CpuClocks>) -> CpuSeen {
         // Before the load: its first tick comes later than the measured part begins.
         let seen = clocks.iter().map(|clocks| (monotonic_ns(), clocks.cpu_ns())).collect();
-        CpuSeen { clocks, origin_ns: 0, seen }
+        CpuSeen { clocks, origin_ns: 0, seen, stolen: stolen().into_iter().collect() }
     }
 
     fn look(&mut self, origin_ns: u64) {
@@ -204,14 +213,26 @@ impl CpuSeen {
 
     fn end(mut self) -> Option<Probes> {
         self.look(self.origin_ns);
-        self.clocks.as_ref().filter(|_| self.origin_ns > 0)?;
-        let mut series = Series::new(SeriesKind::Counter, "ns");
-        for (at_ns, cpu_ns) in self.seen {
-            let at_ns = at_ns as i64 - self.origin_ns as i64;
-            series.push(Sample { at_ns, value: cpu_ns as f64 });
+        self.stolen.extend(stolen());
+        if self.origin_ns == 0 {
+            return None;
         }
         let mut probes = Probes::default();
-        probes.series.insert("server.cpu".into(), series);
-        Some(probes)
+        for (name, samples) in [("server.cpu", self.seen), ("host.cpu_steal", self.stolen)] {
+            let mut series = Series::new(SeriesKind::Counter, "ns");
+            for (at_ns, value_ns) in &samples {
+                series.push(Sample { at_ns: *at_ns as i64 - self.origin_ns as i64, value: *value_ns as f64 });
+            }
+            if !samples.is_empty() {
+                probes.series.insert(name.into(), series);
+            }
+        }
+        (!probes.series.is_empty()).then_some(probes)
     }
+}
+
+/// Now, and the time that the machine's host has given to others so far, of all cores; `None` where it does not tell.
+fn stolen() -> Option<(u64, u64)> {
+    let steal = parse_stat(&std::fs::read("/proc/stat").ok()?)?.cpu.steal;
+    Some((monotonic_ns(), (steal as f64 * 1e9 / ticks_per_second() as f64) as u64))
 }

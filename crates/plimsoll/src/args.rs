@@ -457,7 +457,7 @@ pub enum ChartArg {
     Time,
     /// Which latencies came when (a run)
     Heat,
-    /// Both sides block by block, and how the interval narrowed (a comparison)
+    /// Both sides block by block, and how the interval narrowed (a comparison); each rung (a ladder)
     Blocks,
 }
 

@@ -16,6 +16,8 @@ const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
+/// All climbs together take no more than this part of the budget, but for the load that crosses it.
+const CLIMB_PART: u64 = 4;
 /// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
 /// a closer look would take chance for growth, and end at far more users than fill the server.
 const GROWN: f64 = 1.08;
@@ -125,6 +127,7 @@ impl Comparison<'_> {
         let asked = self.asked;
         let given = asked.users.map(|users| vec![users]);
         let levels = given.unwrap_or_else(|| CLIMB.to_vec());
+        let end_ns = self.recording.elapsed_ns() + asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
         let mut tried: Vec<Peak> = Vec::new();
         let mut flat = 0;
         let mut length_ns = CLIMB_NS;
@@ -153,7 +156,7 @@ impl Comparison<'_> {
             flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
             tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
             // A slow server would still be at the requests of a crowd when the next load begins.
-            if flat >= 2 || plenty(&tried).is_some() {
+            if flat >= 2 || plenty(&tried).is_some() || self.recording.elapsed_ns() >= end_ns {
                 break;
             }
         }

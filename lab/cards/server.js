@@ -112,7 +112,8 @@ function runPrimary(options) {
     }
   });
   // A later worker is told the port that the first was given.
-  const fork = () => cluster.fork({ CARDS_PORT: port });
+  // What cannot be told to one that has ended is no news: its exit is.
+  const fork = () => cluster.fork({ CARDS_PORT: port }).on('error', () => {});
   for (let i = 0; i < options.workers; i++) fork();
 
   function stop(signal) {
@@ -129,7 +130,7 @@ function runPrimary(options) {
 function runWorker(options) {
   let accessLog;
   let stopping = false;
-  const giveUp = (error) => process.send({ failed: explain(error, options) });
+  const giveUp = (error) => process.send({ failed: explain(error, options) }, () => {});
   try {
     accessLog = new AccessLog(options.accessLog);
   } catch (error) {

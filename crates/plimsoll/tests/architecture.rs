@@ -79,3 +79,16 @@ fn each_crate_keeps_to_what_it_may_know() {
     }
     assert!(read > 50, "the sources were found");
 }
+
+/// The first command of the README: with several programs in the workspace, `cargo run` runs the one that is named so.
+#[test]
+fn a_bare_cargo_run_is_this_program() {
+    let named = |manifest: PathBuf| {
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        text.lines().filter(|line| line.starts_with("default-run")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let folders = std::fs::read_dir(crates()).expect("the crates folder").flatten().map(|entry| entry.path());
+    let all = folders.chain([crates().parent().expect("the root").join("bench")]);
+    let names: Vec<String> = all.flat_map(|folder| named(folder.join("Cargo.toml"))).collect();
+    assert_eq!(names, ["default-run = \"plimsoll\""]);
+}

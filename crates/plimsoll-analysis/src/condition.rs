@@ -1,10 +1,17 @@
 //! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]), lists of them
 //! ([`Conditions`]), and the same looked after while a run is under way ([`ConditionWatch`]).
 //!
-//! A condition is said to *hold* when it is true of the run; whether that is good or bad is the caller's affair.
+//! A condition is said to *hold* when it is true of the run; whether that is good or bad is the caller's affair. For a gate
+//! ([`Conditions::crossed`]) a condition on something that was not measured counts as crossed: a gate that cannot tell must
+//! not let pass.
+//!
+//! Latencies are of all requests that were scheduled: one that failed, was never sent or was not answered is slower than
+//! any bound, as in an [`crate::Slo`]. Else a server that answers nothing but errors would have no slow request. So a
+//! percentile may have no bound (it is infinite), and so has the mean or the maximum as soon as one request did not succeed.
 
 use plimsoll_model::units::{self, UnitError};
 use plimsoll_model::{Failure, Histogram, Interval, Ledger, Run};
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
@@ -135,12 +142,17 @@ impl Condition {
         Ok(Condition { metric, op, value })
     }
 
-    /// The figure of a finished run that this condition is about; `None` when there is none (a latency without a sample).
+    /// The figure of a finished run that this condition is about: a latency is infinite where more requests than it may
+    /// leave out did not succeed. `None` where nothing was measured (a latency without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
         let totals = run.totals();
+        if totals.ledger.scheduled == 0 {
+            return None;
+        }
         let seen = Seen {
             ledger: &totals.ledger,
             requests: totals.ledger.scheduled,
+            overdue: 0,
             response: &totals.response,
             service: &totals.service,
             succeeded_in_window: totals.succeeded_in_window,
@@ -149,9 +161,30 @@ impl Condition {
         seen.figure(self.metric)
     }
 
+    /// The bound, in ns, of a condition that is true of latencies above it.
+    fn bound_ns(&self) -> Option<u64> {
+        let above = matches!(self.op, Op::Above | Op::AtLeast);
+        (above && matches!(self.metric, Metric::Latency(..))).then_some(self.value as u64)
+    }
+
     /// Whether the condition is true of a finished run.
     pub fn holds(&self, run: &Run) -> bool {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
+    }
+
+    /// What was found, as a clause that follows "CONDITION: ".
+    pub fn found(&self, figure: Option<f64>) -> String {
+        match (figure, self.metric) {
+            (None, _) => "nothing was measured".to_owned(),
+            (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
+                let some = match statistic {
+                    Statistic::Quantile(q) => format!("more than {} of the requests", format_share(1.0 - q)),
+                    Statistic::Max | Statistic::Mean => "some requests".to_owned(),
+                };
+                format!("{some} failed or had no answer in time")
+            }
+            (Some(figure), _) => format!("it was {}", self.format(figure)),
+        }
     }
 
     /// A figure in this condition's unit, as text.
@@ -203,6 +236,8 @@ struct Seen<'a> {
     ledger: &'a Ledger,
     /// The number that shares are of.
     requests: u64,
+    /// Requests beyond those that have no answer yet, and are known to be slower than what is asked about.
+    overdue: u64,
     response: &'a Histogram,
     service: &'a Histogram,
     succeeded_in_window: u64,
@@ -223,11 +258,7 @@ impl Seen<'_> {
                     Clock::Response => self.response,
                     Clock::Service => self.service,
                 };
-                (histogram.count() > 0).then(|| match statistic {
-                    Statistic::Quantile(q) => histogram.quantile_ns(q) as f64,
-                    Statistic::Max => histogram.max_ns() as f64,
-                    Statistic::Mean => histogram.mean_ns(),
-                })
+                self.latency(histogram, statistic)
             }
             Metric::Success => share(self.ledger.succeeded),
             Metric::Errors => share(self.requests.saturating_sub(self.ledger.succeeded)),
@@ -237,6 +268,45 @@ impl Seen<'_> {
             Metric::Unsent(kind) => amount(self.ledger.unsent, kind),
             Metric::Timeouts(kind) => amount(timeouts, kind),
         }
+    }
+}
+
+impl Seen<'_> {
+    /// A latency over all requests. Timeouts are in the histograms, above what was answered in time.
+    fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
+        let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
+        if good == 0 && self.overdue == 0 {
+            return None;
+        }
+        Some(match statistic {
+            Statistic::Quantile(q) => {
+                // The small subtraction undoes the rounding of products such as 0.99 * 100.
+                let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
+                // The middle of the step that belongs to this rank.
+                match rank <= good {
+                    true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
+                    false => f64::INFINITY,
+                }
+            }
+            Statistic::Max | Statistic::Mean if good < all => f64::INFINITY,
+            Statistic::Max => histogram.max_ns() as f64,
+            Statistic::Mean => histogram.mean_ns(),
+        })
+    }
+}
+
+/// A condition that a gate was crossed by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crossing {
+    /// The condition.
+    pub condition: Condition,
+    /// What was found; `None`: nothing was measured.
+    pub figure: Option<f64>,
+}
+
+impl fmt::Display for Crossing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.condition, self.condition.found(self.figure))
     }
 }
 
@@ -250,17 +320,23 @@ impl Conditions {
         text.split(',').map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
     }
 
-    /// The conditions that are true of a finished run, each with the figure found.
-    pub fn holding(&self, run: &Run) -> Vec<(Condition, f64)> {
-        let figure_of = |c: &Condition| c.figure(run).map(|figure| (*c, figure));
-        self.0.iter().filter_map(figure_of).filter(|(c, figure)| c.op.holds(*figure, c.value)).collect()
+    /// The conditions that are true of a finished run, or of which nothing was measured.
+    pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
+        let crossing = |condition: &Condition| {
+            let figure = condition.figure(run);
+            let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
+            crossed.then_some(Crossing { condition: *condition, figure })
+        };
+        self.0.iter().filter_map(crossing).collect()
     }
 }
 
-/// Conditions looked after while a run is under way: shares are of the requests that have ended so far.
+/// Conditions looked after while a run is under way: shares are of the requests that have ended so far. Where a latency
+/// must not be above a bound, requests that have been waiting for longer than that count as well: a server that hangs
+/// ends nothing.
 ///
-/// Nothing is said in the first second, nor of shares before 20 requests have ended: a first slow or failed request is
-/// not a run. Throughput is that since the start of the measured window.
+/// Nothing is said in the first second, nor of shares of fewer than 20 requests before the fifth: a first slow or failed
+/// request is not a run. Throughput is that since the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
@@ -269,13 +345,24 @@ pub struct ConditionWatch {
     response: Histogram,
     service: Histogram,
     succeeded_in_window: u64,
+    /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of a latency reaches.
+    scheduled: VecDeque<(u64, u64)>,
+    reach_ns: u64,
 }
 
 impl ConditionWatch {
+    /// Requests that must have gone by before anything is said of shares of them...
+    const REQUESTS_MIN: u64 = 20;
+    /// ... or this much of the measured window.
+    const PATIENCE_NS: u64 = 5 * units::SECOND;
+
     /// A watch over a run whose measured window begins at `measured_from_ns` of schedule time.
     pub fn new(conditions: Conditions, measured_from_ns: u64) -> ConditionWatch {
+        let reach_ns = conditions.0.iter().filter_map(Condition::bound_ns).max().unwrap_or(0);
         ConditionWatch {
             conditions,
+            scheduled: VecDeque::new(),
+            reach_ns,
             measured_from_ns,
             ledger: Ledger::default(),
             response: Histogram::new(),
@@ -284,36 +371,54 @@ impl ConditionWatch {
         }
     }
 
-    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned with its figure.
-    pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<(Condition, f64)> {
+    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned.
+    pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
         self.ledger.merge(&tick.ledger);
         self.response.merge_sparse(&tick.response);
         self.service.merge_sparse(&tick.service);
         self.succeeded_in_window += tick.succeeded_in_window;
+        self.scheduled.push_back((end_ns, self.ledger.scheduled));
+        while self.scheduled.get(1).is_some_and(|next| next.0.saturating_add(self.reach_ns) <= end_ns) {
+            self.scheduled.pop_front();
+        }
         let window_ns = end_ns.saturating_sub(self.measured_from_ns);
         let ended = self.ledger.requests() + self.ledger.unsent;
         if window_ns < units::SECOND {
             return None;
         }
-        let seen = Seen {
-            ledger: &self.ledger,
-            requests: ended,
-            response: &self.response,
-            service: &self.service,
-            succeeded_in_window: self.succeeded_in_window,
-            window_ns,
-        };
         self.conditions.0.iter().find_map(|condition| {
+            let overdue = condition.bound_ns().map_or(0, |bound_ns| self.overdue(end_ns, bound_ns, ended));
             let counts = matches!(
                 condition.metric,
                 Metric::Throughput | Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count)
             );
-            if !counts && ended < 20 {
+            if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::PATIENCE_NS {
                 return None;
             }
-            let figure = seen.figure(condition.metric)?;
-            condition.op.holds(figure, condition.value).then_some((*condition, figure))
+            let seen = Seen {
+                ledger: &self.ledger,
+                requests: ended,
+                overdue,
+                response: &self.response,
+                service: &self.service,
+                succeeded_in_window: self.succeeded_in_window,
+                window_ns,
+            };
+            // Requests that failed are measured, too: all that ended were slower than any bound.
+            let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
+            let figure = seen.figure(condition.metric).or_else(failed)?;
+            condition
+                .op
+                .holds(figure, condition.value)
+                .then_some(Crossing { condition: *condition, figure: Some(figure) })
         })
+    }
+
+    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as long ago, less all that
+    /// have ended.
+    fn overdue(&self, end_ns: u64, bound_ns: u64, ended: u64) -> u64 {
+        let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
+        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(ended))
     }
 }
 
@@ -406,6 +511,7 @@ pub(crate) fn format_duration(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec};
     use proptest::prelude::*;
 
     #[test]
@@ -486,7 +592,105 @@ mod tests {
         let mut watch = ConditionWatch::new(conditions.clone(), 0);
         assert_eq!(watch.push(100_000_000, &tick(0, 10, 0)), None);
         assert_eq!(watch.push(1_000_000_000, &tick(5, 0, 1_000_000)), None, "15 requests are not 20");
-        let (condition, figure) = watch.push(1_100_000_000, &tick(85, 0, 1_000_000)).expect("10 of 100 failed");
-        assert_eq!((condition, condition.format(figure)), (conditions.0[0], "10%".to_owned()));
+        let crossing = watch.push(1_100_000_000, &tick(85, 0, 1_000_000)).expect("10 of 100 failed");
+        assert_eq!(crossing.to_string(), "errors>5%: it was 10%");
+    }
+
+    /// A run of one second with these ends of requests; each success took `latency_ns`.
+    fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
+        let request = RequestSpec::get("h", 80, vec![]);
+        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+        let mut interval = tick(succeeded, failed, latency_ns);
+        interval.ledger.scheduled += unsent + in_flight;
+        (interval.ledger.unsent, interval.ledger.in_flight) = (unsent, in_flight);
+        interval.service = interval.response.clone();
+        run.window_ns = (0, units::SECOND);
+        run.push(0, &interval);
+        run
+    }
+
+    #[test]
+    fn a_gate_does_not_pass_on_failure() {
+        let ms = units::MS;
+        let none = "nothing was measured";
+        let lost = "more than 1% of the requests failed or had no answer in time";
+        for (ends, gate, expect) in [
+            ((1000, 0, 0, 0, ms), "p99>200ms", None),
+            ((1000, 0, 0, 0, 300 * ms), "p99>200ms", Some("it was 300")),
+            ((990, 10, 0, 0, ms), "p99>200ms", None),
+            ((989, 11, 0, 0, ms), "p99>200ms", Some(lost)),
+            ((989, 0, 11, 0, ms), "p99>=200ms", Some(lost)),
+            ((989, 0, 0, 11, ms), "service.p99>200ms", Some(lost)),
+            ((989, 11, 0, 0, ms), "p99<200ms", None),
+            ((600, 400, 0, 0, ms), "p50>200ms", None),
+            ((499, 501, 0, 0, ms), "p50>200ms", Some("more than 50% of the requests failed")),
+            ((999, 1, 0, 0, ms), "p99.99>1h", Some("more than 0.01% of the requests failed")),
+            ((999, 1, 0, 0, ms), "mean>200ms", Some("some requests failed")),
+            ((999, 0, 0, 1, ms), "max>1h", Some("some requests failed")),
+            ((0, 1000, 0, 0, ms), "p99>200ms", Some(none)),
+            ((0, 1000, 0, 0, ms), "p99<200ms", Some(none)),
+            ((0, 1000, 0, 0, ms), "service.mean>200ms", Some(none)),
+            ((0, 1000, 0, 0, ms), "rps<1", Some("it was 0")),
+            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0%")),
+            ((0, 0, 0, 0, ms), "success<99%", Some(none)),
+            ((0, 0, 0, 0, ms), "errors>1%", Some(none)),
+            ((0, 0, 0, 0, ms), "timeouts>1%", Some(none)),
+            ((0, 0, 0, 0, ms), "unsent>10", Some(none)),
+        ] {
+            let (succeeded, failed, unsent, in_flight, latency_ns) = ends;
+            let run = run(succeeded, failed, unsent, in_flight, latency_ns);
+            let crossed = Conditions::parse(gate).expect("parses").crossed(&run);
+            let said = crossed.first().map(ToString::to_string);
+            match (said, expect) {
+                (None, None) => {}
+                (Some(said), Some(part)) => assert!(said.contains(part), "{ends:?} {gate}: {said}"),
+                (said, expect) => panic!("{ends:?} {gate}: {said:?}, expected {expect:?}"),
+            }
+        }
+        let mut unmeasured = run(0, 0, 0, 0, ms);
+        unmeasured.window_ns = (0, 0);
+        assert_eq!(Conditions::parse("rps>5").expect("parses").crossed(&unmeasured)[0].figure, None);
+    }
+
+    #[test]
+    fn timeouts_are_no_answers() {
+        // 97 answers in 1 ms, 3 timeouts after 30 s, which are in the histogram.
+        let mut run = run(97, 0, 0, 0, units::MS);
+        let mut late = tick(0, 0, 0);
+        let mut response = Histogram::new();
+        response.record_n(30 * units::SECOND, 3);
+        late.response = response.drain();
+        late.ledger.scheduled = 3;
+        late.ledger.failed[Failure::Timeout as usize] = 3;
+        run.push(units::SECOND / 2, &late);
+        for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
+            assert_eq!(!Conditions::parse(gate).expect("parses").crossed(&run).is_empty(), crossed, "{gate}");
+        }
+    }
+
+    #[test]
+    fn a_watch_sees_failures_and_hanging_servers() {
+        let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), 0);
+        let tenth = units::SECOND / 10;
+        // Nothing but errors.
+        let mut errors = watch("p99>200ms");
+        let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick(0, 10, 0)));
+        assert!(ended.is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
+        // 10 users who never get an answer.
+        let asked = Interval { ledger: Ledger { scheduled: 10, ..Ledger::default() }, ..Interval::default() };
+        for (bound, at_s) in [("p50>200ms", 5), ("p50>8s", 8), ("p99>1h", 0)] {
+            let mut hanging = watch(bound);
+            let first = hanging.push(tenth, &asked);
+            let ended = (2..=100).find(|at| hanging.push(at * tenth, &Interval::default()).is_some());
+            assert_eq!((first, ended.unwrap_or(0) / 10), (None, at_s), "{bound}");
+        }
+        // What waits for no longer than the bound is no evidence.
+        let mut steady = watch("p99>500ms");
+        let ended = (1..=100).find(|at| {
+            let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
+            now.ledger.scheduled = 10;
+            steady.push(at * tenth, &now).is_some()
+        });
+        assert_eq!(ended, None);
     }
 }

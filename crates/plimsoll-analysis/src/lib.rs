@@ -21,7 +21,7 @@ pub mod slo;
 pub mod summary;
 pub mod watch;
 
-pub use condition::{Condition, ConditionWatch, Conditions};
+pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
 pub use find::{Findings, Measure, Settings, Step, StoppedBy};
 pub use judge::{Load, TrialOutcome, Verdict, judge};
 pub use server::{AtLine, ServerUse};

@@ -244,7 +244,8 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
         }
         at = next;
     }
-    let experiment = experiment.ok_or(FileError::Nothing)?;
+    let mut experiment = experiment.ok_or(FileError::Nothing)?;
+    experiment.trials.iter_mut().for_each(|trial| close_ledger(&mut trial.run));
     let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
     Ok(Decoded { experiment, damage, frames_unknown })
 }
@@ -303,6 +304,19 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
         }
     }
     true
+}
+
+/// In a recording that was cut, what had no end yet was in flight.
+fn close_ledger(run: &mut Run) {
+    if run.ending.is_some() {
+        return;
+    }
+    let mut sum = Ledger::default();
+    run.intervals.values().for_each(|interval| sum.merge(&interval.ledger));
+    let ended = sum.requests().saturating_add(sum.unsent).saturating_add(sum.in_flight);
+    if let Some(mut last) = run.intervals.last_entry() {
+        last.get_mut().ledger.in_flight += sum.scheduled.saturating_sub(ended);
+    }
 }
 
 pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {

@@ -55,8 +55,7 @@ pub fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
                 summary.generator.reason.as_deref().unwrap_or("it could not keep up")
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
-            Some(figure) => CaseOutcome::Failed(format!("it was {}", demand.format(figure))),
-            None => CaseOutcome::Failed("nothing was measured".into()),
+            figure => CaseOutcome::Failed(demand.found(figure)),
         };
         Case { name: format!("{demand} with {load}"), time_s: run.duration_ns() as f64 / 1e9, outcome }
     };

@@ -3,6 +3,28 @@
 use crate::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output was closed when this process began. The standard library puts `/dev/null` in the place of a
+/// closed stream before `main`, so that what is written there vanishes without an error; hence this looks before that.
+pub fn stdout_was_closed() -> bool {
+    STDOUT_CLOSED.load(Ordering::Relaxed)
+}
+
+static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look_at_stdout() {
+    // SAFETY: asks for the flags of a descriptor, open or not; no memory is passed.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    STDOUT_CLOSED.store(closed, Ordering::Relaxed);
+}
+
+/// Called by the loader before `main`.
+// SAFETY: the section holds pointers to functions that may run before the runtime is set up; this one makes a single
+// system call and stores an atomic.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 /// Cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {

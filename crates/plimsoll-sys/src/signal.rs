@@ -41,3 +41,10 @@ pub fn end_with_us(group: Option<u32>) {
 pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
 }
+
+/// From now on a file that grows beyond the limit on its size (`ulimit -f`) is an error of the write, as a full disk is,
+/// instead of the end of the process.
+pub fn survive_file_size_limit() {
+    // SAFETY: ignoring a signal needs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

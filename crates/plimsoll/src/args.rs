@@ -12,7 +12,8 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     after_help = "A bare URL is searched: `plimsoll http://localhost:8080/` is `plimsoll find http://localhost:8080/`.\n\
-                  Exit codes: 0 done, 1 a --fail-if was crossed, 2 bad use or cannot start, 130 interrupted."
+                  Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write,\n\
+                  130 interrupted."
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -7,7 +7,7 @@ use std::fmt;
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// A `--fail-if` was crossed.
+    /// A `--fail-if` was crossed, or nothing succeeded: no answer, no load line, no block that counts.
     pub const CROSSED: u8 = 1;
     /// Bad use, or cannot start.
     pub const USAGE: u8 = 2;

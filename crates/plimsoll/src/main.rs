@@ -13,6 +13,7 @@ mod failure;
 mod fetch;
 mod live;
 mod meant;
+mod output;
 mod pictures;
 mod pprof;
 mod preflight;
@@ -27,7 +28,7 @@ use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use failure::{Failure, exit};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     };
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::catch_interrupts();
+    plimsoll_sys::signal::survive_file_size_limit();
     let result = match &cli.command {
         Command::Find(args) => commands::find::run(args),
         Command::Prove(args) => commands::prove::run(args),
@@ -50,7 +52,8 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
     };
-    ExitCode::from(result.unwrap_or_else(|failure| complain(&failure)))
+    let code = result.unwrap_or_else(|failure| complain(&failure));
+    ExitCode::from(if told_unwritten() { exit::USAGE } else { code })
 }
 
 /// Flags whose value may be left out, and what then stands for it.
@@ -101,8 +104,12 @@ fn looks_like_target(word: &str) -> bool {
 fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return exit::DONE;
+        let text = error.render();
+        match std::io::stdout().is_terminal() {
+            true => output::print(&text.ansi().to_string()),
+            false => output::print(&text.to_string()),
+        }
+        return if told_unwritten() { exit::USAGE } else { exit::DONE };
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
@@ -118,6 +125,13 @@ fn explain(error: &clap::Error) -> u8 {
         sentence.push_str(line.trim_start_matches("tip: "));
     }
     complain(&Failure::usage(format!("{sentence} (see --help)")))
+}
+
+/// Says what could not be written, if anything.
+fn told_unwritten() -> bool {
+    let failures = output::failures();
+    failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));
+    !failures.is_empty()
 }
 
 fn complain(failure: &Failure) -> u8 {

@@ -2,6 +2,7 @@
 //! happens, so that a crash loses no more than the interval under way.
 
 use crate::failure::Failure;
+use crate::output;
 use crate::probes::{LiveServer, Watcher};
 use crate::secrets::redacted_arguments;
 use crate::target::system_text;
@@ -11,7 +12,7 @@ use plimsoll_model::{
     Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Remark, Run, Stripe, Trial,
 };
 use plimsoll_sys::clock::monotonic_ns;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -25,11 +26,12 @@ pub struct Recording {
     watcher: Option<Watcher>,
 }
 
-/// A run file being written. The first failure to write ends the writing, not the experiment.
+/// A run file being written. The first failure to write ends the writing, not the experiment. The file is locked: a second
+/// run that is told to write it is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
-    failed: Option<String>,
+    failed: bool,
     buffer: Vec<u8>,
     /// The interval being summed up: its number and content.
     open: Option<(u32, Interval)>,
@@ -43,19 +45,34 @@ impl RunFile {
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(cannot)?;
         }
-        let mut file = File::create(path).map_err(cannot)?;
+        // Not emptied before it is known to be nobody else's.
+        let mut file = File::options().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            match file.try_lock() {
+                Ok(()) => file.set_len(0).map_err(cannot)?,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Failure::usage(format!(
+                        "the run file '{}' is being written by another run: give another name (-o; sweep: --name)",
+                        path.display()
+                    )));
+                }
+                // Some file systems know no locks; then there is none.
+                Err(TryLockError::Error(_)) => file.set_len(0).map_err(cannot)?,
+            }
+        }
         file.write_all(&codec::MAGIC).map_err(cannot)?;
-        Ok(RunFile { path: path.to_owned(), file, failed: None, buffer: Vec::new(), open: None })
+        Ok(RunFile { path: path.to_owned(), file, failed: false, buffer: Vec::new(), open: None })
     }
 
     fn write(&mut self, frame: &Frame) {
-        if self.failed.is_some() {
+        if self.failed {
             return;
         }
         self.buffer.clear();
         frame.encode(&mut self.buffer);
         if let Err(error) = self.file.write_all(&self.buffer) {
-            self.failed = Some(system_text(&error));
+            self.failed = true;
+            output::failed(format!("the run file '{}' is not whole: {}", self.path.display(), system_text(&error)));
         }
     }
 
@@ -204,21 +221,18 @@ impl Recording {
     /// recording.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
         self.remark(Remark::Broken { reason: reason.to_owned() });
-        let note = self.file.map(|file| format!("run file: {} (broken off)", file.path.display()));
+        let whole = self.file.filter(|file| !file.failed);
+        let note = whole.map(|file| format!("run file: {} (broken off)", file.path.display()));
         (self.experiment, note)
     }
 
-    /// Ends the experiment. The note says where its file is, or why it is not whole.
+    /// Ends the experiment. The note says where its file is, if it is whole.
     pub fn end(mut self) -> (Experiment, Option<String>) {
         let elapsed_ns = self.elapsed_ns();
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        let note = self.file.map(|mut file| {
+        let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns });
-            let path = file.path.display();
-            match &file.failed {
-                None => format!("run file: {path}"),
-                Some(reason) => format!("warning: the run file {path} is not whole: {reason}"),
-            }
+            (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
         (self.experiment, note)
     }

@@ -54,9 +54,9 @@ impl Measure {
 pub struct Reading {
     /// Successes a second.
     pub goodput_rps: f64,
-    /// Median response time, ns.
+    /// Median response time, ns; infinite where so many requests failed or had no answer that it has no bound.
     pub p50_ns: f64,
-    /// 99th percentile of the response time, ns.
+    /// 99th percentile of the response time, ns; infinite likewise.
     pub p99_ns: f64,
     /// CPU time of the server's processes for each answer, ns, where it could be read.
     pub cpu_ns_per_request: Option<f64>,

@@ -23,7 +23,9 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     };
     let server = start(Options { listen, threads }).map_err(failed)?;
     print(&format!("http://{}\n", server.address()));
-    while !plimsoll_sys::signal::interrupted() {
+    // An address that nobody was told is of no use.
+    let told = crate::output::failures().is_empty();
+    while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));
     }
     server.stop().map_err(failed)?;

@@ -127,11 +127,13 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, Some(&path), missing);
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
-    live.note(&report::write_beside(&path, &experiment));
-    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
+    let page = report::write_beside(&path, &experiment);
+    for note in page.into_iter().chain(note).chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
-    let crossed = fail_if.filter(|condition| condition.holds(findings.load_line_rps.lower));
+    let found = findings.load_line_rps.lower > 0.0;
+    // Where there is no line, no demand on it is met.
+    let crossed = fail_if.filter(|condition| !found || condition.holds(findings.load_line_rps.lower));
     if let Some(condition) = &crossed {
         live.note(&format!(
             "--fail-if {}: the line was {:.1} requests/s",
@@ -140,8 +142,8 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     }
     Ok(match (plimsoll_sys::signal::interrupted(), crossed) {
         (true, _) => exit::INTERRUPTED,
-        (false, Some(_)) => exit::CROSSED,
-        (false, None) => exit::DONE,
+        (false, None) if found => exit::DONE,
+        (false, _) => exit::CROSSED,
     })
 }
 

@@ -21,13 +21,9 @@ use plimsoll_model::Plan;
 use plimsoll_report::block::Block;
 use plimsoll_report::levels::{Profiles, levels_report};
 use plimsoll_report::{Report, text};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
-/// Writes the result to standard output. A reader that is gone is not an error.
-pub fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    let _ = std::io::stdout().flush();
-}
+pub use crate::output::print;
 
 /// Writes a report as text.
 pub fn print_report(report: &Report) {

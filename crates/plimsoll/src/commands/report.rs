@@ -3,6 +3,7 @@
 use super::{capture, diff, find, print, prove, run as single, show, sweep};
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
+use crate::output;
 use crate::pictures::write;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::{Conditions, Summary};
@@ -157,14 +158,23 @@ fn profiles(path: &Path, experiment: &Experiment) -> Report {
     report
 }
 
-/// Writes the page of an experiment beside its run file; returns a line that says where, or why not. A result that was
-/// measured is not lost to a page that cannot be written.
-pub fn write_beside(run_file: &Path, experiment: &Experiment) -> String {
-    let path = run_file.with_extension("html");
-    let written = whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes()));
-    match written {
-        Ok(()) => format!("report: {}", path.display()),
-        Err(failure) => format!("warning: no report was written: {failure}"),
+/// Writes the page of an experiment beside its run file, where that is a file; returns a line that says where. A result
+/// that was measured is not lost to a page that cannot be written.
+pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
+    // Beside a device or a pipe there is no place for a page.
+    if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
+    let mut path = run_file.with_extension("html");
+    if path == run_file {
+        path.as_mut_os_string().push(".html");
+    }
+    match whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes())) {
+        Ok(()) => Some(format!("report: {}", path.display())),
+        Err(failure) => {
+            output::failed(format!("no report was written: {failure}"));
+            None
+        }
     }
 }
 

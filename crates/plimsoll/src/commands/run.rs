@@ -67,16 +67,17 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
         if tick.phase != Phase::Preparing
             && let Some(watch) = &mut stop
-            && let Some((condition, figure)) = watch.push(tick.end_ns, tick.interval)
+            && let Some(crossing) = watch.push(tick.end_ns, tick.interval)
         {
-            return ControlFlow::Break(format!("--stop-if {condition}: it was {}", condition.format(figure)));
+            return ControlFlow::Break(format!("--stop-if {crossing}"));
         }
         ControlFlow::Continue(())
     })?;
     live.clear();
     note_ports(&mut live, &Summary::of(&trial.run));
-    let crossed = fail_if.map(|conditions| conditions.holding(&trial.run)).unwrap_or_default();
-    let level_rps = steady_rps(&Summary::of(&trial.run), &plan.load);
+    let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
+    let summary = Summary::of(&trial.run);
+    let level_rps = steady_rps(&summary, &plan.load);
     let missing = match (&asked, &path) {
         (Some(asked), Some(path)) => {
             asked.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?
@@ -89,10 +90,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
-    for (condition, figure) in &crossed {
-        live.note(&format!("--fail-if {condition}: it was {}", condition.format(*figure)));
+    for crossing in &crossed {
+        live.note(&format!("--fail-if {crossing}"));
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty()) {
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && summary.ledger.succeeded > 0) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
         (false, true) => exit::DONE,

@@ -6,6 +6,7 @@ use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
+use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::Watcher;
 use crate::progress::Meter;
@@ -108,7 +109,10 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
             print(&format!("{}\n", sweep_row(&level)));
         }
         if let Some(line) = dat_line(&level) {
-            dat.write_all(line.as_bytes()).map_err(cannot)?;
+            // What is measured next is worth having without the table, too.
+            if let Err(error) = dat.write_all(line.as_bytes()) {
+                output::failed(cannot(error).to_string());
+            }
         }
         done.push(level);
     }
@@ -117,14 +121,19 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         print_json(&with_servers(json::sweep(&experiment, &done), &experiment));
     }
     live.note(&format!("table: {}", dat_path.display()));
-    for path in draw(args, &experiment)? {
-        live.note(&format!("chart: {path}"));
+    match draw(args, &experiment) {
+        Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
+        Err(failure) => output::failed(failure.to_string()),
     }
-    live.note(&report::write_beside(&run_path, &experiment));
-    if let Some(note) = note {
+    for note in report::write_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
-    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
+    let anything = done.iter().any(|level| level.outcome.as_ref().is_ok_and(|summary| summary.ledger.succeeded > 0));
+    Ok(match (plimsoll_sys::signal::interrupted(), anything) {
+        (true, _) => exit::INTERRUPTED,
+        (false, false) => exit::CROSSED,
+        (false, true) => exit::DONE,
+    })
 }
 
 /// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.

@@ -29,7 +29,8 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
     let server = baseline(1);
     let file = folder("killed").join("run.plimsoll");
     let file = file.to_str().expect("text");
-    let url = format!("{}/healthz", server.url);
+    // Answers that take a while: some requests are in flight whenever it is cut.
+    let url = format!("{}/delay/200", server.url);
     let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -43,9 +44,12 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
     assert!(shown.stderr.contains("cut off"), "{}", shown.stderr);
     let document = shown.json();
     assert_eq!(document["ended"], "cut off");
+    assert_ledger_closes(&document, "cut off");
     let seconds = number(&document, "duration_s");
     assert!((0.5..2.0).contains(&seconds), "{seconds} s of 1.5");
     let scheduled = number(&document, "ledger.scheduled");
+    let in_flight = number(&document, "ledger.in_flight");
+    assert!((100.0..=400.0).contains(&in_flight), "{in_flight} of about 200 in flight");
     assert!((scheduled / (seconds * 1000.0) - 1.0).abs() < 0.2, "{scheduled} requests in {seconds} s");
 
     // Cut anywhere, it is read up to the last good frame, or said to be nothing.

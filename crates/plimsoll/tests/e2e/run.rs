@@ -106,7 +106,7 @@ fn conditions_decide_the_exit_code() {
         (&good, &["--fail-if", "p99<0ms"][..], 0, ""),
         (&good, &["--fail-if", "p50>=0ms"], 1, "--fail-if p50"),
         (&bad, &["--fail-if", "errors>5%"], 1, "--fail-if errors"),
-        (&bad, &["--stop-if", "errors>5%", "-d", "60s"], 0, "--stop-if errors"),
+        (&bad, &["--stop-if", "errors>5%", "-d", "60s"], 1, "--stop-if errors"),
     ] {
         let flags = if flags.contains(&"-d") { flags.to_vec() } else { [flags, &["-n", "100"]].concat() };
         let done = plimsoll(&[&["run", url.as_str(), "--quiet"], flags.as_slice()].concat());

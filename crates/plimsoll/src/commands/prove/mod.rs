@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use asked::{Asked, Options};
 use carry::Comparison;
 use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
-use plimsoll_model::{Experiment, ExperimentKind};
+use plimsoll_model::{Experiment, ExperimentKind, Trial};
 use plimsoll_report::chart::{ComparedBlocks, LadderBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
 use plimsoll_report::prove_profiles::{self, ProveProfiles};
@@ -66,14 +66,20 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         Some(reason) => recording.break_off(reason),
         None => recording.end(),
     };
+    // What was driven, and never answered with success, is a result; what could not be driven is none.
+    let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.ledger.succeeded > 0);
+    let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
+        if silent {
+            live.note(&format!("plimsoll: {reason}"));
+            return Ok(exit::CROSSED);
+        }
         return Err(Failure::start(reason.clone()));
     }
     let outcome = show_outcome(&experiment, Some(&path), args.out.json, (broken.clone(), missing))?;
-    if let Some(note) = note {
+    for note in note.into_iter().chain(report::write_beside(&path, &experiment)) {
         live.note(&note);
     }
-    live.note(&report::write_beside(&path, &experiment));
     let (verdict, broke) = match &outcome {
         Outcome::Proof(proof) => (proof.verdict, matches!(proof.stopped_by, StoppedBy::Broken(_))),
         Outcome::Ladder(_) => (Verdict::Inconclusive, broken.is_some()),
@@ -82,10 +88,15 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         live.note("--fail-if worse: it is");
         return Ok(exit::CROSSED);
     }
+    let counted = match &outcome {
+        Outcome::Proof(proof) => proof.blocks,
+        Outcome::Ladder(ladder) => ladder.blocks,
+    };
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {
         (true, _) => exit::INTERRUPTED,
-        (false, true) => exit::USAGE,
-        (false, false) => exit::DONE,
+        (false, true) if !silent => exit::USAGE,
+        (false, false) if counted > 0 => exit::DONE,
+        (false, _) => exit::CROSSED,
     })
 }
 

@@ -1,0 +1,44 @@
+//! Standard output, and what could not be written.
+//!
+//! A result that was measured is not thrown away because one place for it is full or gone: what fails is remembered here,
+//! the command goes on (the run file, the page, the table), and in the end [`failures`] makes the exit code 2. Not here: how
+//! anything looks.
+
+use crate::target::system_text;
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Sentences about what could not be written, in the order in which it failed.
+static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn remembered() -> MutexGuard<'static, Vec<String>> {
+    FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers that something could not be written; the sentence is told at the end.
+pub fn failed(sentence: String) {
+    let mut sentences = remembered();
+    if !sentences.contains(&sentence) {
+        sentences.push(sentence);
+    }
+}
+
+/// What could not be written so far.
+pub fn failures() -> Vec<String> {
+    remembered().clone()
+}
+
+/// Writes to standard output; after its first failure nothing more.
+pub fn print(text: &str) {
+    const PLACE: &str = "standard output";
+    if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {
+        return;
+    }
+    if plimsoll_sys::process::stdout_was_closed() {
+        return failed(format!("{PLACE} is closed: the result could not be written"));
+    }
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        failed(format!("{PLACE} cannot be written: {}", system_text(&error)));
+    }
+}

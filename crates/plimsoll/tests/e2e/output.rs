@@ -1,0 +1,143 @@
+//! Places that cannot be written: standard output, full disks, files of somebody else. What was measured is kept, what went
+//! wrong is said, and the exit code is 2.
+
+use crate::rig::{Done, baseline, command, finish, folder, plimsoll};
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Runs the binary through a shell line that redirects, such as `"$0" "$@" >&-`.
+fn through(line: &str, arguments: &[&str]) -> Done {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(folder("work"));
+    finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
+}
+
+#[test]
+fn standard_output_that_fails_is_an_error_and_files_stay() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let folder = folder("stdout");
+    let kept = folder.join("kept.plimsoll").display().to_string();
+    assert_eq!(plimsoll(&["run", &url, "-n", "20", "-q", "-o", &kept]).code, 0);
+    let out = folder.join("out.plimsoll").display().to_string();
+    let dir = folder.display().to_string();
+    let run = ["run", &url, "-n", "20", "-q", "-o", &out];
+    let sweep = ["sweep", &url, "-c", "1", "--for", "100ms", "-q", "--name", "out", "--dir", &dir];
+    let find = ["find", &url, "--budget", "3s", "-q", "-o", &out];
+    let prove = ["prove", &url, &url, "--budget", "3s", "-q", "-o", &out];
+    let commands: [(&[&str], bool); 13] = [
+        (&run, true),
+        (&[&run[..], &["--json"]].concat(), true),
+        (&sweep, true),
+        (&[&sweep[..], &["--json"]].concat(), true),
+        (&find, true),
+        (&prove, true),
+        (&["show", &kept], false),
+        (&["show", "--json", &kept], false),
+        (&["show", "--csv", &kept], false),
+        (&["report", &kept, "--format", "md"], false),
+        (&["diff", &kept, &kept, "--dir", &dir], false),
+        (&["--help"], false),
+        (&["--version"], false),
+    ];
+    for (arguments, writes) in commands {
+        for line in ["\"$0\" \"$@\" >/dev/full", "\"$0\" \"$@\" >&-"] {
+            let _ = std::fs::remove_file(&out);
+            let done = through(line, arguments);
+            assert_eq!(done.code, 2, "{line} {arguments:?}: {}", done.stderr);
+            let said: Vec<_> = done.stderr.lines().filter(|line| line.contains("plimsoll: standard output")).collect();
+            assert_eq!(said.len(), 1, "{line} {arguments:?}: {}", done.stderr);
+            if writes {
+                let shown = plimsoll(&["show", &out]);
+                assert_eq!((shown.code, shown.stderr.as_str()), (0, ""), "{line} {arguments:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_is_gone_is_an_error() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let mut child = command(&["run", &url, "-d", "300ms", "-q"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.as_mut().expect("starts");
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().expect("piped"), &mut errors).expect("text");
+    assert_eq!(child.wait().expect("ends").code(), Some(2), "{errors}");
+    assert!(errors.contains("standard output cannot be written: broken pipe"), "{errors}");
+    // Nobody who throws the result away has lost it.
+    for line in ["\"$0\" \"$@\" >/dev/null", "\"$0\" \"$@\" 1<>/dev/null"] {
+        let done = through(line, &["run", &url, "-n", "20", "-q"]);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_every_command_alike() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    // No file may grow beyond 2 blocks: 1024 bytes.
+    let line = "ulimit -f 2; exec \"$0\" \"$@\"";
+    for arguments in [
+        &["run", &url, "-d", "500ms", "-q", "-o", "x.plimsoll"][..],
+        &["find", &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
+        &["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", "."],
+        &["prove", &url, &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
+    ] {
+        let done = through(line, arguments);
+        assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
+        let whole = "is not whole: file too large";
+        assert_eq!(done.stderr.matches(whole).count(), 1, "{arguments:?}: {}", done.stderr);
+        assert!(!done.stdout.is_empty(), "{arguments:?}: measured, and not shown: {}", done.stderr);
+    }
+}
+
+#[test]
+fn two_runs_do_not_write_one_file() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let file = folder("locked").join("one.plimsoll").display().to_string();
+    let first = command(&["run", &url, "-c", "1", "-d", "2s", "-q", "-o", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 100 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for command in ["run", "find"] {
+        let second = plimsoll(&[command, &url, "-q", "-o", &file]);
+        assert_eq!(second.code, 2, "{}", second.stderr);
+        assert!(second.stderr.contains("is being written by another run"), "{}", second.stderr);
+        assert_eq!(second.stderr.lines().count(), 1, "{}", second.stderr);
+    }
+    let first = finish(first);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let shown = plimsoll(&["show", &file]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    // When it is over, it can be written again.
+    assert_eq!(plimsoll(&["run", &url, "-n", "5", "-q", "-o", &file]).code, 0);
+}
+
+#[test]
+fn no_page_is_put_beside_what_is_no_file() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let folder = folder("beside");
+    let pipe = folder.join("pipe.plimsoll");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::null()).spawn().expect("cat");
+    let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", pipe.to_str().expect("text")]);
+    // On a busy machine no line may be found; here that is no matter.
+    assert!(done.code < 2, "{}", done.stderr);
+    reader.wait().expect("ends");
+    assert!(!folder.join("pipe.html").exists(), "{}", done.stderr);
+    // Nor in the place of the run file itself.
+    let page = folder.join("run.html");
+    let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", page.to_str().expect("text")]);
+    assert!(done.code < 2, "{}", done.stderr);
+    assert!(File::open(folder.join("run.html.html")).is_ok(), "{}", done.stderr);
+    assert_eq!(plimsoll(&["show", page.to_str().expect("text")]).code, 0);
+}

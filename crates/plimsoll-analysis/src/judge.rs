@@ -4,6 +4,9 @@
 //! unsent and unanswered ones are slower than any bound) and its backlog does not grow. It is **void** when the generator
 //! was the limit, whatever the SLO says. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
+//! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of them held, and one that
+//! did not says nothing. So a disturbed open trial is void unless it passes, and a disturbed closed one is void.
+//!
 //! The backlog grows when the mean number in flight in the last quarter exceeds that in the second quarter by more than
 //! 1 % of the arrivals between the middles of the two, and by more than chance would do: one request, plus two standard
 //! deviations of the difference of two such means for requests that come and go independently (sqrt(4 n W / T), n in
@@ -12,6 +15,7 @@
 //! Not here: which plan to try next.
 
 use crate::condition::format_duration;
+use crate::others::Others;
 use crate::slo::Slo;
 use crate::summary::{Summary, round3};
 use crate::watch::{Seen, Watch, broken, judged_window_ns, percent};
@@ -39,7 +43,7 @@ pub enum Verdict {
     Pass,
     /// The server did not hold it.
     Fail,
-    /// The generator was the limit; nothing is said about the server.
+    /// The generator was the limit, or others disturbed; nothing is said about the server.
     Void,
 }
 
@@ -84,6 +88,8 @@ pub struct TrialOutcome {
     pub reason: String,
     /// What the search reads beyond the verdict.
     pub evidence: Evidence,
+    /// What others used of the machine meanwhile, and whether that disturbed the trial.
+    pub others: Others,
 }
 
 /// What the search reads of a trial beyond its verdict.
@@ -200,6 +206,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             work_share: summary.generator.work_share,
             ..Evidence::default()
         },
+        others: summary.others.clone(),
     };
     match outcome.load {
         Load::Rate(_) if purpose != Purpose::Settle => {
@@ -223,7 +230,22 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.saturated_rps = saturated(window_series(run, &window), &window, failures > 0).map(|s| s.0);
         }
     }
+    if purpose != Purpose::Settle {
+        heed_others(&mut outcome);
+    }
     outcome
+}
+
+/// Makes void what others spoilt. That the generator was short of a core is then theirs too.
+fn heed_others(outcome: &mut TrialOutcome) {
+    let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
+    match (outcome.load, outcome.verdict) {
+        (Load::Rate(_), Verdict::Pass) => outcome.reason = format!("{}, although {reason}", outcome.reason),
+        _ => {
+            (outcome.verdict, outcome.reason) = (Verdict::Void, format!("disturbed: {reason}"));
+            outcome.evidence.generator_limited = false;
+        }
+    }
 }
 
 fn open_verdict(
@@ -387,7 +409,7 @@ impl Window {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Arrivals, Curve, Plan, RequestSpec, Stage, WorkerTime};
+    use plimsoll_model::{Arrivals, Curve, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, WorkerTime};
 
     const TICK: u64 = Plan::TICK_NS;
 
@@ -512,6 +534,64 @@ mod tests {
         let outcome = judged(&waiting);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+    }
+
+    /// Probes of a machine of two cores, of which the load used 0.6 and others so many.
+    fn beside(others: f64, seconds: f64) -> Probes {
+        let mut probes = Probes::default();
+        for (name, kind, rate) in [
+            ("host.cpu_idle", SeriesKind::Counter, 2.0 - 0.6 - others),
+            ("server.cpu", SeriesKind::Counter, 0.4),
+            ("client.cpu", SeriesKind::Counter, 0.2),
+            ("host.cores", SeriesKind::Gauge, 0.0),
+            ("target.local", SeriesKind::Gauge, 0.0),
+        ] {
+            let mut series = Series::new(kind, "ns");
+            for tick in 0..=(seconds * 10.0) as i64 {
+                let at_ns = tick * 100 * MS as i64;
+                let level = if name == "host.cores" { 2.0 } else { 1.0 };
+                series
+                    .push(Sample { at_ns, value: if kind == SeriesKind::Gauge { level } else { rate * at_ns as f64 } });
+            }
+            probes.series.insert(name.into(), series);
+        }
+        probes
+    }
+
+    #[test]
+    fn what_others_spoil_is_void_and_what_held_in_spite_of_them_held() {
+        let holds = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
+        let breaks = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
+        let late = run(&[(1000.0, 10)], |_| {
+            let mut interval = tick(100, 2, 1);
+            let mut lag = Histogram::new();
+            lag.record_n(60 * MS, 100);
+            interval.lag = lag.drain();
+            interval
+        });
+        let mut closed = holds.clone();
+        closed.plan.load = LoadShape::Closed { users: Curve::constant(8.0) };
+        for (name, run, others, expect, limited) in [
+            ("held, quiet", &holds, 0.03, Verdict::Pass, false),
+            ("held, disturbed", &holds, 1.3, Verdict::Pass, false),
+            ("broke, quiet", &breaks, 0.03, Verdict::Fail, false),
+            ("broke, disturbed", &breaks, 1.3, Verdict::Void, false),
+            ("we were late, quiet", &late, 0.03, Verdict::Void, true),
+            ("we were late because of others", &late, 1.3, Verdict::Void, false),
+            ("closed, quiet", &closed, 0.03, Verdict::Pass, false),
+            ("closed, disturbed", &closed, 1.3, Verdict::Void, false),
+        ] {
+            let mut run = run.clone();
+            run.probes = beside(others, 1.0);
+            let outcome = judged(&run);
+            assert_eq!((outcome.verdict, outcome.evidence.generator_limited), (expect, limited), "{name}: {outcome:?}");
+            assert_eq!(
+                outcome.reason.contains("others used 1.3 of 2 cores"),
+                others > 1.0,
+                "{name}: {}",
+                outcome.reason
+            );
+        }
     }
 
     #[test]

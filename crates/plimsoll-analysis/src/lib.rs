@@ -2,7 +2,7 @@
 //!
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
-//! compares builds; [`server`] says what the server used; [`profile`] reads profiles, sums them up and compares them.
+//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`profile`] reads profiles, sums them up and compares them.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
 //! was made and how a finding looks are the affair of others.
@@ -13,6 +13,7 @@ pub mod condition;
 pub mod find;
 pub mod judge;
 pub mod levels;
+pub mod others;
 pub mod profile;
 pub mod prove;
 pub mod series;
@@ -24,6 +25,7 @@ pub mod watch;
 pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
 pub use find::{Findings, Measure, Settings, Step, StoppedBy};
 pub use judge::{Load, TrialOutcome, Verdict, judge};
+pub use others::Others;
 pub use server::{AtLine, ServerUse};
 pub use slo::Slo;
 pub use summary::Summary;

@@ -3,6 +3,7 @@
 //! Not here: what the figures look like, and whether they are good.
 
 use crate::condition::{format_duration, format_number, format_share};
+use crate::others::Others;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run, TlsFailure};
 use std::collections::BTreeMap;
@@ -115,6 +116,8 @@ pub struct Summary {
     pub connections_open_max: u64,
     /// The generator's own figures.
     pub generator: Generator,
+    /// What others used of this machine meanwhile.
+    pub others: Others,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<Ending>,
 }
@@ -172,6 +175,7 @@ impl Summary {
             connections_opened: totals.connections_opened,
             connections_open_max: totals.connections_open_max,
             generator,
+            others: Others::of(run),
             ending: run.ending.clone(),
         }
     }

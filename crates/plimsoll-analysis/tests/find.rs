@@ -8,7 +8,7 @@ mod simulator;
 use plimsoll_analysis::find::{Measure, Settings, Step, StoppedBy, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, Load};
 use plimsoll_analysis::watch::judged_window_ns;
-use plimsoll_analysis::{TrialOutcome, Verdict};
+use plimsoll_analysis::{Others, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
@@ -156,6 +156,7 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
             generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
+        others: Others::default(),
     }
 }
 

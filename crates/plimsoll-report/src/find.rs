@@ -13,6 +13,7 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
         StoppedBy::Width => "the line is known to 1 %",
         StoppedBy::Budget => "the budget was used up",
         StoppedBy::Client => "the generator could not offer more",
+        StoppedBy::Disturbed => "others disturbed most of the trials",
         StoppedBy::MaxRate => "--max-rate was reached",
         StoppedBy::LowestFails => "the lowest load already breaks the SLO",
         StoppedBy::NothingSucceeds => "no request succeeded",
@@ -24,7 +25,9 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
 pub fn answer(findings: &Findings) -> String {
     let Bracket { lower, upper } = findings.load_line_rps;
     let slo = &findings.slo;
-    match (lower > 0.0, upper) {
+    let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
+    let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
+    let line = match (lower > 0.0, upper) {
         (false, Some(upper)) => format!("no load was found to hold {slo}: even {} requests/s did not", rate(upper)),
         (false, None) => format!("no load line was found under {slo}"),
         (true, None) => {
@@ -36,7 +39,8 @@ pub fn answer(findings: &Findings) -> String {
             rate(upper),
             (upper / lower - 1.0) * 100.0,
         ),
-    }
+    };
+    line + &disturbed
 }
 
 fn users(number: u64) -> String {

@@ -2,9 +2,9 @@
 
 use crate::csv::purpose_name;
 use crate::run::{load_text, system_text};
-use crate::sweep::SweepLevel;
+use crate::sweep::{SweepLevel, sweep_others};
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Findings, Summary};
+use plimsoll_analysis::{Findings, Others, Summary};
 use plimsoll_model::{Ending, Experiment, Failure, Plan};
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,10 @@ fn figures(summary: &Summary) -> Map<String, Value> {
         "ended": ended,
     });
     match figures {
-        Value::Object(map) => map,
+        Value::Object(mut map) => {
+            others(&mut map, &summary.others);
+            map
+        }
         _ => unreachable!("written as an object above"),
     }
 }
@@ -114,12 +117,22 @@ pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) 
     map
 }
 
+/// What others used of the machine: the fields `disturbed` and `others` of every document.
+pub(crate) fn others(map: &mut Map<String, Value>, others: &Others) {
+    map.insert("disturbed".into(), others.disturbed.into());
+    let share = others.steal_share;
+    map.insert("others".into(), json!({ "cores": others.cores, "steal_share": share, "reason": others.reason }));
+}
+
 /// The document of one run: `plimsoll.run/1`. It begins with the generator's doubts, if there are any.
 pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[String]) -> Value {
     let mut warnings: Vec<String> = warnings.to_vec();
     if summary.generator.limited {
         let reason = summary.generator.reason.as_deref().unwrap_or_default();
         warnings.insert(0, format!("the generator was the limit, not the server: {reason}"));
+    }
+    if let Some(warning) = summary.others.warning() {
+        warnings.insert(0, warning);
     }
     let mut map = frame("plimsoll.run/1", experiment, Some(plan));
     map.insert("warnings".into(), warnings.into());
@@ -130,7 +143,7 @@ pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[
 
 /// The document of a sweep: `plimsoll.sweep/1`.
 pub fn sweep(experiment: &Experiment, levels: &[SweepLevel]) -> Value {
-    let levels: Vec<Value> = levels
+    let documents: Vec<Value> = levels
         .iter()
         .map(|level| match &level.outcome {
             Ok(summary) => {
@@ -142,7 +155,8 @@ pub fn sweep(experiment: &Experiment, levels: &[SweepLevel]) -> Value {
         })
         .collect();
     let mut map = frame("plimsoll.sweep/1", experiment, experiment.trials.first().map(|trial| &trial.run.plan));
-    map.insert("levels".into(), levels.into());
+    others(&mut map, &sweep_others(levels));
+    map.insert("levels".into(), documents.into());
     Value::Object(map)
 }
 
@@ -177,6 +191,7 @@ pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings:
     let mut map = frame("plimsoll.find/1", experiment, Some(plan));
     let line = &findings.load_line_rps;
     map.insert("warnings".into(), all_warnings.into());
+    others(&mut map, &findings.others);
     map.insert("load_line_rps".into(), json!({ "lower": line.lower, "upper": line.upper }));
     map.insert("slo".into(), findings.slo.to_string().into());
     map.insert(

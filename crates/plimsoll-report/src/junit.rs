@@ -38,9 +38,14 @@ pub fn find_cases(findings: &Findings) -> Vec<Case> {
         StoppedBy::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
         _ => CaseOutcome::Passed,
     };
+    let undisturbed = match &findings.others.reason {
+        Some(reason) if findings.others.disturbed => CaseOutcome::Skipped(reason.clone()),
+        _ => CaseOutcome::Passed,
+    };
     vec![
         Case { name: format!("a load holds {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
         Case { name: "the generator was not the limit".into(), time_s: 0.0, outcome: own },
+        Case { name: "nobody else disturbed".into(), time_s: 0.0, outcome: undisturbed },
     ]
 }
 

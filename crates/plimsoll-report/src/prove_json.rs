@@ -1,8 +1,9 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
-use crate::json::frame;
+use crate::json::{self, frame};
 use crate::prove::{ProveContext, elapsed_ns, length_ns};
 use crate::run::load_text;
+use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
 };
@@ -54,8 +55,10 @@ fn readings(blocks: &[Block]) -> Value {
 }
 
 /// What every document of a comparison begins with.
-fn begin(schema: &str, context: &ProveContext, warnings: &[String]) -> Map<String, Value> {
+fn begin(schema: &str, context: &ProveContext, warnings: &[String], blocks: &[Block]) -> Map<String, Value> {
     let mut map = frame(schema, context.experiment, Some(context.plan));
+    let loads = blocks.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
+    json::others(&mut map, &Others::over(loads, "loads"));
     map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
     map.insert("sides".into(), context.sides.to_vec().into());
     map.insert("elapsed_s".into(), elapsed_ns(context.experiment).map(|ns| ns as f64 / 1e9).into());
@@ -91,7 +94,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
             "margin": point.margin,
         })
     };
-    let mut map = begin("plimsoll.prove/1", context, &proof.warnings);
+    let mut map = begin("plimsoll.prove/1", context, &proof.warnings, blocks);
     let (load, load_s) = load(context, 0);
     map.insert("load".into(), load.into());
     map.insert("load_s".into(), load_s.into());
@@ -136,7 +139,7 @@ pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Valu
             })
         })
         .collect();
-    let mut map = begin("plimsoll.ladder/1", context, &ladder.warnings);
+    let mut map = begin("plimsoll.ladder/1", context, &ladder.warnings, blocks);
     map.insert("rungs".into(), rungs.into());
     map.insert("blocks".into(), ladder.blocks.into());
     map.insert("blocks_void".into(), ladder.blocks_void.into());

@@ -2,8 +2,8 @@
 
 use crate::block::{Report, Tone};
 use crate::format::{bytes, count, duration, rate, share};
-use plimsoll_analysis::Summary;
 use plimsoll_analysis::summary::Latency;
+use plimsoll_analysis::{Others, Summary};
 use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin};
 
 /// What stands around the figures of a run.
@@ -90,6 +90,19 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
+/// What others used, or why that is not known.
+pub(crate) fn others_text(others: &Others) -> String {
+    let stolen = others.steal_share.filter(|share| *share >= 0.005);
+    let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
+    match (others.cores, &others.reason) {
+        (Some(cores), _) => {
+            format!("{cores:.2} of {:.0} cores used by neither the server nor plimsoll{stolen}", others.machine_cores)
+        }
+        (None, Some(reason)) => format!("{}{stolen}", reason.strip_prefix("what others used is ").unwrap_or(reason)),
+        (None, None) => "not known".into(),
+    }
+}
+
 fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     if latency.count == 0 {
@@ -113,6 +126,9 @@ fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
 /// The report of one load.
 pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     let mut report = Report::default();
+    if let Some(warning) = summary.others.warning() {
+        report.text(Tone::Warning, warning);
+    }
     if summary.generator.limited {
         let reason = summary.generator.reason.as_deref().unwrap_or("it could not keep up");
         report.text(
@@ -233,5 +249,6 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     };
     facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.connections_opened))));
     facts.push(("generator", generator_text(context, summary)));
+    facts.push(("others", others_text(&summary.others)));
     facts
 }

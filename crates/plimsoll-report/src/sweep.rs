@@ -1,7 +1,7 @@
 //! How a sweep looks: one row a concurrency, in the table and in the `.dat` file.
 
 use crate::format::{count, duration, rate, share};
-use plimsoll_analysis::{ServerUse, Summary};
+use plimsoll_analysis::{Others, ServerUse, Summary};
 
 /// What a sweep found at one concurrency.
 #[derive(Debug, Clone)]
@@ -45,10 +45,24 @@ pub fn sweep_row(level: &SweepLevel) -> String {
                 &cores,
                 &cpu,
             ],
-            if summary.generator.limited { "the generator was the limit" } else { "" },
+            &note(summary),
         ),
         Err(reason) => row([&concurrency, "-", "-", "-", "-", "-", "-", "-"], reason),
     }
+}
+
+/// What speaks against a level's figures.
+fn note(summary: &Summary) -> String {
+    match (&summary.others.reason, summary.generator.limited) {
+        (Some(reason), _) if summary.others.disturbed => format!("void, disturbed: {reason}"),
+        (_, true) => "the generator was the limit".into(),
+        _ => String::new(),
+    }
+}
+
+/// What others used of the machine during all levels.
+pub fn sweep_others(levels: &[SweepLevel]) -> Others {
+    Others::over(levels.iter().filter_map(|level| level.outcome.as_ref().ok()).map(|summary| &summary.others), "levels")
 }
 
 /// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a level not held.

@@ -9,7 +9,7 @@ use plimsoll_analysis::levels::{Level, Over};
 use plimsoll_analysis::prove::{self, Block, Measure, Proof, Reading, Settings};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Load, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Load, Others, Slo, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
@@ -64,6 +64,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
         verdict,
         reason: String::new(),
         evidence: Evidence { work_share, ..Evidence::default() },
+        others: Others::default(),
     }
 }
 
@@ -96,6 +97,7 @@ fn findings(scale: f64) -> Findings {
         held_s: 10.0,
         elapsed_s: 58.2,
         warnings: Vec::new(),
+        others: Others::default(),
     }
 }
 
@@ -168,7 +170,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         success_rate: 1.0,
         status: 200,
         answer_bytes: 120.0,
-        stolen_cores: None,
+        others: Others::default(),
         void: void.map(str::to_owned),
     };
     Block { readings: goodputs_rps.iter().map(reading).collect() }

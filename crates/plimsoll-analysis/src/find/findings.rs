@@ -5,6 +5,7 @@ use super::evidence::{Evidences, Regimes, rate_of};
 use super::{Pace, Settings, index_below, peak};
 use crate::condition::{format_duration, format_number, format_share};
 use crate::judge::{TrialOutcome, Verdict};
+use crate::others::Others;
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
@@ -29,6 +30,8 @@ pub enum StoppedBy {
     Budget,
     /// The generator was the limit.
     Client,
+    /// Others on the machine disturbed, all the time or for most of it.
+    Disturbed,
     /// The highest rate allowed still passes.
     MaxRate,
     /// The lowest rate tried still fails.
@@ -89,6 +92,8 @@ pub struct Findings {
     pub elapsed_s: f64,
     /// Sentences about all that speaks against these figures.
     pub warnings: Vec<String>,
+    /// What others used of the machine during the trials.
+    pub others: Others,
 }
 
 /// What a budget can give.
@@ -160,6 +165,15 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 
 /// The findings after `history`.
 pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
+    let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
+    let spoilt = measured().filter(|t| t.offered_rps().is_some() && super::disturbed(t)).count();
+    // The time was used up, but by trials that others spoilt.
+    let stopped_by = match stopped_by {
+        StoppedBy::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
+            StoppedBy::Disturbed
+        }
+        other => other,
+    };
     let pace = Pace::of(settings.budget_ns);
     let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
     let evidence = Evidences::concluding(settings, history);
@@ -199,8 +213,10 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
         warnings: Vec::new(),
+        others: Others::over(measured().map(|trial| &trial.others), "trials"),
     };
-    let mut warnings = end_warnings(&findings, &evidence);
+    let mut warnings: Vec<String> = findings.others.warning().into_iter().collect();
+    warnings.extend(end_warnings(&findings, &evidence));
     if slower_index.is_some() {
         warnings.push(
             "The lower end is what the slower regime did under overload; no trial held just that load.".to_owned(),
@@ -234,6 +250,11 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
         StoppedBy::Interrupted => {
             warnings.push("The search was interrupted; these are its findings so far.".to_owned())
         }
+        StoppedBy::Disturbed => warnings.push(
+            "Others disturbed most of the trials; what is stated is what held in spite of them. Stop what else runs, and \
+             search again."
+                .to_owned(),
+        ),
         StoppedBy::Budget | StoppedBy::Width => {}
     }
     if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
@@ -269,9 +290,9 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
         ));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
-    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void).count();
+    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
-        warnings.push(format!("{voids} of {} trials were void: plimsoll was disturbed or too slow.", measured.len()));
+        warnings.push(format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
     if trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         warnings.push(

@@ -134,6 +134,13 @@ fn load_of(index: i32) -> f64 {
 
 /// Most voids in a row before the generator is taken for the limit.
 const VOIDS_MAX: usize = 3;
+/// A rate of the climb at which others disturbed is tried so often before another one is.
+const DISTURBED_TRIES: usize = 6;
+
+/// Whether others spoilt a trial.
+fn disturbed(trial: &TrialOutcome) -> bool {
+    trial.verdict == Verdict::Void && trial.others.disturbed
+}
 
 struct Search<'a> {
     settings: &'a Settings,
@@ -223,6 +230,11 @@ impl<'a> Search<'a> {
         let highest_pass = evidence.climb_lower();
         let lowest_fail = evidence.climb_upper();
         let times = trials.iter().filter(|t| t.0 == rate).count();
+        // Others come and go: what they spoilt is tried again for a while.
+        let disturbed = self.history.iter().rev().find(|t| t.purpose == Purpose::Climb).is_some_and(disturbed);
+        if disturbed && times < DISTURBED_TRIES {
+            return Climb::Try(rate);
+        }
         // Far below the peak a fail is looked at once more again.
         let times_max = if rate < 0.6 * peak { 3 } else { 2 };
         match verdict {
@@ -234,9 +246,16 @@ impl<'a> Search<'a> {
             (Some(lower), None) if verdict == Verdict::Void => {
                 // The generator is the limit somewhere above the highest pass: close in on it a little.
                 let middle = plans::round_rate((lower * rate).sqrt());
-                if rate / lower > 1.2 { Climb::Try(middle) } else { Climb::Over(StoppedBy::Client) }
+                match rate / lower > 1.2 {
+                    true => Climb::Try(middle),
+                    // Near the line trials are longer, and there is time for many.
+                    false if disturbed => Climb::Between,
+                    false => Climb::Over(StoppedBy::Client),
+                }
             }
             (Some(lower), None) => Climb::Try(plans::round_rate(lower * 2.0).min(rate_max)),
+            (None, None) if disturbed && rate > 1.0 => Climb::Try(plans::round_rate((rate / 4.0).max(1.0))),
+            (None, None) if disturbed => Climb::Over(StoppedBy::Disturbed),
             (None, None) => Climb::Over(StoppedBy::Client),
             (None, Some(upper)) => {
                 let floor = (peak / 2000.0).max(1.0);

@@ -4,7 +4,7 @@
 //! No verdict and no looks: the blocks are as many as the budget holds, and the intervals hold together over all rungs.
 
 use super::looks::ERROR;
-use super::reading::{Block, Measure, robbed};
+use super::reading::{self, Block, Measure};
 use super::stats::{self, Interval};
 
 /// One rung.
@@ -66,11 +66,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     }
     let blocks_void = blocks.len() - counted.len();
     let mut warnings = Vec::new();
-    if blocks_void > 0 {
-        let reason = blocks.iter().find_map(Block::void).unwrap_or_default();
-        warnings.push(format!("{blocks_void} of {} blocks do not count: {reason}", blocks.len()));
-    }
-    warnings.extend(robbed(counted.iter().copied()));
+    warnings.extend(reading::void_blocks(blocks, counted.len()));
     if let Some(reason) = broken {
         warnings.push(format!("the measuring broke off: {reason}"));
     }

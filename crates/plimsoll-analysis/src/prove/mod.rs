@@ -219,7 +219,8 @@ fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
 /// Whether to stop after these blocks for a reason that lies in them; time is the caller's.
 pub fn stop(settings: &Settings, blocks: &[Block]) -> Option<StoppedBy> {
     let counted = counting(blocks, settings.primary);
-    let void = blocks.len() - counted.len();
+    // Others come and go: while they disturb, blocks are lost, but the next one may count.
+    let void = blocks.iter().filter(|block| !block.disturbed()).count() - counted.len();
     if void >= VOIDS_MAX && void > 2 * counted.len() {
         return Some(StoppedBy::Void);
     }
@@ -276,12 +277,8 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
     let mut verdict = measures.first().map_or(Verdict::Inconclusive, |compared| compared.verdict);
     let mut warnings = Vec::new();
     let void = blocks.len() - counted.len();
-    if void > 0 {
-        let reason = blocks.iter().find_map(Block::void).unwrap_or("a value was missing");
-        warnings.push(format!("{void} of {} blocks do not count: {reason}", blocks.len()));
-    }
+    warnings.extend(reading::void_blocks(blocks, counted.len()));
     warnings.extend(reading::answers_differ(&counted));
-    warnings.extend(reading::robbed(&counted));
     if let StoppedBy::Broken(reason) = &stopped_by {
         warnings.push(format!("no verdict, because the comparison broke off: {reason}"));
         verdict = Verdict::Inconclusive;
@@ -290,13 +287,22 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
         warnings.push("no verdict, because hardly a block counted".into());
         verdict = Verdict::Inconclusive;
     }
+    let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
+    let disturbed_mostly = disturbed > counted.len();
+    if disturbed_mostly {
+        let sentence =
+            "no verdict, because others disturbed more blocks than count: stop what else runs, or ask again later";
+        warnings.push(sentence.into());
+        verdict = Verdict::Inconclusive;
+    }
     if control.rejected {
         warnings.push("no verdict, because two measurements of the same build differ (the A/A control)".into());
         verdict = Verdict::Inconclusive;
     }
     let only_blocks_are_missing = verdict == Verdict::Inconclusive
         && matches!(stopped_by, StoppedBy::Blocks | StoppedBy::Budget)
-        && !control.rejected;
+        && !control.rejected
+        && !disturbed_mostly;
     let blocks_more = only_blocks_are_missing.then(|| more(settings, &counted));
     Proof { verdict, measures, control, blocks: counted.len(), blocks_void: void, blocks_more, stopped_by, warnings }
 }

@@ -1,5 +1,6 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
+use crate::others::Others;
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
@@ -66,9 +67,10 @@ pub struct Reading {
     pub status: u16,
     /// Bytes received for each answer; 0 where the load was too short to tell.
     pub answer_bytes: f64,
-    /// Cores' worth of time that the machine's host gave to others meanwhile, where it tells.
-    pub stolen_cores: Option<f64>,
-    /// Why it says nothing about the build, if so: the generator was the limit, or nothing was answered in the time.
+    /// What others used of the machine meanwhile.
+    pub others: Others,
+    /// Why it says nothing about the build, if so: others disturbed, the generator was the limit, or nothing was answered in
+    /// the time.
     pub void: Option<String>,
 }
 
@@ -79,6 +81,8 @@ impl Reading {
         let used = ServerUse::of(&trial.run).ok();
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         let silent = summary.throughput_rps <= 0.0 && summary.ledger.failed_total() == 0;
+        let others = summary.others.clone();
+        let disturbed = others.reason.clone().filter(|_| others.disturbed).map(|reason| format!("disturbed: {reason}"));
         let silence = || format!("no answer within {} ms (longer loads: --for)", summary.duration_ns / MS);
         Reading {
             goodput_rps: summary.throughput_rps,
@@ -88,8 +92,8 @@ impl Reading {
             success_rate: summary.success_rate,
             status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
             answer_bytes: answer_bytes(&trial.run, summary.response.p99_ns),
-            stolen_cores: stolen_cores(&trial.run),
-            void: limit.or_else(|| silent.then(silence)),
+            void: disturbed.or(limit).or_else(|| silent.then(silence)),
+            others,
         }
     }
 
@@ -103,13 +107,6 @@ impl Reading {
         };
         value.filter(|value| *value > 0.0 && value.is_finite())
     }
-}
-
-/// Cores' worth of time stolen from the first to the last reading of it.
-fn stolen_cores(run: &Run) -> Option<f64> {
-    let samples = &run.probes.series.get("host.cpu_steal")?.samples;
-    let (first, last) = (samples.first()?, samples.last()?);
-    (last.at_ns > first.at_ns).then(|| (last.value - first.value) / (last.at_ns - first.at_ns) as f64)
 }
 
 /// Bytes received for each answer, over the intervals that lie whole in the measured window, and so late in it that what
@@ -137,6 +134,11 @@ impl Block {
     /// Why the block says nothing about the builds, if so.
     pub fn void(&self) -> Option<&str> {
         self.readings.iter().find_map(|reading| reading.void.as_deref())
+    }
+
+    /// Whether others disturbed it on any side.
+    pub fn disturbed(&self) -> bool {
+        self.readings.iter().any(|reading| reading.others.disturbed)
     }
 }
 
@@ -237,19 +239,27 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
     None
 }
 
-/// What to warn about where a virtual machine is robbed of its time while it measures.
-pub fn robbed<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Option<String> {
-    let readings = blocks.into_iter().flat_map(|block| &block.readings);
-    let stolen: Vec<f64> = readings.filter_map(|reading| reading.stolen_cores).collect();
-    let cores = super::stats::median(&stolen).filter(|cores| *cores > STOLEN_CORES_MAX)?;
-    Some(format!(
-        "the host of this machine gave {cores:.1} of its cores to others in half of the loads (steal): it takes more blocks \
-         here to see as much"
-    ))
+/// What to say of blocks that do not count: how many, and why, those that others disturbed in one sentence.
+pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Vec<String> {
+    let (disturbed, others): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.disturbed());
+    let mut sentences = Vec::new();
+    if !disturbed.is_empty() {
+        let readings = disturbed.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
+        let disturbing: Vec<&Others> = readings.filter(|others| others.disturbed).collect();
+        sentences.push(format!(
+            "the machine was disturbed: {} of {} blocks do not count: {}",
+            disturbed.len(),
+            blocks.len(),
+            Others::blame(&disturbing)
+        ));
+    }
+    let void = others.len().saturating_sub(counted);
+    if void > 0 {
+        let reason = others.iter().find_map(|block| block.void()).unwrap_or("a value was missing");
+        sentences.push(format!("{void} of {} blocks do not count: {reason}", blocks.len()));
+    }
+    sentences
 }
-
-/// As many cores may be stolen before it is worth a warning.
-const STOLEN_CORES_MAX: f64 = 0.1;
 
 /// Mean sizes of answers may differ by this share before it is worth a warning.
 const SIZE_TOLERANCE: f64 = 0.01;

@@ -6,6 +6,7 @@
 //! a block had a standard deviation of 3.9 % (by the median absolute deviation), 11 % of the blocks were out by more than
 //! four of these, and goodput wandered by 15 %, remembering itself from block to block (autocorrelation 0.7).
 
+use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{Block, Measure, Proof, Reading, Settings, StoppedBy, conclude, order, stop};
 use plimsoll_model::rng::Rng;
 
@@ -54,7 +55,7 @@ impl World {
                 success_rate: 1.0,
                 status: 200,
                 answer_bytes: 120.0,
-                stolen_cores: None,
+                others: Others::default(),
                 void: None,
             }
         };

@@ -22,6 +22,8 @@ pub struct CpuTicks {
 pub struct HostStat {
     /// CPU time by kind.
     pub cpu: CpuTicks,
+    /// Cores that it is the sum over.
+    pub cores: u32,
     /// Changes from one thread to another.
     pub switches: u64,
     /// Threads that run or could.
@@ -45,8 +47,10 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
         // Not in every container's imitation of this file.
         steal: next().unwrap_or(0),
     };
+    let one = |line: &[u8]| line.strip_prefix(b"cpu").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
     Some(HostStat {
         cpu,
+        cores: text.split(|byte| *byte == b'\n').filter(|line| one(line)).count() as u32,
         switches: keyed(text, b"ctxt")?,
         runnable: keyed(text, b"procs_running")?,
         blocked: keyed(text, b"procs_blocked")?,
@@ -168,7 +172,7 @@ mod tests {
         let text =
             b"cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3\nintr 5 6\nctxt 77\nbtime 1\nprocs_running 3\nprocs_blocked 1\n";
         let cpu = CpuTicks { user: 1, nice: 2, system: 3, idle: 4, iowait: 5, irq: 6, softirq: 7, steal: 8 };
-        assert_eq!(parse_stat(text), Some(HostStat { cpu, switches: 77, runnable: 3, blocked: 1 }));
+        assert_eq!(parse_stat(text), Some(HostStat { cpu, cores: 1, switches: 77, runnable: 3, blocked: 1 }));
         assert_eq!(parse_stat(b"cpu  1 2 3\nctxt 1\n"), None);
         for (text, expect) in [
             (

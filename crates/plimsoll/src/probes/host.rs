@@ -1,24 +1,24 @@
-//! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's.
+//! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's. Its CPU
+//! time is in [`super::machine`].
 
 use super::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
-use plimsoll_sys::probe::process::ticks_per_second;
 use plimsoll_sys::probe::{Source, host};
 use std::net::{IpAddr, SocketAddr};
 
 /// A file, or why it cannot be read.
-struct Reading {
+pub struct Reading {
     source: Result<Source, String>,
 }
 
 impl Reading {
-    fn open(path: &str) -> Reading {
+    pub fn open(path: &str) -> Reading {
         Reading { source: Source::open(path).map_err(|error| reason(path, &error)) }
     }
 
     /// The parsed content; else the reason.
-    fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
+    pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
         let source = self.source.as_ref().map_err(String::clone)?;
         let text = source.read(buffer).map_err(|error| crate::target::system_text(&error))?;
         parse(text).ok_or_else(|| "in a form that is not known".to_owned())
@@ -33,7 +33,6 @@ fn reason(path: &str, error: &std::io::Error) -> String {
 }
 
 pub struct Host {
-    stat: Reading,
     pressure: [([&'static str; 2], Reading); 3],
     memory: Reading,
     load: Reading,
@@ -89,7 +88,6 @@ impl Host {
         let cores = plimsoll_sys::process::cores();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         Host {
-            stat: Reading::open("/proc/stat"),
             pressure: PRESSURE.map(|(kind, names)| (names, Reading::open(&format!("/proc/pressure/{kind}")))),
             memory: Reading::open("/proc/meminfo"),
             load: Reading::open("/proc/loadavg"),
@@ -100,29 +98,6 @@ impl Host {
             netstat: Reading::open(&format!("{net}/netstat")),
             sockstat: Reading::open(&format!("{net}/sockstat")),
             buffer: Vec::new(),
-        }
-    }
-
-    fn cpu(&mut self, sink: &mut Sink) {
-        let tick_ns = 1e9 / ticks_per_second() as f64;
-        match self.stat.read(&mut self.buffer, host::parse_stat) {
-            Ok(stat) => {
-                let cpu = stat.cpu;
-                for (name, ticks) in [
-                    ("host.cpu_user", cpu.user + cpu.nice),
-                    ("host.cpu_system", cpu.system),
-                    ("host.cpu_interrupts", cpu.irq + cpu.softirq),
-                    ("host.cpu_iowait", cpu.iowait),
-                    ("host.cpu_steal", cpu.steal),
-                    ("host.cpu_idle", cpu.idle),
-                ] {
-                    sink.counter(name, "ns", ticks as f64 * tick_ns);
-                }
-                sink.counter("host.switches", "", stat.switches as f64);
-                sink.gauge("host.threads_runnable", "", stat.runnable as f64);
-                sink.gauge("host.threads_blocked", "", stat.blocked as f64);
-            }
-            Err(reason) => sink.gap("host.cpu_user", SeriesKind::Counter, "ns", &reason),
         }
     }
 
@@ -202,7 +177,6 @@ impl Host {
 
 impl Probe for Host {
     fn sample(&mut self, sink: &mut Sink) {
-        self.cpu(sink);
         self.traffic(sink);
         if sink.in_turn(SLOW_EVERY, 1) {
             self.tcp(sink);

@@ -7,6 +7,7 @@
 mod cgroup;
 mod finder;
 mod host;
+mod machine;
 mod metrics;
 mod metrics_text;
 mod peers;
@@ -18,6 +19,7 @@ mod tests;
 mod threads;
 
 pub use finder::Finder;
+pub use machine::MachineSeen;
 pub use metrics::served_by;
 
 use crate::args::ProbeArgs;
@@ -137,6 +139,7 @@ impl Watcher {
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
                 let (roots, tables) = (server.roots().to_vec(), server.tables());
                 probes.push(Box::new(server));
+                probes.push(Box::new(machine::Machine::new(local)));
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));

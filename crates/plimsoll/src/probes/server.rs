@@ -423,6 +423,10 @@ impl Probe for Server {
             }
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
+            if sink.extent() == Extent::Edge {
+                // Children that came since the last look: their work must not look like somebody else's.
+                rescan.hasten();
+            }
             rescan.read(sink, || self.gather(true));
             self.rescan = rescan;
         }

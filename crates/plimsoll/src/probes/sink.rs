@@ -207,6 +207,11 @@ impl Seldom {
         Seldom { period_ns, part, due_ns: 0, cost_ns: 0 }
     }
 
+    /// It is time for it now, whenever it was read last.
+    pub fn hasten(&mut self) {
+        self.due_ns = 0;
+    }
+
     /// Reads with `read` if it is time for it.
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let room = match sink.extent {

@@ -4,19 +4,16 @@ use super::asked::{Arm, Asked};
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::live::Live;
+use crate::probes::MachineSeen;
 use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::prove::{self, arm_name};
-use plimsoll_model::probes::Sample;
 use plimsoll_model::rng::mix;
-use plimsoll_model::{Plan, Probes, Purpose, Series, SeriesKind};
+use plimsoll_model::{Plan, Probes, Purpose};
 use plimsoll_report::{Progress, ladder_line, prove_line};
-use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
-use plimsoll_sys::probe::host::parse_stat;
-use plimsoll_sys::probe::process::ticks_per_second;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -122,12 +119,12 @@ impl Comparison<'_> {
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
-        let mut cpu = CpuSeen::begin(clocks);
+        let mut cpu = CpuSeen::begin(clocks, base.local);
         let trial = self.recording.drive(purpose, plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
             }
-            cpu.look(tick.origin_ns);
+            cpu.look(tick.origin_ns, false);
             let elapsed_s = began_s + tick.end_ns as f64 / 1e9;
             live.passing(&Progress {
                 doing: doing.to_owned(),
@@ -186,53 +183,29 @@ impl Comparison<'_> {
     }
 }
 
-/// The CPU time of a build, and what the machine's host took, over one load: as the series that every probe keeps.
+/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every probe keeps.
 struct CpuSeen {
     clocks: Option<CpuClocks>,
     /// Schedule time 0 on the monotonic clock.
     origin_ns: u64,
-    /// (monotonic time, CPU time), ns.
-    seen: Vec<(u64, u64)>,
-    /// The same of the time stolen from all cores, before and after the load.
-    stolen: Vec<(u64, u64)>,
+    machine: MachineSeen,
 }
 
 impl CpuSeen {
-    fn begin(clocks: Option<CpuClocks>) -> CpuSeen {
+    fn begin(clocks: Option<CpuClocks>, local: bool) -> CpuSeen {
+        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local) };
         // Before the load: its first tick comes later than the measured part begins.
-        let seen = clocks.iter().map(|clocks| (monotonic_ns(), clocks.cpu_ns())).collect();
-        CpuSeen { clocks, origin_ns: 0, seen, stolen: stolen().into_iter().collect() }
+        seen.look(0, true);
+        seen
     }
 
-    fn look(&mut self, origin_ns: u64) {
+    fn look(&mut self, origin_ns: u64, edge: bool) {
         self.origin_ns = origin_ns;
-        if let Some(clocks) = &self.clocks {
-            self.seen.push((monotonic_ns(), clocks.cpu_ns()));
-        }
+        self.machine.look(edge, self.clocks.as_ref().map(CpuClocks::cpu_ns));
     }
 
     fn end(mut self) -> Option<Probes> {
-        self.look(self.origin_ns);
-        self.stolen.extend(stolen());
-        if self.origin_ns == 0 {
-            return None;
-        }
-        let mut probes = Probes::default();
-        for (name, samples) in [("server.cpu", self.seen), ("host.cpu_steal", self.stolen)] {
-            let mut series = Series::new(SeriesKind::Counter, "ns");
-            for (at_ns, value_ns) in &samples {
-                series.push(Sample { at_ns: *at_ns as i64 - self.origin_ns as i64, value: *value_ns as f64 });
-            }
-            if !samples.is_empty() {
-                probes.series.insert(name.into(), series);
-            }
-        }
-        (!probes.series.is_empty()).then_some(probes)
+        self.look(self.origin_ns, true);
+        (self.origin_ns > 0).then(|| self.machine.take().shifted(-(self.origin_ns as i64)))
     }
-}
-
-/// Now, and the time that the machine's host has given to others so far, of all cores; `None` where it does not tell.
-fn stolen() -> Option<(u64, u64)> {
-    let steal = parse_stat(&std::fs::read("/proc/stat").ok()?)?.cpu.steal;
-    Some((monotonic_ns(), (steal as f64 * 1e9 / ticks_per_second() as f64) as u64))
 }

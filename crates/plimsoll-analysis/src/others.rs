@@ -1,0 +1,448 @@
+//! Whether others disturbed a load ([`Others`]): CPU that neither the server nor plimsoll used, time that the host of a
+//! virtual machine took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
+//! the load measured, so that no outcome can decide what counts.
+//!
+//! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the server and plimsoll used,
+//! *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the server's threads and ours waited for a core in
+//! [`WAIT_SHARE`] of the time that they wanted one. On a machine with cores to spare others cost nothing. The same over
+//! any half second with [`BURST_CORES`]: that is enough to break a p99. And the host disturbs by taking [`STEAL_MAX`] of
+//! the time wanted. What is not known is not blamed.
+//!
+//! Not here: how the readings were taken.
+
+use plimsoll_model::units::MS;
+use plimsoll_model::{Probes, Run};
+
+/// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both ends of the shortest
+/// loads, and what a quiet machine does besides, stay far below.
+pub const CORES_MAX: f64 = 0.15;
+/// Share of the server's and our own CPU time that others may use.
+pub const PART_MAX: f64 = 0.05;
+/// From this share of all cores in use on, others are felt.
+pub const BUSY_SHARE: f64 = 0.75;
+/// From this share of the time in which the server's threads or ours waited for a core on, others are felt.
+pub const WAIT_SHARE: f64 = 0.1;
+/// Cores that others may use for half a second, or twice the share above.
+pub const BURST_CORES: f64 = 0.4;
+/// Share of the time wanted that the host may take.
+pub const STEAL_MAX: f64 = 0.05;
+/// The same in ns: the kernel counts it in hundredths of a second.
+const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
+/// Share of loads that may be disturbed before all of them together are called so.
+pub const LOADS_MAX: f64 = 0.1;
+/// A burst is at least so long.
+const BURST_NS: i64 = 500 * MS as i64;
+/// A shorter load than this says nothing of others.
+const SPAN_NS_MIN: i64 = 250 * MS as i64;
+/// How far from a moment a reading may be: three times the usual step.
+const REACH_NS: i64 = 300 * MS as i64;
+
+/// What others used of this machine during a load, or during several.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Others {
+    /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
+    pub cores: Option<f64>,
+    /// Cores of the machine; 0: not known.
+    pub machine_cores: f64,
+    /// Share of the time in which a core was wanted that the host of this (virtual) machine gave to others, 0..=1;
+    /// `None`: not known.
+    pub steal_share: Option<f64>,
+    /// Whether that disturbed the load.
+    pub disturbed: bool,
+    /// How it was disturbed, or, where it was not, what is not known and why: a sentence without a full stop.
+    pub reason: Option<String>,
+    /// Time that was looked at, ns.
+    pub span_ns: u64,
+}
+
+/// The accounts of the machine up to a moment, ns of CPU time since the first reading.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    at_ns: i64,
+    busy_ns: f64,
+    stolen_ns: f64,
+    /// Used by the server and by plimsoll; `None`: the server was not seen.
+    known_ns: Option<f64>,
+}
+
+/// The change of a counter from one moment to another; `None` where it was not read near both.
+fn change(probes: &Probes, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+    let series = probes.series.get(name)?;
+    Some((series.value_at(to_ns, REACH_NS)? - series.value_at(from_ns, REACH_NS)?).max(0.0))
+}
+
+impl Others {
+    /// What others did during `run`.
+    pub fn of(run: &Run) -> Others {
+        let probes = &run.probes;
+        let unknown =
+            |why: &str| Others { reason: Some(format!("what others used is not known: {why}")), ..Others::default() };
+        let Some(idle) = probes.series.get("host.cpu_idle").filter(|idle| idle.samples.len() > 1) else {
+            return match probes.is_empty() {
+                true => unknown("nothing was watched"),
+                false => unknown("the machine's CPU time was not read"),
+            };
+        };
+        let gauge = |name: &str| Some(probes.series.get(name)?.samples.last()?.value);
+        let (Some(cores), Some(local)) = (gauge("host.cores"), gauge("target.local")) else {
+            return unknown("the run file was written by an older plimsoll");
+        };
+        let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
+        // Whole steps between readings: all counters are read together, and none has to be guessed between them.
+        let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
+        let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
+        let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
+        if end_ns - start_ns < SPAN_NS_MIN {
+            return unknown("the load was too short to tell");
+        }
+        let account = |at_ns: i64| {
+            let since = |name: &str| change(probes, name, start_ns, at_ns);
+            let stolen_ns = since("host.cpu_steal").unwrap_or(0.0);
+            // What is not idle: idle time is exact, where the other kinds are sampled at the kernel's ticks.
+            let rest_ns = since("host.cpu_idle")? + since("host.cpu_iowait").unwrap_or(0.0) + stolen_ns;
+            let busy_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
+            let server_ns = if local > 0.0 { since("server.cpu") } else { Some(0.0) };
+            let downstream_ns = since("downstream.cpu").unwrap_or(0.0);
+            let known_ns = since("client.cpu").zip(server_ns).map(|(ours, server)| ours + server + downstream_ns);
+            Some(Account { at_ns, busy_ns, stolen_ns, known_ns })
+        };
+        let accounts: Vec<Account> =
+            idle.samples[first..=last].iter().filter_map(|sample| account(sample.at_ns)).collect();
+        let Some(whole) = accounts.last().copied() else { return unknown("the machine's CPU time was not read") };
+        let span_ns = (end_ns - start_ns) as f64;
+        let wanted_ns = whole.busy_ns + whole.stolen_ns;
+        let steal_share = if wanted_ns > 0.0 { whole.stolen_ns / wanted_ns } else { 0.0 };
+        let mut others = Others {
+            machine_cores: cores,
+            steal_share: Some(steal_share),
+            span_ns: span_ns as u64,
+            ..Others::default()
+        };
+        let mut reasons = Vec::new();
+        match whole.known_ns {
+            Some(known_ns) => {
+                let used = (whole.busy_ns - known_ns).max(0.0) / span_ns;
+                others.cores = Some(used);
+                let waited_ns = ["server.run_queue_wait", "client.run_queue_wait"]
+                    .iter()
+                    .filter_map(|name| change(probes, name, start_ns, end_ns))
+                    .sum::<f64>();
+                let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
+                let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
+                if felt && used > CORES_MAX.max(PART_MAX * known_ns / span_ns) {
+                    reasons.push(format!("others used {used:.1} of {cores:.0} cores"));
+                } else if let Some((burst, seconds)) =
+                    burst(&accounts, cores, BURST_CORES.max(2.0 * PART_MAX * known_ns / span_ns))
+                {
+                    reasons.push(format!("others used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
+                }
+            }
+            None => others.reason = Some(format!("what others used is not known: {}", unseen(probes))),
+        }
+        if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
+            reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", steal_share * 100.0));
+        }
+        others.disturbed = !reasons.is_empty();
+        if others.disturbed {
+            others.reason = Some(reasons.join(", and "));
+        }
+        others
+    }
+
+    /// What others did during several loads (`what`, such as `trials`): disturbed are they all if more than a tenth of them was.
+    pub fn over<'a>(loads: impl IntoIterator<Item = &'a Others>, what: &str) -> Others {
+        let loads: Vec<&Others> = loads.into_iter().collect();
+        let disturbed: Vec<&Others> = loads.iter().copied().filter(|load| load.disturbed).collect();
+        let mut all = Others {
+            cores: mean(&loads, |load| load.cores),
+            machine_cores: loads.iter().map(|load| load.machine_cores).fold(0.0, f64::max),
+            steal_share: mean(&loads, |load| load.steal_share),
+            disturbed: disturbed.len() as f64 > LOADS_MAX * loads.len() as f64,
+            reason: None,
+            span_ns: loads.iter().map(|load| load.span_ns).sum(),
+        };
+        all.reason = if all.disturbed {
+            Some(format!("{} in {} of {} {what}", Others::blame(&disturbed), disturbed.len(), loads.len()))
+        } else if all.cores.is_none() {
+            loads.iter().find_map(|load| load.reason.clone())
+        } else {
+            None
+        };
+        all
+    }
+
+    /// What disturbed these loads on average, as a sentence without a full stop.
+    pub(crate) fn blame(disturbed: &[&Others]) -> String {
+        let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
+        let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
+        let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
+        let mut reasons = Vec::new();
+        if used > CORES_MAX || taken <= STEAL_MAX {
+            reasons.push(format!("others used {used:.1} of {cores:.0} cores"));
+        }
+        if taken > STEAL_MAX {
+            reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", taken * 100.0));
+        }
+        reasons.join(", and ")
+    }
+
+    /// The warning to stand above figures; `None` where nobody disturbed.
+    pub fn warning(&self) -> Option<String> {
+        let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
+        Some(format!("the machine was disturbed: {reason}; the server can do more than this shows"))
+    }
+}
+
+/// The mean over all loads of which it is known, each by its length.
+fn mean(loads: &[&Others], of: fn(&Others) -> Option<f64>) -> Option<f64> {
+    let known = loads.iter().filter_map(|load| Some((of(load)?, load.span_ns.max(1) as f64)));
+    let (sum, weight) = known.fold((0.0, 0.0), |sum, (value, ns)| (sum.0 + value * ns, sum.1 + ns));
+    (weight > 0.0).then(|| sum / weight)
+}
+
+/// Why the server's CPU time is not known.
+fn unseen(probes: &Probes) -> String {
+    match (probes.series.contains_key("server.cpu"), probes.unseen.first()) {
+        (true, _) => "the server was only seen during a part of the load".into(),
+        (false, Some(reason)) => format!("the server's process is not seen ({reason})"),
+        (false, None) => "the server's process is not seen".into(),
+    }
+}
+
+/// The worst stretch of about half a second: cores used by others, and its length in seconds; `None` if none was that bad.
+fn burst(accounts: &[Account], cores: f64, used_max: f64) -> Option<(f64, f64)> {
+    // CPU time of a server's short-lived children is known late. What others used only grows, so that what looks like
+    // theirs at a moment, and is known to be the server's later on, is taken back.
+    let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
+    let mut least_ns = f64::INFINITY;
+    for account in accounts.iter().rev() {
+        least_ns = least_ns.min(account.busy_ns - account.known_ns?);
+        theirs.push((account.at_ns, least_ns, account.busy_ns));
+    }
+    theirs.reverse();
+    let mut worst: Option<(f64, f64)> = None;
+    let mut to = 0;
+    for from in 0..theirs.len() {
+        while to < theirs.len() && theirs[to].0 - theirs[from].0 < BURST_NS {
+            to += 1;
+        }
+        let Some(end) = theirs.get(to) else { break };
+        let start = theirs[from];
+        let length_ns = (end.0 - start.0) as f64;
+        let (used, busy) = ((end.1 - start.1) / length_ns, (end.2 - start.2) / length_ns);
+        if used > used_max && busy >= BUSY_SHARE * cores && worst.is_none_or(|worst| used > worst.0) {
+            worst = Some((used, length_ns / 1e9));
+        }
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec, Sample, Series, SeriesKind};
+
+    /// Cores used during each tenth of a second, on a machine of so many cores.
+    struct Scene {
+        cores: f64,
+        local: bool,
+        server: Option<f64>,
+        ours: f64,
+        others: fn(usize) -> f64,
+        stolen: f64,
+        waiting: f64,
+        downstream: f64,
+        /// Tenths of a second.
+        length: usize,
+    }
+
+    const QUIET: Scene = Scene {
+        cores: 2.0,
+        local: true,
+        server: Some(1.0),
+        ours: 0.5,
+        others: |_| 0.03,
+        stolen: 0.0,
+        waiting: 0.2,
+        downstream: 0.0,
+        length: 10,
+    };
+
+    fn run(scene: &Scene) -> Run {
+        let mut run =
+            Run::new(Plan::new(RequestSpec::get("h", 80, vec![]), LoadShape::Closed { users: Curve::constant(1.0) }));
+        let step_ns = 100 * MS as i64;
+        run.window_ns = (0, scene.length as u64 * step_ns as u64);
+        let mut sums = [0.0f64; 7];
+        let names = [
+            "host.cpu_idle",
+            "host.cpu_steal",
+            "server.cpu",
+            "client.cpu",
+            "server.run_queue_wait",
+            "downstream.cpu",
+            "host.cpu_iowait",
+        ];
+        for tick in 0..=scene.length {
+            for (name, sum) in names.iter().zip(sums) {
+                if *name == "server.cpu" && scene.server.is_none() {
+                    continue;
+                }
+                let series =
+                    run.probes.series.entry((*name).into()).or_insert_with(|| Series::new(SeriesKind::Counter, "ns"));
+                // The kernel's accounts come in hundredths of a second.
+                let unit = if name.starts_with("host") { 1e7 } else { 1.0 };
+                let at_ns = tick as i64 * step_ns - 20 * MS as i64;
+                series.push(Sample { at_ns, value: (sum / unit).floor() * unit });
+            }
+            let load = scene.server.unwrap_or(1.0) + scene.ours + scene.downstream;
+            let used = load + (scene.others)(tick) + scene.stolen;
+            let rates = [
+                scene.cores - used,
+                scene.stolen,
+                scene.server.unwrap_or(0.0),
+                scene.ours,
+                scene.waiting,
+                scene.downstream,
+                0.0,
+            ];
+            sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate.max(0.0) * step_ns as f64);
+        }
+        for (name, value) in [("host.cores", scene.cores), ("target.local", f64::from(u8::from(scene.local)))] {
+            let mut series = Series::new(SeriesKind::Gauge, "");
+            series.push(Sample { at_ns: 0, value });
+            run.probes.series.insert(name.into(), series);
+        }
+        if scene.server.is_none() {
+            run.probes.unseen.push("nobody is seen to listen".into());
+        }
+        run
+    }
+
+    #[test]
+    fn who_disturbs_is_named_and_nobody_else() {
+        for (name, scene, expect) in [
+            ("quiet", QUIET, None),
+            (
+                "quiet, full, and the server's threads wait for each other",
+                Scene { server: Some(1.4), waiting: 3.0, ..QUIET },
+                None,
+            ),
+            (
+                "burners",
+                Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET },
+                Some("others used 1.4 of 2 cores"),
+            ),
+            (
+                "one burner, nobody waits, a core is free",
+                Scene { cores: 4.0, waiting: 0.05, others: |_| 1.0, ..QUIET },
+                None,
+            ),
+            (
+                "the same, but they wait",
+                Scene { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET },
+                Some("others used 1.0 of 4 cores"),
+            ),
+            (
+                "a large machine",
+                Scene { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 2.0, ..QUIET },
+                None,
+            ),
+            (
+                "a large machine, many others",
+                Scene { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 9.0, ..QUIET },
+                Some("others used 9.0 of 64 cores"),
+            ),
+            ("its own database", Scene { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
+            (
+                "a burst",
+                Scene {
+                    length: 50,
+                    server: Some(0.7),
+                    ours: 0.3,
+                    others: |tick| if (20..26).contains(&tick) { 1.0 } else { 0.0 },
+                    ..QUIET
+                },
+                Some("others used 1.0 of 2 cores for 0.5 s"),
+            ),
+            (
+                "a short spike",
+                Scene { length: 50, server: Some(0.9), others: |tick| if tick == 20 { 0.6 } else { 0.0 }, ..QUIET },
+                None,
+            ),
+            (
+                "steal",
+                Scene { server: Some(0.8), stolen: 0.2, ..QUIET },
+                Some("the host of this machine took 13 % of its time (steal)"),
+            ),
+            ("a little steal", Scene { server: Some(0.8), stolen: 0.04, ..QUIET }, None),
+            ("an unknown server", Scene { server: None, others: |_| 0.5, ..QUIET }, None),
+            (
+                "an unknown server and steal",
+                Scene { server: None, stolen: 0.3, ..QUIET },
+                Some("the host of this machine took 16 % of its time (steal)"),
+            ),
+            (
+                "another machine's server, and others here",
+                Scene { local: false, server: None, others: |_| 0.5, ..QUIET },
+                Some("others used 1.5 of 2 cores"),
+            ),
+            ("short", Scene { length: 3, ..QUIET }, None),
+            (
+                "short, burners",
+                Scene { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET },
+                Some("others used 1.0 of 2 cores"),
+            ),
+        ] {
+            let others = Others::of(&run(&scene));
+            assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
+            assert_eq!(others.disturbed, expect.is_some(), "{name}");
+        }
+        let unknown = Others::of(&run(&Scene { server: None, ..QUIET }));
+        let reason = "what others used is not known: the server's process is not seen (nobody is seen to listen)";
+        assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
+        let quiet = Others::of(&run(&QUIET));
+        assert!(quiet.cores.is_some_and(|cores| cores < 0.06) && quiet.reason.is_none(), "{quiet:?}");
+    }
+
+    #[test]
+    fn work_of_children_that_is_known_late_is_no_burst() {
+        // A server whose children's CPU time is added when they are waited for, every half second.
+        let mut late = run(&Scene { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
+        let server = late.probes.series.get_mut("server.cpu").expect("there");
+        for (at, sample) in server.samples.iter_mut().enumerate() {
+            sample.value = (at / 5 * 5) as f64 * 1e8;
+        }
+        let others = Others::of(&late);
+        assert!(!others.disturbed, "{others:?}");
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_not_known() {
+        let mut empty = run(&QUIET);
+        empty.probes = Probes::default();
+        let others = Others::of(&empty);
+        assert_eq!(others.reason.as_deref(), Some("what others used is not known: nothing was watched"));
+        assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
+        let mut old = run(&QUIET);
+        old.probes.series.remove("host.cores");
+        assert!(Others::of(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
+        let mut brief = run(&QUIET);
+        brief.window_ns = (100 * MS, 200 * MS);
+        assert!(Others::of(&brief).reason.is_some_and(|why| why.contains("too short")));
+    }
+
+    #[test]
+    fn many_loads_are_disturbed_together() {
+        let quiet = Others::of(&run(&QUIET));
+        let loud = Others::of(&run(&Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
+        let over = |quiet_count: usize, loud_count: usize| {
+            let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
+            Others::over(loads, "trials")
+        };
+        assert_eq!(over(6, 34).reason.as_deref(), Some("others used 1.4 of 2 cores in 34 of 40 trials"));
+        assert_eq!((over(39, 1).disturbed, over(39, 1).reason), (false, None));
+        assert!(over(10, 10).cores.is_some_and(|cores| (0.6..0.8).contains(&cores)));
+        assert_eq!(over(0, 0), Others::default());
+    }
+}

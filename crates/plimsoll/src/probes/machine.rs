@@ -1,0 +1,128 @@
+//! Who used the CPU: the machine's own account of all its cores, and what plimsoll itself used. With the server's CPU time
+//! they tell what others took (`plimsoll_analysis::others`).
+
+use super::Probe;
+use super::host::Reading;
+use super::sink::{Extent, Sink};
+use plimsoll_model::{Probes, SeriesKind};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::process::{CpuClock, numbers_in, parse_schedstat, ticks_per_second};
+use plimsoll_sys::probe::{Source, host};
+use std::collections::BTreeMap;
+
+pub struct Machine {
+    local: bool,
+    stat: Reading,
+    clock: Option<CpuClock>,
+    /// Threads of ours by number, with the time that each has waited for a core, ns.
+    threads: BTreeMap<u32, (Source, u64)>,
+    /// The same of those that have ended.
+    ended_wait_ns: u64,
+    buffer: Vec<u8>,
+}
+
+impl Machine {
+    /// `local`: whether the target is on this machine.
+    pub fn new(local: bool) -> Machine {
+        Machine {
+            local,
+            stat: Reading::open("/proc/stat"),
+            clock: CpuClock::of(std::process::id()).ok(),
+            threads: BTreeMap::new(),
+            ended_wait_ns: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    fn host(&mut self, sink: &mut Sink) {
+        let tick_ns = 1e9 / ticks_per_second() as f64;
+        match self.stat.read(&mut self.buffer, host::parse_stat) {
+            Ok(stat) => {
+                let cpu = stat.cpu;
+                for (name, ticks) in [
+                    ("host.cpu_user", cpu.user + cpu.nice),
+                    ("host.cpu_system", cpu.system),
+                    ("host.cpu_interrupts", cpu.irq + cpu.softirq),
+                    ("host.cpu_iowait", cpu.iowait),
+                    ("host.cpu_steal", cpu.steal),
+                    ("host.cpu_idle", cpu.idle),
+                ] {
+                    sink.counter(name, "ns", ticks as f64 * tick_ns);
+                }
+                sink.counter("host.switches", "", stat.switches as f64);
+                sink.gauge("host.threads_runnable", "", stat.runnable as f64);
+                sink.gauge("host.threads_blocked", "", stat.blocked as f64);
+                if sink.extent() == Extent::Edge {
+                    sink.gauge("host.cores", "", f64::from(stat.cores));
+                    sink.gauge("target.local", "", f64::from(u8::from(self.local)));
+                }
+            }
+            Err(reason) => sink.gap("host.cpu_user", SeriesKind::Counter, "ns", &reason),
+        }
+    }
+
+    /// Time that threads of this process waited for a core. Each load has threads of its own: what one waited after it was
+    /// last read is lost with it, at most a sample's time.
+    fn waiting(&mut self, sink: &mut Sink) {
+        let Ok(tids) = numbers_in("/proc/self/task") else { return };
+        for tid in &tids {
+            if !self.threads.contains_key(tid)
+                && let Ok(source) = Source::open(format!("/proc/self/task/{tid}/schedstat"))
+            {
+                self.threads.insert(*tid, (source, 0));
+            }
+        }
+        let Machine { threads, ended_wait_ns, buffer, .. } = self;
+        threads.retain(|_, (source, wait_ns)| match source.read(buffer).ok().and_then(parse_schedstat) {
+            Some(now) => {
+                *wait_ns = now.wait_ns.max(*wait_ns);
+                true
+            }
+            None => {
+                *ended_wait_ns += *wait_ns;
+                false
+            }
+        });
+        let wait_ns = self.ended_wait_ns + self.threads.values().map(|thread| thread.1).sum::<u64>();
+        sink.counter("client.run_queue_wait", "ns waiting", wait_ns as f64);
+    }
+}
+
+impl Probe for Machine {
+    fn sample(&mut self, sink: &mut Sink) {
+        self.host(sink);
+        if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
+            sink.counter("client.cpu", "ns", cpu_ns as f64);
+        }
+        if sink.extent() != Extent::Least {
+            self.waiting(sink);
+        }
+    }
+}
+
+/// The machine's accounts over one load, and the CPU time of a server whose processes are known, for who has no
+/// [`super::Watcher`].
+pub struct MachineSeen {
+    machine: Machine,
+    sink: Sink,
+}
+
+impl MachineSeen {
+    pub fn new(local: bool) -> MachineSeen {
+        MachineSeen { machine: Machine::new(local), sink: Sink::new(monotonic_ns()) }
+    }
+
+    /// Reads now; `edge`: at an edge of the load. `server_ns`: the server's CPU time, read just before.
+    pub fn look(&mut self, edge: bool, server_ns: Option<u64>) {
+        self.sink.begin(monotonic_ns(), edge);
+        if let Some(cpu_ns) = server_ns {
+            self.sink.counter("server.cpu", "ns", cpu_ns as f64);
+        }
+        self.machine.sample(&mut self.sink);
+    }
+
+    /// What was seen so far; times are of the monotonic clock.
+    pub fn take(mut self) -> Probes {
+        self.sink.take()
+    }
+}

@@ -110,6 +110,10 @@ pub struct Summary {
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
+    /// Bytes received that belong to no answer, as far as they were read.
+    pub surplus_bytes: u64,
+    /// Connections that brought such bytes; they were closed.
+    pub surplus_connections: u64,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.
@@ -172,6 +176,8 @@ impl Summary {
             tls_errors: totals.tls_errors.iter().map(|(n, count)| (TlsFailure::of_number(*n), *count)).collect(),
             bytes_in: totals.bytes_in,
             bytes_out: totals.bytes_out,
+            surplus_bytes: totals.surplus_bytes,
+            surplus_connections: totals.surplus_connections,
             connections_opened: totals.connections_opened,
             connections_open_max: totals.connections_open_max,
             generator,

@@ -1,5 +1,6 @@
 //! One connection slot: its socket, what it is doing, and the request it carries.
 
+use crate::net::Ready;
 use plimsoll_wire::h1::ResponseParser;
 use plimsoll_wire::tls::Session;
 
@@ -18,6 +19,39 @@ pub enum State {
     Sending,
     /// A request is written; the answer is awaited or arriving.
     Receiving,
+}
+
+/// What a connection is ready for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readiness {
+    /// See [`Ready::readable`].
+    pub readable: bool,
+    /// See [`Ready::writable`].
+    pub writable: bool,
+    /// See [`Ready::hangup`].
+    pub hangup: bool,
+    /// Sending has found it broken. What it may still hold is read first: an answer that came before the whole request
+    /// was taken (such as 413) counts.
+    pub broken: bool,
+}
+
+impl Readiness {
+    pub const NONE: Readiness = Readiness { readable: false, writable: false, hangup: false, broken: false };
+    pub const WRITABLE: Readiness = Readiness { writable: true, ..Readiness::NONE };
+    pub const BROKEN: Readiness = Readiness { readable: true, writable: false, hangup: true, broken: true };
+
+    #[inline]
+    pub fn of(event: &Ready) -> Readiness {
+        Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
+    }
+
+    /// Adds what else it is ready for.
+    pub fn join(&mut self, other: Readiness) {
+        self.readable |= other.readable;
+        self.writable |= other.writable;
+        self.hangup |= other.hangup;
+        self.broken |= other.broken;
+    }
 }
 
 /// The request that a slot carries. Times absolute in ns.
@@ -56,6 +90,10 @@ pub struct Connection<S> {
     pub generation: u32,
     pub parser: ResponseParser,
     pub pending: Option<Pending>,
+    /// What was left over for the next turn.
+    pub deferred: Readiness,
+    /// Its user waits before trying again (closed loads).
+    pub paused: bool,
     pub connect_began_ns: u64,
     /// Number of the address that it goes to.
     pub address: u16,
@@ -73,6 +111,8 @@ impl<S> Connection<S> {
             generation: 0,
             parser: ResponseParser::new(),
             pending: None,
+            deferred: Readiness::NONE,
+            paused: false,
             connect_began_ns: 0,
             address: 0,
             tried: 0,

@@ -37,6 +37,8 @@ pub struct Recorder {
     tls_errors: Vec<(u16, u64)>,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    surplus_bytes: u64,
+    surplus_connections: u64,
     connections_opened: u64,
     pub work_ns: u64,
     /// Requests in flight, the sum of their intended starts, and the time already finished ones took since the last flush.
@@ -70,6 +72,8 @@ impl Recorder {
             tls_errors: Vec::new(),
             bytes_in: 0,
             bytes_out: 0,
+            surplus_bytes: 0,
+            surplus_connections: 0,
             connections_opened: 0,
             work_ns: 0,
             in_flight: 0,
@@ -132,6 +136,13 @@ impl Recorder {
     /// TLS has failed.
     pub fn tls_failed(&mut self, reason: TlsFailure) {
         add(&mut self.tls_errors, reason as u16);
+    }
+
+    /// A connection brought bytes that belong to no answer; it is not used again.
+    #[cold]
+    pub fn surplus(&mut self, bytes: usize) {
+        self.surplus_bytes += bytes as u64;
+        self.surplus_connections += 1;
     }
 
     /// A request that was [`Recorder::started`] is finished.
@@ -222,6 +233,8 @@ impl Recorder {
             tls_errors: std::mem::take(&mut self.tls_errors),
             bytes_in: std::mem::take(&mut self.bytes_in),
             bytes_out: std::mem::take(&mut self.bytes_out),
+            surplus_bytes: std::mem::take(&mut self.surplus_bytes),
+            surplus_connections: std::mem::take(&mut self.surplus_connections),
             connections_opened: std::mem::take(&mut self.connections_opened),
             connections_open,
             in_flight_ns,

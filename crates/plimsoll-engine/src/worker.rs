@@ -1,17 +1,18 @@
 //! One worker: a loop that starts requests when they are due, carries them over its connections, and counts.
 //!
 //! Everything it touches is its own. Here is the loop and its end; who starts the next request is in [`load`], how it is
-//! carried in [`exchange`], what it is carried over in [`connect`], with TLS in [`secure`], and what is made ready before
-//! the load in [`prepare`]. Closed and open loads differ in `load` only.
+//! carried in [`exchange`], what it is carried over in [`connect`], with TLS in [`secure`], what is made ready before the
+//! load in [`prepare`], and how the loop's time is shared in [`turns`]. Closed and open loads differ in `load` only.
 
 mod connect;
 mod exchange;
 mod load;
 mod prepare;
 mod secure;
+mod turns;
 
 use crate::collect::Message;
-use crate::connection::{Connection, State, of_token};
+use crate::connection::Connection;
 use crate::deadlines::Deadlines;
 use crate::job::Job;
 use crate::net::{Net, Ready, Wait};
@@ -38,9 +39,9 @@ pub struct Worker<N: Net> {
     free: Vec<u32>,
     connections_open: u64,
     opening: u32,
-    /// Connections that broke while a request was sent: (slot, generation). What they may still hold is read when the
-    /// reading or starting under way is done, so that neither runs within itself.
-    broken: Vec<(u32, u32)>,
+    /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
+    /// Entries may be stale.
+    deferred: VecDeque<(u32, u32)>,
     deadlines: Deadlines,
     recorder: Recorder,
     spinner: Spinner,
@@ -70,6 +71,8 @@ impl<N: Net> Worker<N> {
             Load::Closed(Users {
                 active: 0,
                 change_ns: 0,
+                joining: 0..0,
+                joined_ns: 0,
                 left: job.schedule.requests_of(job.stripe),
                 paused: VecDeque::new(),
             })
@@ -84,7 +87,7 @@ impl<N: Net> Worker<N> {
             free: Vec::new(),
             connections_open: 0,
             opening: 0,
-            broken: Vec::new(),
+            deferred: VecDeque::new(),
             deadlines: Deadlines::default(),
             load,
             ready: Vec::new(),
@@ -129,7 +132,7 @@ impl<N: Net> Worker<N> {
         }
         self.now_ns = self.net.now_ns();
         while self.now_ns < origin_ns {
-            self.net.wait(Wait::Until(origin_ns), &mut self.ready);
+            self.wait(Wait::Until(origin_ns));
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
@@ -162,10 +165,9 @@ impl<N: Net> Worker<N> {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
         let wait = self.spinner.decide(began_ns, due_ns, self.recorder.in_flight() > 0);
-        self.net.wait(wait, &mut self.ready);
-        let woke_ns = self.net.now_ns();
-        self.now_ns = woke_ns;
-        let events = !self.ready.is_empty();
+        self.wait(wait);
+        let woke_ns = self.now_ns;
+        let events = self.has_ready();
         self.spinner.observe(wait, began_ns, woke_ns, events);
         if events {
             self.handle_ready();
@@ -180,35 +182,6 @@ impl<N: Net> Worker<N> {
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         self.over()
-    }
-
-    fn handle_ready(&mut self) {
-        let mut ready = std::mem::take(&mut self.ready);
-        for event in ready.drain(..) {
-            let (slot, generation) = of_token(event.token);
-            if self.connections[slot as usize].generation != generation {
-                continue;
-            }
-            if event.writable {
-                self.on_writable(slot);
-            }
-            if event.readable && self.connections[slot as usize].generation == generation {
-                self.on_readable(slot, event.hangup);
-            }
-        }
-        self.ready = ready;
-        self.settle_broken();
-    }
-
-    fn on_writable(&mut self, slot: u32) {
-        match self.connections[slot as usize].state {
-            State::Connecting => self.connecting_ended(slot),
-            State::Sending => self.send(slot),
-            State::Handshaking => {
-                self.flush_cipher(slot);
-            }
-            State::Free | State::Idle | State::Receiving => {}
-        }
     }
 
     /// Whether nothing is left to do.

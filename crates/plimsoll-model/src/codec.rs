@@ -416,6 +416,8 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
         tls_errors,
         bytes_in,
         bytes_out,
+        surplus_bytes,
+        surplus_connections,
         connections_opened,
         connections_open,
         in_flight_ns,
@@ -445,7 +447,9 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
     }
     // What the first writers of this version did not know stands at the end, and only where there is any of it.
     let tls = ledger.failed[FAILURES_FIRST];
-    if tls + handshakes_resumed + handshake.count() == 0 && address_errors.is_empty() && tls_errors.is_empty() {
+    let surplus = *surplus_connections > 0 || *surplus_bytes > 0;
+    let secure = tls + handshakes_resumed + handshake.count() > 0 || !tls_errors.is_empty();
+    if !surplus && !secure && address_errors.is_empty() {
         return;
     }
     varint(out, tls);
@@ -453,6 +457,10 @@ fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
     write_histogram(out, handshake);
     varint(out, *handshakes_resumed);
     write_counts(out, tls_errors);
+    if surplus {
+        varint(out, *surplus_bytes);
+        varint(out, *surplus_connections);
+    }
 }
 
 fn read_interval(reader: &mut Reader) -> Option<Interval> {
@@ -497,6 +505,10 @@ fn read_interval(reader: &mut Reader) -> Option<Interval> {
         interval.handshake = read_histogram(reader)?;
         interval.handshakes_resumed = reader.varint()?;
         interval.tls_errors = read_counts(reader)?;
+    }
+    if !reader.bytes.is_empty() {
+        interval.surplus_bytes = reader.varint()?;
+        interval.surplus_connections = reader.varint()?;
     }
     Some(interval)
 }

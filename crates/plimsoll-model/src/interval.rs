@@ -59,6 +59,11 @@ pub struct Interval {
     pub bytes_in: u64,
     /// Bytes sent, heads included.
     pub bytes_out: u64,
+    /// Bytes received that belong to no answer: beyond the end of one, or on a connection that asked for nothing. As far
+    /// as they were read: such a connection is closed at once.
+    pub surplus_bytes: u64,
+    /// Connections that brought such bytes.
+    pub surplus_connections: u64,
     /// Connections opened.
     pub connections_opened: u64,
     /// Connections open at the end of the interval.
@@ -108,6 +113,8 @@ impl Interval {
         self.handshakes_resumed += other.handshakes_resumed;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
+        self.surplus_bytes += other.surplus_bytes;
+        self.surplus_connections += other.surplus_connections;
         self.connections_opened += other.connections_opened;
         self.in_flight_ns += other.in_flight_ns;
         merge_sorted(

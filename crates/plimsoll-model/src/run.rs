@@ -69,6 +69,10 @@ pub struct Totals {
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
+    /// See [`Interval::surplus_bytes`].
+    pub surplus_bytes: u64,
+    /// See [`Interval::surplus_connections`].
+    pub surplus_connections: u64,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at the end of any interval.
@@ -140,6 +144,8 @@ impl Run {
         sum.tls_errors = rest.tls_errors;
         sum.bytes_in = rest.bytes_in;
         sum.bytes_out = rest.bytes_out;
+        sum.surplus_bytes = rest.surplus_bytes;
+        sum.surplus_connections = rest.surplus_connections;
         sum.connections_opened = rest.connections_opened;
         sum.workers = rest.workers;
         sum

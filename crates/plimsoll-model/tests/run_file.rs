@@ -41,6 +41,8 @@ fn interval(rng: &mut Rng) -> Interval {
         tls_errors: if rng.below(4) == 0 { vec![(3, rng.below(9) + 1)] } else { vec![] },
         bytes_in: rng.next_u64() >> 20,
         bytes_out: rng.next_u64() >> 20,
+        surplus_bytes: rng.below(2) * rng.below(99),
+        surplus_connections: rng.below(2),
         connections_opened: rng.below(10),
         connections_open: rng.below(10),
         in_flight_ns: rng.next_u64() >> 20,

@@ -1,7 +1,7 @@
 //! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
 
 use crate::csv::purpose_name;
-use crate::run::{load_text, system_text};
+use crate::run::{load_text, surplus_text, system_text};
 use crate::sweep::{SweepLevel, sweep_others};
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Findings, Others, Summary};
@@ -68,6 +68,8 @@ fn figures(summary: &Summary) -> Map<String, Value> {
         "handshakes_resumed": summary.handshakes_resumed,
         "bytes_in": summary.bytes_in,
         "bytes_out": summary.bytes_out,
+        "surplus_bytes": summary.surplus_bytes,
+        "surplus_connections": summary.surplus_connections,
         "connections_opened": summary.connections_opened,
         "connections_open_max": summary.connections_open_max,
         "generator": {
@@ -134,6 +136,7 @@ pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[
     if let Some(warning) = summary.others.warning() {
         warnings.insert(0, warning);
     }
+    warnings.extend(surplus_text(summary));
     let mut map = frame("plimsoll.run/1", experiment, Some(plan));
     map.insert("warnings".into(), warnings.into());
     map.insert("load".into(), load_text(&plan.load).into());

@@ -103,6 +103,20 @@ pub(crate) fn others_text(others: &Others) -> String {
     }
 }
 
+/// The warning about bytes that belong to no answer, if there were any.
+pub(crate) fn surplus_text(summary: &Summary) -> Option<String> {
+    let (bytes, connections) = (summary.surplus_bytes, summary.surplus_connections);
+    let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", count(bytes)) };
+    let connections_text = match connections {
+        0 => return None,
+        1 => "1 connection, which was closed for it".to_owned(),
+        _ => format!("{} connections, which were closed for it", count(connections)),
+    };
+    Some(format!(
+        "the server sent {bytes_text} beyond the end of its answers (Content-Length, or no body where none may be) on {connections_text}"
+    ))
+}
+
 fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     if latency.count == 0 {
@@ -140,6 +154,9 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     }
     for warning in context.warnings {
         report.text(Tone::Warning, warning.clone());
+    }
+    if let Some(warning) = surplus_text(summary) {
+        report.text(Tone::Warning, warning);
     }
     match &summary.ending {
         Some(Ending::Stopped(reason)) => {

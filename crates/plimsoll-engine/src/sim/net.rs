@@ -5,7 +5,7 @@
 //! blocked send) queues the connection; when the queue is fetched, the event tells what holds at that moment. Bytes that
 //! arrived before a reset can still be read. Nothing here is random beyond the seed.
 
-use super::server::{Cut, Fault, Server, Stall, reply};
+use super::server::{Cut, FLOOD, FLOOD_READ_NS, Fault, Server, Stall, reply};
 use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
@@ -17,6 +17,8 @@ use std::rc::Rc;
 const POLL_NS: u64 = 500;
 /// Events handed out at a time.
 const EVENTS: usize = 256;
+/// So many reads and sends between two waits mean that the worker forgets the rest of the world.
+const UNSEEN_MAX: u32 = 10_000;
 /// So many waits in a row without events or progress mean that the worker is stuck.
 const STUCK: u32 = 100_000;
 const REFUSED: ConnectError = 111;
@@ -159,6 +161,8 @@ struct Link {
     idle: bool,
     /// Bytes of the current answer that the client has not read.
     reply_left: usize,
+    /// The server sends chunks without end: where in [`FLOOD`] the next byte stands.
+    flood_at: Option<usize>,
     /// Bytes sent and not yet read by the server.
     in_pipe: usize,
     /// Position of the next byte sent within the request.
@@ -202,6 +206,8 @@ pub struct World {
     links_idle: u64,
     events: u64,
     stuck: u32,
+    /// Reads and sends since the last wait.
+    unseen: u32,
     pub account: Account,
 }
 
@@ -226,6 +232,7 @@ impl World {
             links_idle: 0,
             events: 0,
             stuck: 0,
+            unseen: 0,
             account: Account::default(),
         }
     }
@@ -392,6 +399,7 @@ impl World {
             client_closed: false,
             idle: false,
             reply_left: 0,
+            flood_at: None,
             in_pipe: 0,
             sent_at: 0,
             server_closed: false,
@@ -449,6 +457,7 @@ impl World {
     }
 
     fn send(&mut self, link: usize, bytes: &[u8]) -> Sent {
+        self.look_away();
         self.spend(self.machine.send_ns);
         let it = &mut self.links[link];
         match it.standing {
@@ -480,7 +489,11 @@ impl World {
 
     fn receive(&mut self, link: usize, buffer: &mut [u8]) -> Received {
         assert!(!buffer.is_empty(), "a read into no buffer cannot be told from an end");
+        self.look_away();
         self.spend(self.machine.receive_ns);
+        if self.links[link].flood_at.is_some() && self.links[link].inbox.is_empty() {
+            self.spend(FLOOD_READ_NS);
+        }
         let it = &mut self.links[link];
         let mut count = 0;
         while let Some(piece) = it.inbox.front_mut()
@@ -494,12 +507,24 @@ impl World {
                 it.inbox.pop_front();
             }
         }
+        if let Some(at) = it.flood_at.as_mut().filter(|_| count == 0) {
+            for byte in &mut buffer[..] {
+                *byte = FLOOD[*at];
+                *at = (*at + 1) % FLOOD.len();
+            }
+            count = buffer.len();
+        }
         if count > 0 {
             self.account.bytes_read += count as u64;
+            let floods = it.flood_at.is_some();
             let before = it.reply_left;
             it.reply_left = before.saturating_sub(count);
             if before > 0 && it.reply_left == 0 {
                 self.set_idle(link, true);
+            }
+            if floods {
+                // What comes after it is an event of its own.
+                self.wake(link);
             }
             return Received::Bytes(count);
         }
@@ -511,6 +536,12 @@ impl World {
         }
     }
 
+    /// The worker does something else than to wait.
+    fn look_away(&mut self) {
+        self.unseen += 1;
+        assert!(self.unseen < UNSEEN_MAX, "the worker has looked at nothing else until {} ns", self.now_ns);
+    }
+
     fn drop_link(&mut self, link: usize) {
         self.set_idle(link, false);
         self.links[link].client_closed = true;
@@ -519,6 +550,7 @@ impl World {
 
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
         let (began_ns, had) = (self.now_ns, ready.len());
+        self.unseen = 0;
         self.spend(self.machine.wait_ns);
         match wait {
             Wait::Poll => {}
@@ -561,7 +593,7 @@ impl World {
             let roomy = (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes;
             let event = Ready {
                 token: it.token,
-                readable: !it.inbox.is_empty() || it.ended || broken,
+                readable: !it.inbox.is_empty() || it.flood_at.is_some() || it.ended || broken,
                 writable: broken || (it.standing == Standing::Open && roomy),
                 hangup: it.ended || broken,
             };
@@ -680,6 +712,11 @@ impl World {
             // Answered long ago.
             Some(Fault::AnswersEarlyAndGoesOn) => {}
             Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
+            Some(Fault::Floods) => {
+                self.say(at_ns, link, fault, 0);
+                self.links[link].flood_at = Some(0);
+                return;
+            }
             _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
             _ => self.say(at_ns, link, fault, 0),
         }
@@ -687,7 +724,13 @@ impl World {
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {
-            Some(Fault::SaysClose | Fault::ClosesUnannounced | Fault::UntilClose | Fault::ClosesInReply) => {
+            Some(
+                Fault::SaysClose
+                | Fault::ClosesUnannounced
+                | Fault::UntilClose
+                | Fault::HugeUntilClose
+                | Fault::ClosesInReply,
+            ) => {
                 self.close(said_ns, link);
             }
             Some(Fault::ResetsInReply) => self.reset(said_ns, link),

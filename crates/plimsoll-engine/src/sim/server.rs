@@ -91,6 +91,12 @@ pub enum Fault {
     Interim,
     /// An answer larger than a read.
     Large,
+    /// An answer of 3 MB, all of it there at once.
+    Huge,
+    /// The same, ended by the connection.
+    HugeUntilClose,
+    /// A body of small chunks without end, as fast as it is read.
+    Floods,
     /// Bytes that nobody asked for, so long after the answer.
     Blurts(u64),
     /// Takes half of the request and no more.
@@ -101,11 +107,18 @@ pub enum Fault {
     AnswersEarlyAndGoesOn,
 }
 
+/// Length of a huge body: several slices of a connection's turn.
+const HUGE_BYTES: usize = 3_000_000;
+/// What a flood repeats.
+pub const FLOOD: &[u8] = b"30\r\n................................................\r\n";
+/// CPU time of the client that reading from a flood takes, each time: about what it costs when the chunks are tiny.
+pub const FLOOD_READ_NS: u64 = 200_000;
+
 /// A millisecond.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault, with parameters that fit a timeout of 60 ms.
+    /// Every fault, with parameters that fit a timeout of 60 ms. Not here, for their cost: those of millions of bytes.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -147,7 +160,9 @@ impl Fault {
     pub fn may_end(self) -> (bool, &'static [Failure]) {
         match self {
             Fault::NoPort | Fault::Refuses => (false, &[Failure::Connect]),
-            Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf => (false, &[Failure::Timeout]),
+            Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf | Fault::Floods => {
+                (false, &[Failure::Timeout])
+            }
             // A reset that comes along with the news that the connection stands is one of connecting.
             Fault::ResetsOnAccept => (false, &[Failure::Connect, Failure::Reset]),
             Fault::ResetsBeforeReading | Fault::ResetsAfterReading | Fault::ResetsInReply => (false, &[Failure::Reset]),
@@ -165,7 +180,9 @@ impl Fault {
             | Fault::Chunked
             | Fault::Pieces
             | Fault::Interim
-            | Fault::Large => (true, &[]),
+            | Fault::Large
+            | Fault::Huge
+            | Fault::HugeUntilClose => (true, &[]),
             // The next request may be on its way already.
             Fault::ClosesAfter(_) => (true, &[Failure::ClosedEarly, Failure::Reset]),
             Fault::Blurts(_) => (true, &[Failure::Protocol]),
@@ -258,6 +275,9 @@ pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n".into(),
             vec![],
         ),
+        Some(Fault::Huge) => (format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE_BYTES}\r\n\r\n"), vec![b'x'; HUGE_BYTES]),
+        Some(Fault::HugeUntilClose) => ("HTTP/1.1 200 OK\r\n\r\n".into(), vec![b'x'; HUGE_BYTES]),
+        Some(Fault::Floods) => ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".into(), vec![]),
         Some(Fault::Large) => ("HTTP/1.1 200 OK\r\nContent-Length: 150000\r\n\r\n".into(), vec![b'x'; 150_000]),
         _ => ("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n".into(), b"hello".to_vec()),
     };

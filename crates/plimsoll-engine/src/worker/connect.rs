@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::load::Load;
-use crate::connection::{State, token};
+use crate::connection::{Readiness, State, token};
 use crate::net::Net;
 use plimsoll_model::Failure;
 use plimsoll_sys::tcp;
@@ -24,6 +24,7 @@ impl<N: Net> Worker<N> {
                 _ => self.job.routes.after(connection.address),
             };
             connection.generation = connection.generation.wrapping_add(1);
+            connection.deferred = Readiness::NONE;
             connection.connect_began_ns = self.now_ns;
             connection.tried += 1;
             connection.address = address;

@@ -1,7 +1,8 @@
 //! One request and its answer on a connection that stands, and how each ends.
 
 use super::Worker;
-use crate::connection::{Pending, State};
+use super::turns::{SLICE_BYTES, SLICE_NS};
+use crate::connection::{Pending, Readiness, State};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::Sample;
 use plimsoll_model::{Failure, Outcome, TlsFailure};
@@ -43,13 +44,21 @@ impl<N: Net> Worker<N> {
             return;
         }
         let request = &self.job.request;
+        let mut room = SLICE_BYTES;
         loop {
-            match self.net.send(socket, &request[pending.written as usize..]) {
+            let rest = &request[pending.written as usize..];
+            match self.net.send(socket, &rest[..rest.len().min(room)]) {
                 Sent::Bytes(sent) => {
                     pending.written += sent as u32;
                     self.recorder.bytes_out += sent as u64;
-                    if pending.written as usize == request.len() {
+                    if sent == rest.len() {
                         connection.state = State::Receiving;
+                        return;
+                    }
+                    room -= sent;
+                    if room == 0 {
+                        connection.state = State::Sending;
+                        self.defer(slot, Readiness::WRITABLE);
                         return;
                     }
                 }
@@ -59,7 +68,7 @@ impl<N: Net> Worker<N> {
                 }
                 Sent::Broken => {
                     connection.state = State::Sending;
-                    self.broken.push((slot, connection.generation));
+                    self.defer(slot, Readiness::BROKEN);
                     return;
                 }
             }
@@ -70,6 +79,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn on_readable(&mut self, slot: u32, hangup: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let generation = self.connections[slot as usize].generation;
+        let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
             let connection = &self.connections[slot as usize];
             // The slot may have been closed, or reopened for the next request, by what was just read.
@@ -91,6 +101,13 @@ impl<N: Net> Worker<N> {
                     if count < buffer.len() && !hangup {
                         break;
                     }
+                    taken += count;
+                    if taken >= SLICE_BYTES || self.now_ns - began_ns >= SLICE_NS {
+                        if self.connections[slot as usize].generation == generation {
+                            self.defer(slot, Readiness { readable: true, hangup, ..Readiness::NONE });
+                        }
+                        break;
+                    }
                 }
                 Received::Blocked => break,
                 Received::End | Received::Broken => {
@@ -108,10 +125,12 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         let Some(pending) = &mut connection.pending else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
+            self.recorder.surplus(bytes.len());
             self.lose(slot);
             return;
         };
         if pending.sent_ns == 0 {
+            self.recorder.surplus(bytes.len());
             self.fail(slot, Failure::Protocol);
             return;
         }
@@ -121,12 +140,16 @@ impl<N: Net> Worker<N> {
         match connection.parser.feed(bytes) {
             Ok(fed) => {
                 if let Some(reply) = fed.reply {
+                    let surplus = bytes.len() - fed.consumed;
+                    if surplus > 0 {
+                        self.recorder.surplus(surplus);
+                    }
                     // An answer to a request that was not sent whole, more bytes than the answer has, or the news that
                     // the peer has closed: answered, but this connection ends here.
                     let reusable = reply.keep_alive
                         && self.job.keep_alive
                         && !hangup
-                        && fed.consumed == bytes.len()
+                        && surplus == 0
                         && connection.state == State::Receiving;
                     self.answered(slot, reply.status, reusable);
                 }
@@ -218,17 +241,17 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Ends the requests whose sending failed. What broke the connection may still stand to be read: an answer that came
-    /// before the whole request was taken (such as 413) counts. Only if there is none was it a reset.
-    pub(super) fn settle_broken(&mut self) {
-        while let Some((slot, generation)) = self.broken.pop() {
-            if self.connections[slot as usize].generation == generation {
-                self.on_readable(slot, true);
-            }
-            let connection = &self.connections[slot as usize];
-            if connection.generation == generation && connection.pending.is_some() {
-                self.fail(slot, Failure::Reset);
-            }
+    /// Ends the request whose sending found the connection broken, when all that it held has been read without an answer.
+    #[cold]
+    pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.generation != generation || connection.pending.is_none() {
+            return;
+        }
+        if connection.deferred == Readiness::NONE {
+            self.fail(slot, Failure::Reset);
+        } else {
+            connection.deferred.broken = true;
         }
     }
 }

@@ -6,12 +6,15 @@ use crate::net::Net;
 use plimsoll_model::schedule::ArrivalCursor;
 use plimsoll_model::{Failure, Plan};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
 /// a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// Arrivals started in one turn before replies are looked at again.
-const ARRIVALS_PER_TURN: u32 = 64;
+/// Requests started in one turn before replies are looked at again.
+const STARTS_PER_TURN: u32 = 64;
+/// Requests ended by their deadline in one turn: many, since what is late gets no better by waiting.
+const TIMEOUTS_PER_TURN: u32 = 512;
 /// Arrivals that are late at the schedule's end are still started for this long; the rest is unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
@@ -21,6 +24,9 @@ pub(super) struct Users {
     pub(super) active: u64,
     /// When `active` changes next (absolute).
     pub(super) change_ns: u64,
+    /// Slots of users that have joined and whose first request is still to be started, and when it was to be (absolute).
+    pub(super) joining: Range<u64>,
+    pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
     pub(super) left: Option<u64>,
     /// Users that wait before they try again: (when, slot), ascending.
@@ -51,7 +57,7 @@ impl<N: Net> Worker<N> {
             Load::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
             Load::Open { next_ns: None, .. } => {}
             Load::Closed(users) => {
-                due_ns = due_ns.min(users.change_ns);
+                due_ns = due_ns.min(if users.joining.is_empty() { users.change_ns } else { users.joined_ns });
                 if let Some((at_ns, _)) = users.paused.front() {
                     due_ns = due_ns.min(*at_ns);
                 }
@@ -62,32 +68,25 @@ impl<N: Net> Worker<N> {
 
     /// Starts and ends what the time asks for. Returns whether there was anything.
     pub(super) fn start_due(&mut self) -> bool {
-        let mut worked = false;
-        while let Some((at_ns, slot)) = self.deadlines.first()
+        let mut left = TIMEOUTS_PER_TURN;
+        while left > 0
+            && let Some((at_ns, slot)) = self.deadlines.first()
             && at_ns <= self.now_ns
         {
-            worked = true;
+            left -= 1;
             self.fail(slot, Failure::Timeout);
         }
+        let mut worked = left < TIMEOUTS_PER_TURN;
         match &self.load {
             Load::Open { .. } => worked |= self.release_arrivals(),
             Load::Closed(users) => {
-                if users.change_ns <= self.now_ns {
+                if users.joining.is_empty() && users.change_ns <= self.now_ns {
                     worked = true;
                     self.change_users();
                 }
-                while let Load::Closed(users) = &mut self.load
-                    && let Some((at_ns, slot)) = users.paused.front().copied()
-                    && at_ns <= self.now_ns
-                {
-                    worked = true;
-                    users.paused.pop_front();
-                    self.now_ns = self.net.now_ns();
-                    self.next_of_user(slot, at_ns);
-                }
+                worked |= self.start_users();
             }
         }
-        self.settle_broken();
         worked
     }
 
@@ -97,7 +96,7 @@ impl<N: Net> Worker<N> {
         while let Load::Open { arrivals, next_ns } = &mut self.load
             && let Some(intended_ns) = *next_ns
             && intended_ns <= self.stopped_ns.unwrap_or(self.now_ns)
-            && released < ARRIVALS_PER_TURN
+            && released < STARTS_PER_TURN
         {
             let origin_ns = self.origin_ns;
             *next_ns = arrivals.next().map(|(_, start_ns)| origin_ns + start_ns);
@@ -146,11 +145,22 @@ impl<N: Net> Worker<N> {
         let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
         users.active = active;
         users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
-        for slot in before..active {
+        users.joining = before..active;
+        users.joined_ns = intended_ns;
+    }
+
+    /// Closed loads: starts the users that have joined, and those that try again. Returns whether there was any.
+    fn start_users(&mut self) -> bool {
+        let mut started = 0;
+        while let Load::Closed(users) = &mut self.load
+            && started < STARTS_PER_TURN
+            && let Some(slot) = users.joining.next()
+        {
+            started += 1;
             // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
-            let slot = slot as u32;
-            let waits = matches!(&self.load, Load::Closed(users) if users.paused.iter().any(|(_, s)| *s == slot));
-            if self.connections[slot as usize].pending.is_none() && !waits {
+            let (slot, intended_ns) = (slot as u32, users.joined_ns);
+            let connection = &self.connections[slot as usize];
+            if connection.pending.is_none() && !connection.paused {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
                 if self.next_of_user(slot, intended_ns) {
@@ -158,6 +168,18 @@ impl<N: Net> Worker<N> {
                 }
             }
         }
+        while let Load::Closed(users) = &mut self.load
+            && started < STARTS_PER_TURN
+            && let Some((at_ns, slot)) = users.paused.front().copied()
+            && at_ns <= self.now_ns
+        {
+            started += 1;
+            users.paused.pop_front();
+            self.connections[slot as usize].paused = false;
+            self.now_ns = self.net.now_ns();
+            self.next_of_user(slot, at_ns);
+        }
+        started > 0
     }
 
     /// Closed loads: the user's next request, to start at `intended_ns`, if there is to be one. Returns whether there was
@@ -183,7 +205,10 @@ impl<N: Net> Worker<N> {
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, pause: bool) {
         match &mut self.load {
-            Load::Closed(users) if pause => users.paused.push_back((self.now_ns + RECONNECT_PAUSE_NS, slot)),
+            Load::Closed(users) if pause => {
+                users.paused.push_back((self.now_ns + RECONNECT_PAUSE_NS, slot));
+                self.connections[slot as usize].paused = true;
+            }
             Load::Closed(_) => {
                 self.next_of_user(slot, self.now_ns);
             }

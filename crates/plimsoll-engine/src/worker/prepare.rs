@@ -65,7 +65,7 @@ impl<N: Net> Worker<N> {
             if left > 0 && self.opening < opening_max && opened >= bursts * BURST {
                 wait_ns = wait_ns.min(began_ns + bursts * BURST * 1_000_000_000 / self.job.ramp_per_s + 1);
             }
-            self.net.wait(Wait::Until(wait_ns.min(give_up_ns)), &mut self.ready);
+            self.wait(Wait::Until(wait_ns.min(give_up_ns)));
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }

@@ -1,7 +1,8 @@
 //! Connections that speak TLS: the worker's bytes pass through a session on their way. Plain connections come here never.
 
 use super::Worker;
-use crate::connection::{Secure, State};
+use super::turns::SLICE_BYTES;
+use crate::connection::{Readiness, Secure, State};
 use crate::net::{Net, Sent};
 use plimsoll_model::{Failure, TlsFailure};
 
@@ -43,7 +44,7 @@ impl<N: Net> Worker<N> {
                 Sent::Bytes(sent) => sent,
                 Sent::Blocked => 0,
                 Sent::Broken => {
-                    self.broken.push((slot, connection.generation));
+                    self.defer(slot, Readiness::BROKEN);
                     return false;
                 }
             };
@@ -66,6 +67,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn send_secure(&mut self, slot: u32) {
         // Until it is known to be sent: should the socket block, its room is an event.
         self.connections[slot as usize].state = State::Sending;
+        let mut room = SLICE_BYTES;
         while self.flush_cipher(slot) {
             let connection = &mut self.connections[slot as usize];
             let (Some(secure), Some(pending)) = (&mut connection.secure, &mut connection.pending) else { return };
@@ -74,13 +76,19 @@ impl<N: Net> Worker<N> {
                 connection.state = State::Receiving;
                 return;
             }
-            let taken = secure.session.send(&request[pending.written as usize..]);
+            if room == 0 {
+                self.defer(slot, Readiness::WRITABLE);
+                return;
+            }
+            let rest = &request[pending.written as usize..];
+            let taken = secure.session.send(&rest[..rest.len().min(room)]);
             if taken == 0 {
                 // Nothing waits, and yet it takes nothing: the session is over.
-                self.broken.push((slot, connection.generation));
+                self.defer(slot, Readiness::BROKEN);
                 return;
             }
             pending.written += taken as u32;
+            room -= taken;
         }
     }
 

@@ -12,6 +12,7 @@ mod diff;
 mod faults;
 mod files;
 mod find;
+mod floods;
 mod gates;
 mod live;
 mod output;

@@ -1,0 +1,131 @@
+//! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals or from its end.
+
+use super::*;
+use plimsoll_model::Ending;
+
+/// What a slice and the rest of a turn may add to anything.
+const TURN_NS: u64 = 6 * MS;
+
+#[test]
+fn a_flood_delays_neither_deadlines_nor_the_end() {
+    for users in ["1@200ms", "4@200ms", "300@200ms"] {
+        let sim = run(&closed(users), &Server::new(MS).with(Fault::Floods, 1.0), first_seed());
+        let totals = sim.run.totals();
+        let what = format!("{users}: {:?}, over at {}", totals.ledger, sim.over_ns);
+        assert_eq!(failed(&sim, Failure::Timeout), totals.ledger.scheduled, "{what}");
+        assert!(totals.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.bytes_in);
+        assert!(totals.response.max_ns() < 60 * MS + TURN_NS, "{what}: {}", totals.response.max_ns());
+        // The last deadlines are awaited.
+        assert!(sim.over_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
+    }
+}
+
+#[test]
+fn a_flood_does_not_keep_a_run_from_being_stopped() {
+    for load in [closed("4@1s"), poisson("300@1s")] {
+        let server = Server::new(MS).with(Fault::Floods, 1.0);
+        let (machine, seed) = (Machine::default(), first_seed());
+        let sim =
+            Simulation { plan: &load, stripe: Stripe::ALL, server: &server, machine, seed }.run(&mut |tick| match tick
+                .end_ns
+                >= 200 * MS
+            {
+                true => ControlFlow::Break("enough".into()),
+                false => ControlFlow::Continue(()),
+            });
+        verify(&sim, &server).expect("holds");
+        assert_eq!(sim.run.ending, Some(Ending::Stopped("enough".into())));
+        assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
+    }
+}
+
+#[test]
+fn beside_floods_others_get_their_turn() {
+    // Three of ten answers never end; the others come as fast as they do without them, but for the turns.
+    for plan in [closed("8@200ms"), Plan { connections_ready: 40, ..constant("200@200ms") }] {
+        let sim = run(&plan, &Server::new(MS).with(Fault::Floods, 0.3), first_seed());
+        let totals = sim.run.totals();
+        let ledger = &totals.ledger;
+        assert!(ledger.succeeded > 0, "{ledger:?}");
+        assert_eq!(ledger.succeeded + failed(&sim, Failure::Timeout), ledger.scheduled, "{ledger:?}");
+        assert_eq!(failed(&sim, Failure::Timeout), sim.account.faults, "{ledger:?}");
+        assert!(totals.ttfb.max_ns() < 5 * MS, "{}", totals.ttfb.max_ns());
+        assert!(totals.lag.max_ns() < TURN_NS, "arrivals: {}", totals.lag.max_ns());
+    }
+}
+
+#[test]
+fn what_a_turn_leaves_is_gone_on_with() {
+    // All of it is there at once, so there is one event, and no other for what was left.
+    for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
+        for receive_ns in [0, 30_000, 2 * MS] {
+            let machine = Machine { receive_ns, ..Machine::default() };
+            let plan = Plan { timeout_ns: 10 * SECOND, grace_ns: 10 * SECOND, ..closed("6@200ms") };
+            let sim = run_on(machine, &plan, &Server::new(MS).with(fault, 1.0), first_seed());
+            let ledger = sim.run.totals().ledger;
+            assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
+            assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
+            assert!(connects.is_none_or(|connects| connects == sim.account.connects), "{}", sim.account.connects);
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
+    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB in one go would take 100 ms.
+    let machine = Machine { send_ns: 400_000, ..Machine::default() };
+    let server = Server { latency_ns: 0, buffer_bytes: 256 << 10, ..Server::new(0) };
+    for plan in [closed("2@200ms"), constant("20@200ms")] {
+        let mut plan = plan;
+        plan.request.method = "POST".into();
+        plan.request.body = vec![b'x'; 64 << 20];
+        let sim = run_on(machine, &plan, &server, first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(failed(&sim, Failure::Timeout), totals.ledger.scheduled, "{:?}", totals.ledger);
+        assert!(totals.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.response.max_ns());
+        // With time it goes through.
+        plan.timeout_ns = 20 * SECOND;
+        plan.grace_ns = 20 * SECOND;
+        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().ledger;
+        assert!(ledger.succeeded > 0 && ledger.succeeded == ledger.scheduled, "{ledger:?}");
+    }
+}
+
+#[test]
+fn many_who_join_or_try_again_at_once_hold_nobody_up() {
+    // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are read meanwhile.
+    let machine = Machine { send_ns: 20_000, ..Machine::default() };
+    let plan = Plan { connections_ready: 2_000, timeout_ns: SECOND, ..closed("2000@60ms") };
+    let totals = run_on(machine, &plan, &Server::new(MS), first_seed()).run.totals();
+    assert_eq!(totals.ledger.succeeded, totals.ledger.scheduled, "{:?}", totals.ledger);
+    assert!(totals.service.quantile_ns(0.1) < 4 * MS, "{}", totals.service.quantile_ns(0.1));
+    // Refusals take longer than the pause after them: the loop turns all the same.
+    let machine = Machine { connect_ns: 20_000, ..Machine::default() };
+    let server = Server::new(MS).with(Fault::NoPort, 1.0);
+    let sim = Simulation {
+        plan: &Plan { connections_ready: 0, ..closed("2000@10s") },
+        stripe: Stripe::ALL,
+        server: &server,
+        machine,
+        seed: first_seed(),
+    }
+    .run(&mut |tick| match tick.end_ns >= 200 * MS {
+        true => ControlFlow::Break("enough".into()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
+}
+
+#[test]
+fn bytes_beyond_an_answer_are_counted() {
+    for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
+        let sim = run(&constant("10@2s"), &Server::new(MS).with(fault, 1.0), first_seed());
+        let totals = sim.run.totals();
+        assert_eq!((totals.ledger.succeeded, totals.surplus_connections), (20, 20), "{fault:?}");
+        assert_eq!(totals.surplus_bytes, 20 * bytes, "{fault:?}");
+    }
+    for fault in [Fault::Chunked, Fault::Large, Fault::UntilClose, Fault::SaysClose, Fault::Garbage] {
+        let totals = run(&constant("10@2s"), &Server::new(MS).with(fault, 1.0), first_seed()).run.totals();
+        assert_eq!((totals.surplus_bytes, totals.surplus_connections), (0, 0), "{fault:?}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Servers that never stop sending: the load ends when it is to end all the same, requests time out when they are to, and ^C
+//! is obeyed; and bytes that belong to no answer are told of.
+
+use crate::rig::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
+use plimsoll_bench::Fault;
+use plimsoll_bench::servers::misbehave;
+use rustls::pki_types::PrivateKeyDer;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a busy machine may add to what is asked for. A loop that a flood keeps busy is late by tens of seconds.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// What is sent, again and again.
+#[derive(Clone, Copy)]
+struct Flood {
+    name: &'static str,
+    tls: bool,
+    head: &'static str,
+    unit: &'static str,
+    /// How requests end.
+    ends: &'static str,
+}
+
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 999999999999999\r\n\r\n";
+const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const FLOODS: [Flood; 6] = [
+    Flood { name: "tiny chunks", tls: false, head: CHUNKED, unit: "1\r\nx\r\n", ends: "ledger.failed.timeout" },
+    Flood { name: "tiny chunks, TLS", tls: true, head: CHUNKED, unit: "1\r\nx\r\n", ends: "ledger.failed.timeout" },
+    Flood { name: "a body", tls: false, head: LONG, unit: "0123456789abcdef", ends: "ledger.failed.timeout" },
+    Flood { name: "fields", tls: false, head: "HTTP/1.1 200 OK\r\n", unit: "a: b\r\n", ends: "ledger.failed.protocol" },
+    Flood {
+        name: "interim answers",
+        tls: false,
+        head: "",
+        unit: "HTTP/1.1 103 Early Hints\r\n\r\n",
+        ends: "ledger.failed.protocol",
+    },
+    Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
+];
+
+/// Starts a server that sends this; its threads end with their connections, and with the process.
+fn serve(flood: Flood) -> String {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.der().clone()], key)
+        .expect("a certificate of its own");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            std::thread::spawn(move || {
+                // The client ends it.
+                let _ = match flood.tls {
+                    false => pour(flood, socket),
+                    true => rustls::ServerConnection::new(config)
+                        .map_err(std::io::Error::other)
+                        .and_then(|session| pour(flood, rustls::StreamOwned::new(session, socket))),
+                };
+            });
+        }
+    });
+    format!("http{}://{address}/", if flood.tls { "s" } else { "" })
+}
+
+fn pour(flood: Flood, mut stream: impl Read + Write) -> std::io::Result<()> {
+    if stream.read(&mut [0; 4096])? == 0 {
+        return Ok(());
+    }
+    stream.write_all(flood.head.as_bytes())?;
+    let bytes = flood.unit.repeat(100_000 / flood.unit.len());
+    loop {
+        stream.write_all(bytes.as_bytes())?;
+    }
+}
+
+#[test]
+fn a_flood_ends_with_its_load() {
+    for flood in FLOODS {
+        let url = serve(flood);
+        let began = Instant::now();
+        let load = ["-c", "4", "-d", "600ms", "--timeout", "300ms", "--no-preflight", "--no-probes", "--insecure"];
+        let document = json(&[&["run", &url], &load[..if flood.tls { 9 } else { 8 }]].concat());
+        let took = began.elapsed();
+        assert!(took < Duration::from_millis(900) + SLACK, "{}: {took:?}", flood.name);
+        assert_ledger_closes(&document, flood.name);
+        assert!(number(&document, "requests") > 0.0, "{}: {:#}", flood.name, document["ledger"]);
+        let (ended, timeouts) = (number(&document, flood.ends), number(&document, "ledger.failed.timeout"));
+        assert!(ended > 0.0 && ended.max(timeouts) <= number(&document, "requests"), "{}: {document:#}", flood.name);
+        let longest = number(&document, "response_time_ns.max");
+        assert!(longest < 300e6 + SLACK.as_nanos() as f64, "{}: {longest} ns", flood.name);
+        if flood.unit == REPLY {
+            let told = document["warnings"].to_string();
+            assert!(told.contains("beyond the end of its answers"), "{told}");
+            assert!(number(&document, "surplus_bytes") > 1000.0, "{document:#}");
+        }
+    }
+}
+
+#[test]
+fn a_flood_does_not_keep_control_c_from_working() {
+    for flood in &FLOODS[..3] {
+        let url = serve(*flood);
+        let arguments = ["run", &url, "-c", "4", "-d", "100s", "--timeout", "100s", "--no-preflight", "--insecure"];
+        let child = command(&arguments[..if flood.tls { 10 } else { 9 }])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(1500));
+        signal(child.id(), "INT");
+        let began = Instant::now();
+        let done = finish(child);
+        let took = began.elapsed();
+        assert!(took < SLACK, "{}: {took:?}\n{}", flood.name, done.stderr);
+        assert!(done.stdout.contains("4 in flight at the end"), "{}: {}\n{}", flood.name, done.stdout, done.stderr);
+    }
+}
+
+/// Reads requests as fast as they come, and never answers.
+fn swallow() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 1 << 20];
+                while TcpStream::read(&mut socket, &mut buffer).is_ok_and(|count| count > 0) {}
+            });
+        }
+    });
+    format!("http://{address}/")
+}
+
+#[test]
+fn a_long_request_ends_with_its_deadline() {
+    let (url, body) = (swallow(), crate::rig::folder("body").join("body"));
+    std::fs::write(&body, vec![b'x'; 60 << 20]).expect("written");
+    let body = format!("@{}", body.display());
+    let began = Instant::now();
+    let document = json(&[
+        "run",
+        &url,
+        "-X",
+        "POST",
+        "--body",
+        &body,
+        "-c",
+        "4",
+        "-d",
+        "600ms",
+        "--timeout",
+        "300ms",
+        "--no-preflight",
+        "--no-probes",
+    ]);
+    assert!(began.elapsed() < Duration::from_millis(900) + SLACK, "{:?}", began.elapsed());
+    assert_ledger_closes(&document, "long requests");
+    assert!(number(&document, "ledger.failed.timeout") >= 4.0, "{document:#}");
+}
+
+#[test]
+fn bytes_beyond_an_answer_are_a_warning() {
+    for (fault, bytes) in [(Fault::LongBody, 9.0), (Fault::GarbageAfterReply, 12.0)] {
+        let server = misbehave(fault, 1).expect("starts");
+        let url = server.url("/");
+        // One at a time and slowly: what comes beyond an answer comes with it.
+        let document = json(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
+        let what = format!("{}: {document:#}", fault.name());
+        assert_eq!(number(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
+        assert_eq!(number(&document, "surplus_connections"), 10.0, "{what}");
+        assert!(document["warnings"].to_string().contains("beyond the end of its answers"), "{what}");
+        let done = plimsoll(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
+        let expect = format!("sent {} bytes beyond the end of its answers", 10.0 * bytes);
+        assert!(done.stdout.contains(&expect), "{}", done.stdout);
+    }
+    // An answer that is right warns of nothing.
+    let server = misbehave(Fault::Chunked, 1).expect("starts");
+    let document = json(&["run", &server.url("/"), "--no-preflight", "--rate", "20", "-n", "5"]);
+    assert_eq!(number(&document, "surplus_connections"), 0.0, "{document:#}");
+    assert!(!document["warnings"].to_string().contains("beyond"), "{document:#}");
+}

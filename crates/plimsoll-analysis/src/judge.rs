@@ -348,8 +348,12 @@ fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<(f64
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];
     let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
+    // A server that did nothing at all showed no capacity.
+    if per_tick <= 0.0 {
+        return None;
+    }
     let variance = kept.iter().map(|c| (*c as f64 - per_tick).powi(2)).sum::<f64>() / kept.len() as f64;
-    let error = (variance / kept.len() as f64).sqrt() / per_tick.max(1e-9);
+    let error = (variance / kept.len() as f64).sqrt() / per_tick;
     Some((per_tick * SECOND as f64 / window.tick_ns as f64, error))
 }
 

@@ -18,10 +18,14 @@ const TICKS_AFTER_FIRST_BAD: usize = 5;
 const OVERLOAD_SHARE: f64 = 0.05;
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 const OVERLOAD_TICKS_LINE: usize = 10;
+/// Before so many answers in turn could be had, growth says nothing.
+const FILLING_ANSWERS: f64 = 3.0;
 /// Ticks in a row that show a calm (or a rejecting) server.
 const SETTLED_TICKS: usize = 2;
 /// Answers that a calm spell must at least hold.
 const CALM_ANSWERS: u64 = 3;
+/// Answers that a first load must show before it is ended.
+const ANSWERS_SHOWN: u64 = 3;
 
 /// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier stages and the
 /// warm-up bring the server into the state in which it is judged.
@@ -47,6 +51,8 @@ enum Until {
     Calm(u64),
     /// A server that rejects requests.
     Rejecting,
+    /// Some answers, and this much of the load.
+    Answered(u64),
     /// Nothing.
     End,
 }
@@ -78,6 +84,8 @@ pub struct Watch {
     /// Requests that ended since the window's start.
     ended: u64,
     first_bad: Option<usize>,
+    /// The least that answers of one tick took on average, in ns.
+    quickest_ns: f64,
     /// Settling: ticks in a row, and answers in them.
     settled: (usize, u64),
 }
@@ -91,7 +99,7 @@ impl Watch {
             LoadShape::Open { rate, arrivals } => {
                 let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;
                 let spread = if *arrivals == Arrivals::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
-                (expected + spread).ceil() as u64 + 1
+                ((expected + spread).ceil() as u64).saturating_add(1)
             }
             LoadShape::Closed { .. } => u64::MAX,
         };
@@ -108,6 +116,7 @@ impl Watch {
             seen: Vec::new(),
             ended: 0,
             first_bad: None,
+            quickest_ns: f64::INFINITY,
             settled: (0, 0),
         }
     }
@@ -122,11 +131,24 @@ impl Watch {
         Watch { until: Until::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
+    /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
+    pub fn until_answered(plan: &Plan, slo: &Slo, shown_ns: u64) -> Watch {
+        Watch { until: Until::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
+    }
+
     /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason to end the run now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             Until::End => return ControlFlow::Continue(()),
             Until::Calm(_) | Until::Rejecting => return self.settle(tick),
+            Until::Answered(shown_ns) => {
+                self.ended += tick.ledger.requests();
+                let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
+                return match shown && self.ended >= ANSWERS_SHOWN {
+                    true => ControlFlow::Break("enough was answered".to_owned()),
+                    false => ControlFlow::Continue(()),
+                };
+            }
             Until::Certain => {}
         }
         if start_ns + self.tick_ns <= self.from_ns {
@@ -142,6 +164,10 @@ impl Watch {
             *count += bad;
         }
         self.ended += ledger.requests() + ledger.unsent;
+        let answers = tick.response.count();
+        if answers > 0 {
+            self.quickest_ns = self.quickest_ns.min(tick.response.sum_ns() as f64 / answers as f64);
+        }
         self.seen.push(Seen {
             scheduled: ledger.scheduled,
             succeeded: ledger.succeeded,
@@ -215,7 +241,9 @@ impl Watch {
     fn overload(&self) -> Option<String> {
         let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
         let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
-        if inside <= ticks || self.seen.len() > inside {
+        // The number in flight takes some answers' time to come to its level on any server.
+        let filling = (FILLING_ANSWERS * self.quickest_ns / self.tick_ns as f64) as usize;
+        if inside <= ticks.saturating_add(filling) || self.seen.len() > inside {
             return None;
         }
         let last = &self.seen[inside - ticks - 1..inside];
@@ -234,9 +262,17 @@ impl Watch {
         let ledger = &tick.ledger;
         let (good, done) = match self.until {
             Until::Calm(calm_ns) => {
-                let waiting = tick.in_flight_end > 1 + ledger.scheduled / 2;
+                // So many requests arrive while one may be under way.
+                let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
+                let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
+                let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);
+                let waiting = tick.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = tick.response.max_ns() > calm_ns;
-                (ledger.requests() > 0 && !slow && !waiting && ledger.failed_total() == 0, "the server is calm again")
+                if ledger.requests() == 0 && !waiting {
+                    // Between the answers of a slow server.
+                    return ControlFlow::Continue(());
+                }
+                (!slow && !waiting && ledger.failed_total() == 0, "the server is calm again")
             }
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };

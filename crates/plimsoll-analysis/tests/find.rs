@@ -8,12 +8,12 @@ mod simulator;
 use plimsoll_analysis::find::{Measure, Settings, Step, StoppedBy, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, Load};
 use plimsoll_analysis::watch::judged_window_ns;
-use plimsoll_analysis::{Others, TrialOutcome, Verdict};
+use plimsoll_analysis::{Findings, Others, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
 use proptest::prelude::*;
-use simulator::{Model, Noise};
+use simulator::{Kind, Model, Noise};
 
 const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
@@ -119,6 +119,126 @@ fn forecasts_widen_with_smaller_budgets() {
     assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "method.md 2.7: 4 603 for 99.9 %");
 }
 
+/// Slots that take their time, under a promise that they can keep.
+fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
+    let capacity = slots as f64 / answer_s as f64;
+    let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET };
+    (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
+}
+
+/// Three answers at least are in each load that is not ended by a certain verdict.
+fn check_slow(model: Model, settings: &Settings) -> Findings {
+    let findings = simulator::search_as(model, 1, settings);
+    let answer_ns = model.answer_ns();
+    let tell = simulator::tell(&findings, model.capacity);
+    assert!(!matches!(findings.stopped_by, StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered), "{tell}");
+    assert!(findings.peak.is_some_and(|peak| peak.rps <= model.capacity * 1.01), "{tell}");
+    let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle);
+    for (at, trial) in whole.enumerate() {
+        let answers = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
+        let silent = at == 0 && settings.first_answer_ns == 0;
+        assert!(silent || trial.duration_ns >= 3 * answer_ns && answers >= 2.99, "{answers} answers\n{tell}");
+    }
+    findings
+}
+
+#[test]
+fn trials_are_as_long_as_some_answers_take() {
+    for (answer_s, slots, budget_s) in [(2, 8, 120), (2, 1, 60), (5, 10, 240), (1, 100, 60)] {
+        let (model, slo) = slow(answer_s, slots);
+        let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
+        let findings = check_slow(model, &settings);
+        // Nobody may have asked before.
+        let unasked = Settings { first_answer_ns: 0, ..settings };
+        let later = simulator::search_as(model, 1, &unasked);
+        assert!(later.peak.is_some(), "{}", simulator::tell(&later, model.capacity));
+        let tell = simulator::tell(&findings, model.capacity);
+        assert!(findings.load_line_rps.lower <= model.capacity * 1.2, "{tell}");
+        assert!(slots == 1 || findings.load_line_rps.lower >= model.capacity * 0.5, "{tell}");
+    }
+}
+
+#[test]
+fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
+    let (model, _) = slow(5, 4);
+    let settings = simulator::settings(model, 1, 60 * SECOND, None);
+    let findings = check_slow(model, &settings);
+    assert_eq!(findings.load_line_rps.lower, 0.0);
+    assert!(findings.warnings.iter().any(|w| w.contains("missed by the idle server")), "{:?}", findings.warnings);
+    let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
+    assert_eq!(findings.stopped_by, StoppedBy::NothingAnswered);
+    assert!(findings.warnings[0].contains("Nobody answered within"), "{:?}", findings.warnings);
+}
+
+#[test]
+fn a_first_answer_that_was_slow_by_itself_costs_nothing() {
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
+    let settings = simulator::settings(model, 1, 60 * SECOND, None);
+    let warming = Settings { first_answer_ns: 5 * SECOND, ..settings.clone() };
+    let (usual, findings) = (simulator::search_as(model, 1, &settings), simulator::search_as(model, 1, &warming));
+    assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
+    assert_eq!(findings.trials.len(), usual.trials.len());
+    assert_eq!(findings.stopped_by, StoppedBy::Width);
+}
+
+/// A figure as a broken measurement might have it.
+fn odd(rng: &mut Rng) -> f64 {
+    let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 1.0];
+    match rng.below(16) as usize {
+        at if at < odd.len() => odd[at],
+        _ => 10_000.0 * rng.next_f64(),
+    }
+}
+
+/// A count as a broken measurement might have it.
+fn odd_count(rng: &mut Rng) -> u64 {
+    [0, 0, 1, u64::MAX, rng.below(1000), rng.below(SECOND)][rng.below(6) as usize]
+}
+
+/// An outcome with any figures whatever, of any kind of trial.
+fn anything(rng: &mut Rng) -> TrialOutcome {
+    let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
+    let purpose = purposes[rng.below(6) as usize];
+    let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
+    let load = if purpose == Purpose::Peak { Load::Users(users) } else { Load::Rate(odd(rng)) };
+    TrialOutcome {
+        purpose,
+        load,
+        start_ns: odd_count(rng),
+        duration_ns: odd_count(rng),
+        planned_ns: odd_count(rng),
+        stopped: rng.below(2) == 0,
+        achieved_rps: odd(rng),
+        success_rate: odd(rng),
+        p50_ns: odd_count(rng),
+        p99_ns: odd_count(rng),
+        lag_p99_ns: odd_count(rng),
+        verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.below(4) as usize],
+        reason: String::new(),
+        others: Others { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Others::default() },
+        evidence: Evidence {
+            scheduled: odd_count(rng),
+            excess: odd(rng),
+            bad: odd_count(rng),
+            failed: std::array::from_fn(|_| rng.below(2)),
+            unsent: odd_count(rng),
+            unanswered: odd_count(rng),
+            in_flight: std::array::from_fn(|_| odd(rng)),
+            growth: odd(rng),
+            backlog_end: odd_count(rng),
+            saturated_rps: (rng.below(4) > 0).then(|| odd(rng)),
+            saturated_error: odd(rng),
+            rejecting: rng.below(4) == 0,
+            primed: rng.below(2) == 0,
+            little_gap: (rng.below(2) == 0).then(|| odd(rng)),
+            service_mean_ns: odd(rng),
+            generator_limited: rng.below(4) == 0,
+            work_share: odd(rng),
+            ..Evidence::default()
+        },
+    }
+}
+
 /// An outcome as a plan might have it, drawn at random.
 fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
@@ -157,6 +277,30 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
             ..Evidence::default()
         },
         others: Others::default(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    /// Four threads that sleep, a server that ran out of ports: trials with capacities of 0 ended searches in a panic.
+    #[test]
+    fn no_history_whatever_makes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
+        let mut rng = Rng::new(seed);
+        let model = Model::all(QUIET)[(seed % 7) as usize];
+        let max_rate = (rng.below(3) == 0).then_some(777.0);
+        let mut settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);
+        settings.first_answer_ns = odd_count(&mut rng);
+        let history: Vec<TrialOutcome> = (0..count).map(|_| anything(&mut rng)).collect();
+        for elapsed_ns in [0, rng.below(settings.budget_ns), odd_count(&mut rng)] {
+            if let Step::Measure(measure) = next(&settings, &history, elapsed_ns) {
+                let level = measure.plan.load.curve().max();
+                prop_assert!(level.is_finite() && level > 0.0, "{level}");
+            }
+            let line = conclude(&settings, &history, elapsed_ns).load_line_rps;
+            prop_assert!(line.lower.is_finite() && line.lower >= 0.0, "{line:?}");
+            prop_assert!(line.upper.is_none_or(|upper| upper.is_finite() && upper > line.lower), "{line:?}");
+            prop_assert!(forecast(&settings).width.is_finite());
+        }
     }
 }
 

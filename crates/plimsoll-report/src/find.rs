@@ -17,6 +17,7 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
         StoppedBy::MaxRate => "--max-rate was reached",
         StoppedBy::LowestFails => "the lowest load already breaks the SLO",
         StoppedBy::NothingSucceeds => "no request succeeded",
+        StoppedBy::NothingAnswered => "no request was answered",
         StoppedBy::Interrupted => "interrupted",
     }
 }

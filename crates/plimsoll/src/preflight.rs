@@ -15,9 +15,18 @@ use std::time::{Duration, Instant};
 /// Longer than any healthy first answer; `--timeout` can make it shorter.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
-/// Asks once and returns the status of the answer; any HTTP answer will do. Of several addresses the first that answers
+/// The first answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// How long it took from the first attempt to connect, in ns.
+    pub took_ns: u64,
+}
+
+/// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
 /// is enough; the reasons of all others are in the error.
-pub fn ask(plan: &Plan) -> Result<u16, Failure> {
+pub fn ask(plan: &Plan) -> Result<Answer, Failure> {
     let question = Question {
         request: plimsoll_engine::encode_request(plan).map_err(|e| Failure::usage(e.to_string()))?,
         head: plan.request.method.eq_ignore_ascii_case("HEAD"),
@@ -27,7 +36,7 @@ pub fn ask(plan: &Plan) -> Result<u16, Failure> {
     let mut reasons = Vec::new();
     if let Some(path) = &plan.connect.unix {
         match question.ask(|| Socket::connect_unix(path)) {
-            Ok(status) => return Ok(status),
+            Ok(answer) => return Ok(answer),
             Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
         }
     }
@@ -35,7 +44,7 @@ pub fn ask(plan: &Plan) -> Result<u16, Failure> {
         let sources: Vec<AddressRange> =
             plan.connect.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
         match question.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
-            Ok(status) => return Ok(status),
+            Ok(answer) => return Ok(answer),
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
     }
@@ -113,7 +122,13 @@ impl Line {
 }
 
 impl Question {
-    fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<u16, String> {
+    fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
+        let began = Instant::now();
+        let status = self.status(connect)?;
+        Ok(Answer { status, took_ns: began.elapsed().as_nanos() as u64 })
+    }
+
+    fn status(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<u16, String> {
         let text = |error: io::Error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => {
                 format!("gave no whole answer within {} s", self.timeout.as_secs_f64())

@@ -347,7 +347,7 @@ impl<'a> Evidences<'a> {
     fn capacity(&self, trial: &TrialOutcome) -> Option<f64> {
         let (rate, rps) = (trial.offered_rps()?, trial.evidence.saturated_rps?);
         let rps = if trial.evidence.rejecting { rps / self.success_min.max(0.5) } else { rps };
-        (trial.verdict == Verdict::Fail && rps > 0.0).then_some(rps.min(rate))
+        (trial.verdict == Verdict::Fail).then_some(rps.min(rate))
     }
 
     /// The lowest capacity that failing trials agree on while others did not meet it.

@@ -7,6 +7,7 @@ use crate::condition::{format_duration, format_number, format_share};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
 use crate::slo::Slo;
+use crate::summary::round3;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ pub enum StoppedBy {
     LowestFails,
     /// Not a single request succeeded.
     NothingSucceeds,
+    /// Not a single request was answered in the time that the first load had.
+    NothingAnswered,
     /// It was interrupted.
     Interrupted,
 }
@@ -121,7 +124,7 @@ pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) 
 
 /// What the settings' budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
-    let pace = Pace::of(settings.budget_ns);
+    let pace = Pace::of(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
@@ -142,7 +145,14 @@ pub fn forecast(settings: &Settings) -> Forecast {
         format_number(line_trial_s),
         format_share(width)
     )];
-    if settings.budget_ns < 60 * SECOND {
+    let answer_ns = settings.first_answer_ns;
+    if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
+        sentences.push(format!(
+            "The first answer took {}, so a trial takes at least {} s unless answers get faster.",
+            format_duration(round3(answer_ns)),
+            format_number(line_trial_s)
+        ));
+    } else if settings.budget_ns < 60 * SECOND {
         sentences.push("Trials near the line are shorter than 5 s in this budget; 60 s give whole ones.".to_owned());
     }
     match provable_rps {
@@ -165,6 +175,7 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 
 /// The findings after `history`.
 pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
+    let (recorded, history) = (history, &super::sound(history)[..]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && super::disturbed(t)).count();
     // The time was used up, but by trials that others spoilt.
@@ -174,7 +185,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         }
         other => other,
     };
-    let pace = Pace::of(settings.budget_ns);
+    let pace = Pace::after(settings, history);
     let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
     let evidence = Evidences::concluding(settings, history);
     let rate_max = settings.max_rate.unwrap_or(f64::INFINITY);
@@ -208,7 +219,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         slo: settings.slo.clone(),
         peak: peak::of(history),
         knee: peak::knee(history),
-        trials: history.to_vec(),
+        trials: recorded.to_vec(),
         stopped_by,
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
@@ -247,6 +258,13 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
             warnings.push(format!("Even the lowest load tried, {} a second, fails.", format_number(lowest)));
         }
         StoppedBy::NothingSucceeds => warnings.push("Not a single request succeeded, so there is no line.".to_owned()),
+        StoppedBy::NothingAnswered => {
+            let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
+            warnings.push(format!(
+                "Nobody answered within {}, so there is no line; a larger --budget waits for longer.",
+                format_duration(waited as f64)
+            ))
+        }
         StoppedBy::Interrupted => {
             warnings.push("The search was interrupted; these are its findings so far.".to_owned())
         }
@@ -261,8 +279,7 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
         for bound in &findings.slo.latency {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
-                let (seen, asked) =
-                    (format_duration(crate::summary::round3(idle_ns)), format_duration(bound.bound_ns as f64));
+                let (seen, asked) = (format_duration(round3(idle_ns)), format_duration(bound.bound_ns as f64));
                 warnings.push(format!(
                     "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
                 ));
@@ -276,7 +293,7 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
 /// What the trials have to say.
 fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Vec<String> {
     let mut warnings = Vec::new();
-    let trials = &findings.trials;
+    let trials = &super::sound(&findings.trials);
     if let Some(regimes) = evidence.regimes.filter(Regimes::likely) {
         let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
         warnings.push(format!(

@@ -22,7 +22,7 @@ mod posterior;
 
 pub use findings::{Bracket, Findings, Forecast, Knee, Peak, StoppedBy, conclude, forecast};
 
-use crate::judge::{TrialOutcome, Verdict};
+use crate::judge::{Load, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use crate::watch::Watch;
 use evidence::Evidences;
@@ -43,6 +43,9 @@ pub struct Settings {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
+    /// How long the first answer took, before the search; 0 if nobody asked. Trials are made long enough for such answers
+    /// until they have shown how long answers take.
+    pub first_answer_ns: u64,
 }
 
 /// A trial to carry out now.
@@ -68,10 +71,50 @@ pub enum Step {
 /// What to do after the trials in `history`, `elapsed_ns` after the search began. The same arguments always give the
 /// same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Step {
-    match Search::new(settings, history, elapsed_ns).step() {
+    let sound = sound(history);
+    match Search::new(settings, &sound, elapsed_ns).step() {
         Ok(measure) => Step::Measure(Box::new(measure)),
         Err(stopped_by) => Step::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
     }
+}
+
+/// No figure of a trial is larger than this, no time longer, and no rate smaller.
+const FIGURE_MAX: f64 = 1e12;
+const TIME_MAX_NS: u64 = 3600 * SECOND;
+const RATE_MIN: f64 = 1e-6;
+
+/// The trials as the search takes them. Figures that are no numbers say nothing, and a server that did nothing showed no
+/// capacity: whoever compares capacities may take their ratio.
+fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
+    let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
+    let number = |x: &mut f64| {
+        if !meant(*x) {
+            *x = 0.0;
+        }
+    };
+    let clean = |trial: &TrialOutcome| {
+        let mut trial = trial.clone();
+        if let Load::Rate(rate) = &mut trial.load {
+            number(rate);
+            if *rate < RATE_MIN {
+                *rate = 0.0;
+            }
+        }
+        for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
+            *time_ns = (*time_ns).min(TIME_MAX_NS);
+        }
+        let TrialOutcome { achieved_rps, success_rate, evidence, .. } = &mut trial;
+        evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
+        evidence.little_gap = evidence.little_gap.filter(|gap| meant(*gap));
+        if !meant(evidence.saturated_error) {
+            // Not known at all.
+            evidence.saturated_error = 1.0;
+        }
+        let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
+        evidence.into_iter().chain([achieved_rps, success_rate]).for_each(number);
+        trial
+    };
+    history.iter().map(clean).collect()
 }
 
 /// How a budget is spent.
@@ -93,26 +136,42 @@ struct Pace {
     repeats: f64,
 }
 
+/// Every trial is as long as so many answers in turn take.
+const ANSWERS_IN_TURN: u64 = 3;
+/// Trials near the line take this share of the budget at most, if both ends are decided by repeats.
+const LINE_SHARE: f64 = 0.6;
+
 impl Pace {
-    fn of(budget_ns: u64) -> Pace {
-        let small = budget_ns < 25 * SECOND;
+    /// For this budget, and a server that takes `answer_ns` for an answer while it has nothing else to do.
+    fn of(budget_ns: u64, answer_ns: u64) -> Pace {
+        let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
+        let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
+        let line_ns = match budget_ns {
+            b if b >= 600 * SECOND => 10 * SECOND,
+            b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, 5 * SECOND),
+        };
+        let line_ns = line_ns.max(least_ns);
+        let repeats: f64 = match budget_ns {
+            b if b >= 300 * SECOND => 7.0,
+            b if b >= 150 * SECOND => 5.0,
+            b if b >= 25 * SECOND => 3.0,
+            _ => 1.0,
+        };
+        let affordable = (LINE_SHARE / 2.0 * budget_ns as f64 / line_ns as f64).floor();
         Pace {
-            peak_ns: if small { 300 * MS } else { 500 * MS },
+            peak_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
             peak_until_ns: budget_ns / 6,
             users_factor: if small { 4 } else { 2 },
             first_share: if small { 0.5 } else { 0.125 },
-            climb_ns: SECOND,
-            line_ns: match budget_ns {
-                b if b >= 600 * SECOND => 10 * SECOND,
-                b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, 5 * SECOND),
-            },
-            repeats: match budget_ns {
-                b if b >= 300 * SECOND => 7.0,
-                b if b >= 150 * SECOND => 5.0,
-                b if b >= 25 * SECOND => 3.0,
-                _ => 1.0,
-            },
+            climb_ns: SECOND.max(least_ns),
+            line_ns,
+            repeats: repeats.min(affordable).max(1.0),
         }
+    }
+
+    /// The same after some trials: how long an answer takes is known from the first load, beforehand from the first answer.
+    fn after(settings: &Settings, history: &[TrialOutcome]) -> Pace {
+        Pace::of(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns))
     }
 }
 
@@ -132,6 +191,9 @@ fn load_of(index: i32) -> f64 {
     (rate / unit).round() * unit
 }
 
+/// A first load in which nobody answered is repeated so often, so many times as long.
+const FIRST_LOADS_MAX: u32 = 3;
+const FIRST_LOAD_FACTOR: u64 = 4;
 /// Most voids in a row before the generator is taken for the limit.
 const VOIDS_MAX: usize = 3;
 /// A rate of the climb at which others disturbed is tried so often before another one is.
@@ -161,7 +223,7 @@ enum Climb {
 
 impl<'a> Search<'a> {
     fn new(settings: &'a Settings, history: &'a [TrialOutcome], elapsed_ns: u64) -> Search<'a> {
-        let pace = Pace::of(settings.budget_ns);
+        let pace = Pace::after(settings, history);
         Search { settings, history, pace, plans: Planner::new(settings, history, elapsed_ns) }
     }
 
@@ -196,14 +258,34 @@ impl<'a> Search<'a> {
             return Some(Err(StoppedBy::NothingSucceeds));
         }
         let users_max = u64::from(self.settings.base.connections_max).min(16_384);
+        if peak::answer_ns(self.history).is_none() {
+            return Some(self.first_load());
+        }
         let users = peak::next(self.history, self.pace.users_factor, users_max)?;
-        let over = self.plans.elapsed_ns + self.pace.peak_ns > self.pace.peak_until_ns;
-        if over && !self.history.is_empty() {
+        let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
+        // Answers of a crowd take longer than those of a single user.
+        let least_ns = p50_ns.saturating_mul(ANSWERS_IN_TURN).min(planned_ns.saturating_mul(2));
+        let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
+        let length_ns = shown_ns.max(least_ns).max(self.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        if self.plans.elapsed_ns.saturating_add(length_ns) > self.pace.peak_until_ns {
             return None;
         }
-        let slow_ns = self.history.last().map_or(0, |t| t.p50_ns * 8);
-        let length_ns = slow_ns.clamp(self.pace.peak_ns, SECOND) / (100 * MS) * (100 * MS);
         Some(self.affordable(self.plans.closed(users, length_ns)))
+    }
+
+    /// The first load: a single user, for as long as some answers take. The first answer of all may have been a slow one,
+    /// so it ends as soon as enough are there; and nobody may have asked before, so it is repeated for longer.
+    fn first_load(&self) -> Result<Measure, StoppedBy> {
+        let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
+        if silent > FIRST_LOADS_MAX {
+            return Err(StoppedBy::NothingAnswered);
+        }
+        let wanted_ns = self.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
+        let shown_ns = Pace::of(self.settings.budget_ns, 0).peak_ns;
+        let no_room = if silent > 0 { StoppedBy::NothingAnswered } else { StoppedBy::Budget };
+        let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
+        let longer = self.history.last().is_none_or(|t| measure.plan.duration_ns > Some(t.planned_ns));
+        if longer { Ok(measure) } else { Err(StoppedBy::NothingAnswered) }
     }
 
     fn affordable(&self, measure: Measure) -> Result<Measure, StoppedBy> {
@@ -221,6 +303,7 @@ impl<'a> Search<'a> {
             .iter()
             .filter(|t| t.purpose == Purpose::Climb)
             .filter_map(|t| t.offered_rps().map(|rate| (rate, t.verdict)))
+            .filter(|(rate, _)| *rate > 0.0)
             .collect();
         let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
         let rate_max = self.settings.max_rate.unwrap_or(f64::INFINITY);

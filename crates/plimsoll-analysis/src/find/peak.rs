@@ -37,9 +37,19 @@ fn goodput(trial: &TrialOutcome) -> f64 {
     }
 }
 
-/// The first trial had no success at all.
+/// How long an answer takes to a single user, in ns: the median of the first load that saw one; `None` before.
+pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
+    history.iter().find(|t| t.purpose == Purpose::Peak && answered(t)).map(|t| t.p50_ns)
+}
+
+/// Whether anybody answered in time, however badly.
+fn answered(trial: &TrialOutcome) -> bool {
+    trial.success_rate > 0.0 || trial.evidence.failed.iter().any(|count| *count > 0)
+}
+
+/// There were answers to the first load, and all of them were failures.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
-    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak);
+    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && answered(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
@@ -55,7 +65,7 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
         best = best.max(goodput);
     }
     if flat < 2 && users < users_max {
-        return Some((users * factor).min(users_max));
+        return Some(users.saturating_mul(factor).min(users_max));
     }
     let levels = (users as f64).log(factor as f64).ceil() as usize + 1;
     if points.len() >= levels + REFINE_MAX {
@@ -63,7 +73,7 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     }
     let at = points.iter().position(|p| p.1 >= KNEE_SHARE * best)?;
     let (below, knee) = (points.get(at.checked_sub(1)?)?.0, points[at].0);
-    let middle = ((below * knee) as f64).sqrt().round() as u64;
+    let middle = (below as f64 * knee as f64).sqrt().round() as u64;
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 

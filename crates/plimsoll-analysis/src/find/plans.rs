@@ -1,7 +1,7 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
 use super::evidence::rejecting_rps;
-use super::{Measure, Settings, peak};
+use super::{Measure, Settings, TIME_MAX_NS, peak};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
 use plimsoll_model::units::{MS, SECOND};
@@ -11,6 +11,8 @@ use plimsoll_model::{Curve, LoadShape, Plan, Purpose, Stage};
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Load before the judged window on fresh connections; only near the line, as an overload would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
+/// Of a slow server as long as so many answers in turn, before any open trial.
+const WARMUP_ANSWERS: u64 = 2;
 /// A limiter's bucket is emptied by this many times its rate...
 const PRIME_FACTOR: f64 = 3.0;
 /// ... for at most so long at a time (less in a small budget),
@@ -27,6 +29,8 @@ const NEAR_LIMIT: f64 = 0.95;
 const DRAIN_FROM_S: f64 = 0.03;
 /// A server is given so many drains in a row to come to rest.
 const DRAINS_MAX: usize = 2;
+/// Every open trial is as long as so many arrivals take, at least.
+const ARRIVALS_MIN: f64 = 3.0;
 /// Connections made ready before a trial.
 const READY_MAX: u64 = 2048;
 
@@ -55,12 +59,22 @@ impl<'a> Planner<'a> {
         self.measure(Purpose::Peak, self.plan(load, length_ns, 0, ready))
     }
 
-    /// An open trial of this judged length; of a server that rejects, with its bucket emptied first. `Settle` when that
+    /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and ends after `shown_ns`
+    /// once it has shown some answers; `None` if the budget has no room for it.
+    pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
+        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(1, 0).plan))? / Plan::TICK_NS * Plan::TICK_NS;
+        let mut measure = self.closed(1, length_ns.min(room_ns));
+        measure.watch = Watch::until_answered(&measure.plan, &self.settings.slo, shown_ns);
+        (length_ns.min(room_ns) > 0).then_some(measure)
+    }
+
+    /// An open trial of this judged length, or of as much as some arrivals at this rate take; of a server that rejects, with its bucket emptied first. `Settle` when that
     /// needs a load of its own.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
+        let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
-            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS };
+            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS }.max(self.filling_ns());
             let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };
@@ -90,9 +104,12 @@ impl<'a> Planner<'a> {
             return None;
         }
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
-        let length_s = (2.0 * drain_s + 1.5).min(15.0).min((left_s - 1.0).max(0.3));
-        let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
+        let answer_s = peak::answer_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
+        // As long as it takes to answer what waits, and then some requests of its own.
+        let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
+        let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
+        let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
         let mut plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
         plan.grace_ns = plan.grace_ns.min(100 * MS);
         let watch = Watch::until_calm(&plan, &self.settings.slo, self.calm_ns());
@@ -102,7 +119,7 @@ impl<'a> Planner<'a> {
 
     /// Whether a trial can end within the budget even if it takes all its time.
     pub fn affords(&self, measure: &Measure) -> bool {
-        self.elapsed_ns + cost_ns(&measure.plan) <= self.settings.budget_ns
+        self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
     }
 
     /// Time left in the budget.
@@ -168,7 +185,7 @@ impl<'a> Planner<'a> {
         let in_flight = (rate * low_s).ceil() as u64;
         let peak = peak::of(self.history);
         let at_peak = peak.filter(|p| rate > 0.5 * p.rps).map_or(0, |p| p.concurrency);
-        (2 * in_flight.max(at_peak) + 8).min(READY_MAX) as u32
+        (2 * in_flight.max(at_peak).min(READY_MAX) + 8).min(READY_MAX) as u32
     }
 
     /// The trial with the least load.
@@ -178,11 +195,26 @@ impl<'a> Planner<'a> {
 
     /// A server that answers within this time is at rest.
     fn calm_ns(&self) -> u64 {
-        self.low_load().map_or(100 * MS, |t| 3 * t.p99_ns + 5 * MS)
+        self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
+    }
+
+    /// How long the number in flight takes to come to its level: until then a slow server seems to fall behind. 0 of a fast
+    /// one.
+    fn filling_ns(&self) -> u64 {
+        let filling_ns = WARMUP_ANSWERS * peak::answer_ns(self.history).unwrap_or(0);
+        if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
+    }
+
+    /// What a few arrivals at this rate take, and the answer to the last of them.
+    fn arrivals_ns(&self, rate: f64) -> u64 {
+        let few_s = ARRIVALS_MIN / rate.max(1e-9);
+        let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
+        // Of a fast server at a usual rate that is less than any trial takes.
+        (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }
 }
 
 /// What a plan takes at most.
 pub fn cost_ns(plan: &Plan) -> u64 {
-    judged_window_ns(plan).1 + plan.grace_ns + OVERHEAD_NS
+    judged_window_ns(plan).1.saturating_add(plan.grace_ns).saturating_add(OVERHEAD_NS)
 }

@@ -90,6 +90,14 @@ impl Model {
         self.servers() as f64 / self.capacity
     }
 
+    /// How long the first answer takes.
+    pub fn answer_ns(&self) -> u64 {
+        match self.kind {
+            Kind::Limiter(_) => MS,
+            _ => (self.service_s() * 1e9) as u64,
+        }
+    }
+
     pub fn slo(&self) -> Slo {
         match self.kind {
             Kind::Mm1 | Kind::Mdc(_) => {
@@ -341,12 +349,16 @@ const OVERHEAD_NS: u64 = 70 * MS;
 
 /// A whole search in virtual time.
 pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
-    let settings = settings(model, seed, budget_ns, max_rate);
+    search_as(model, seed, &settings(model, seed, budget_ns, max_rate))
+}
+
+/// The same with these settings.
+pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
     let mut server = Server::new(model, mix(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
     loop {
-        match plimsoll_analysis::find::next(&settings, &history, now_ns) {
+        match plimsoll_analysis::find::next(settings, &history, now_ns) {
             Step::Stop(findings) => return *findings,
             Step::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
@@ -362,7 +374,8 @@ pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) 
     let request = RequestSpec::get("server", 80, vec![]);
     let mut base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
     base.seed = seed;
-    Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals() }
+    let first_answer_ns = model.answer_ns();
+    Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 
 /// The trials of a search, for eyes.

@@ -1,7 +1,7 @@
 //! `plimsoll find`: the search for the load line.
 
 use super::capture::{self, Asked, Recorded};
-use super::{preflight, print_json, print_profiles, print_report, report, say_setup};
+use super::{first_answer, print_json, print_profiles, print_report, report, say_setup};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
@@ -31,6 +31,8 @@ struct Options {
     arrivals: Arrivals,
     base: Plan,
     warnings: Vec<String>,
+    #[serde(default)]
+    first_answer_ns: u64,
     /// Profiles that were to be taken afterwards.
     #[serde(default)]
     pprof: Option<Recorded>,
@@ -40,7 +42,8 @@ impl Options {
     fn settings(&self) -> Result<Settings, Failure> {
         let slo = Slo::parse(&self.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;
         let (budget_ns, max_rate, arrivals) = (self.budget_ns, self.max_rate, self.arrivals);
-        Ok(Settings { base: self.base.clone(), slo, budget_ns, max_rate, arrivals })
+        let first_answer_ns = self.first_answer_ns;
+        Ok(Settings { base: self.base.clone(), slo, budget_ns, max_rate, arrivals, first_answer_ns })
     }
 }
 
@@ -86,9 +89,10 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let mut warnings = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
     plan.load = base.plan.load.clone();
-    warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    let (warning, first_answer_ns) = first_answer(&plan, args.request.no_preflight)?;
+    warnings.extend(warning);
     let asked = Asked::of(&args.profiles, &args.request, "line")?;
-    let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals };
+    let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     say_setup(&mut live, &base, &settings.base);
@@ -102,6 +106,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         arrivals: base.arrivals,
         base: settings.base.redacted(),
         warnings,
+        first_answer_ns,
         pprof: asked.as_ref().map(Asked::recorded),
     };
     let path = args.output.clone().unwrap_or_else(|| capture::default_path("find"));

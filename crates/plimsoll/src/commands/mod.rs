@@ -51,12 +51,18 @@ pub fn print_json(document: &serde_json::Value) {
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count.
 pub fn preflight(plan: &Plan, skip: bool) -> Result<Option<String>, Failure> {
+    first_answer(plan, skip).map(|(warning, _)| warning)
+}
+
+/// The same with how long the answer took, in ns; 0 if it was skipped.
+pub fn first_answer(plan: &Plan, skip: bool) -> Result<(Option<String>, u64), Failure> {
     if skip {
-        return Ok(None);
+        return Ok((None, 0));
     }
-    let status = crate::preflight::ask(plan)?;
-    Ok((!plan.ok_status.contains(status))
-        .then(|| format!("the first answer had status {status}, which does not count as success (--ok-status)")))
+    let crate::preflight::Answer { status, took_ns } = crate::preflight::ask(plan)?;
+    let warning = (!plan.ok_status.contains(status))
+        .then(|| format!("the first answer had status {status}, which does not count as success (--ok-status)"));
+    Ok((warning, took_ns))
 }
 
 /// After a load: how many ports are taken by connections that are over, if connections were short of ports.

@@ -108,6 +108,9 @@ pub enum ConditionError {
         "'{0}' is not measured; there are p50 to p99.99, max and mean (also as service.p99), success, errors, rps, unsent and timeouts"
     )]
     Metric(String),
+    /// A bound that says no unit, with what was probably meant.
+    #[error("'{0}' says no unit: write {1}")]
+    Unit(String, String),
     /// A value that does not fit the metric.
     #[error(transparent)]
     Value(#[from] UnitError),
@@ -132,6 +135,20 @@ impl Condition {
         }
         let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
         let metric = Metric::parse(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
+        let number = value.parse::<f64>().is_ok_and(f64::is_finite);
+        let unit = |units: &str| {
+            let likely = units.split(", ").map(|unit| format!("{name}{op}{value}{unit}")).collect::<Vec<_>>();
+            Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
+        };
+        match metric {
+            // 200 what? What is read as seconds elsewhere was meant in ms here more often than not.
+            Metric::Latency(..) if number => return unit("ms, s"),
+            // A fraction has a point; a whole number may be percent, or all.
+            Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
+                return unit(if value == "1" { "%, 00%" } else { "%" });
+            }
+            _ => {}
+        }
         let value = match metric {
             Metric::Latency(..) => units::parse_duration_ns(value)? as f64,
             Metric::Success | Metric::Errors => units::parse_share(value)?,
@@ -520,7 +537,17 @@ mod tests {
             ("p99>200ms", Ok("p99>200ms")),
             ("P99.9 >= 1.5s", Ok("p99.9>=1.5s")),
             ("service.p50<100us", Ok("service.p50<100us")),
-            ("service.mean<2", Ok("service.mean<2s")),
+            ("service.mean<2s", Ok("service.mean<2s")),
+            ("service.mean<2", Err("write service.mean<2ms or service.mean<2s")),
+            ("p99 < 200", Err("write p99<200ms or p99<200s")),
+            ("p99>0", Err("p99>0ms")),
+            ("max<=1.5", Err("max<=1.5ms")),
+            ("p50<1e3", Err("p50<1e3ms")),
+            ("errors>5", Err("write errors>5%")),
+            ("success>=1", Err("write success>=1% or success>=100%")),
+            ("errors>0", Ok("errors>0%")),
+            ("errors>0.05", Ok("errors>5%")),
+            ("timeouts>5", Ok("timeouts>5")),
             ("max<=1m", Ok("max<=60s")),
             ("errors>5%", Ok("errors>5%")),
             ("success<0.999", Ok("success<99.9%")),
@@ -539,7 +566,7 @@ mod tests {
             ("pinf>1s", Err("not measured")),
             ("speed>3", Err("not measured")),
             ("p99>quick", Err("not a time")),
-            ("errors>5", Err("not a share")),
+            ("errors>5.5", Err("not a share")),
             ("rps>many", Err("not a number")),
             ("timeouts>1.5", Err("not a whole number")),
         ] {

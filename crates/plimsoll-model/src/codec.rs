@@ -16,6 +16,7 @@ use crate::plan::{Plan, Purpose};
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
+use crate::said::Said;
 use serde::{Deserialize, Serialize};
 
 /// The first bytes of every run file; the last is the version.
@@ -73,6 +74,8 @@ pub struct Header {
     pub kind: ExperimentKind,
     pub started_unix_ms: u64,
     pub command: Vec<String>,
+    #[serde(default)]
+    pub said: Vec<Said>,
     pub environment: Environment,
     pub options: serde_json::Value,
 }
@@ -268,6 +271,7 @@ fn begin(header: Header) -> Experiment {
         kind: header.kind,
         started_unix_ms: header.started_unix_ms,
         command: header.command,
+        said: header.said,
         environment: header.environment,
         options: header.options,
         trials: Vec::new(),
@@ -520,6 +524,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         kind: experiment.kind,
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),
+        said: experiment.said.clone(),
         environment: experiment.environment.clone(),
         options: experiment.options.clone(),
     };

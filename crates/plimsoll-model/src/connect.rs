@@ -136,14 +136,43 @@ impl std::fmt::Display for AddressRange {
     }
 }
 
-/// Whether load may go to an address without being asked for: loopback, private or link-local.
+/// Where clouds tell machines their own keys over IPv6; over IPv4 all of that is link-local.
+const METADATA_V6: [Ipv6Addr; 6] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x253),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+];
+
+/// Whether an address is one at which clouds offer keys and configuration to the machine itself: link-local over IPv4, a few
+/// known ones over IPv6. It is private, and yet nobody's API.
+pub fn is_metadata(address: &IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => METADATA_V6.contains(&v6),
+    }
+}
+
+/// Whether load may go to an address without being asked for: this machine, private or link-local, and not where a cloud
+/// offers its keys.
 pub fn is_private(address: &IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_private(&IpAddr::V4(v4)),
-            None => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-        },
+    if is_metadata(address) {
+        return false;
+    }
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_unspecified(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_unspecified(),
+    }
+}
+
+/// The address that is reached: connecting to 0.0.0.0 or [::] reaches this machine.
+pub fn reached(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        _ => address,
     }
 }
 
@@ -193,6 +222,45 @@ mod tests {
         let turn: Vec<String> = (0..4).filter_map(|i| AddressRange::nth_of(&list, i)).map(|a| a.to_string()).collect();
         assert_eq!(turn, ["10.0.0.1", "10.0.1.1", "10.0.1.2", "10.0.0.1"]);
         assert_eq!(AddressRange::nth_of(&[], 3), None);
+    }
+
+    #[test]
+    fn addresses_that_need_leave() {
+        for (text, private) in [
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("0.0.0.0", true),
+            ("::", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("::ffff:0.0.0.0", true),
+            ("10.1.2.3", true),
+            ("172.16.0.1", true),
+            ("192.168.0.1", true),
+            ("::ffff:10.0.0.1", true),
+            ("fd12::1", true),
+            ("fe80::1", true),
+            ("169.254.169.254", false),
+            ("169.254.170.2", false),
+            ("::ffff:169.254.169.254", false),
+            ("fd00:ec2::254", false),
+            ("fd20:ce::254", false),
+            ("fe80::a9fe:a9fe", false),
+            ("::a9fe:a9fe", false),
+            ("64:ff9b::a9fe:a9fe", false),
+            ("2002:a9fe:a9fe::", false),
+            ("100.100.100.200", false),
+            ("93.184.216.34", false),
+            ("::ffff:93.184.216.34", false),
+            ("2606:2800::1", false),
+        ] {
+            assert_eq!(is_private(&text.parse().expect(text)), private, "{text}");
+        }
+        for (text, expect) in
+            [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("::ffff:0.0.0.0", "127.0.0.1"), ("10.0.0.1", "10.0.0.1")]
+        {
+            assert_eq!(reached(text.parse().expect(text)).to_string(), expect);
+        }
     }
 
     proptest! {

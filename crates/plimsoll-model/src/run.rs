@@ -5,6 +5,7 @@ use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Purpose};
 use crate::probes::Probes;
+use crate::said::Said;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -221,8 +222,10 @@ pub struct Experiment {
     pub kind: ExperimentKind,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
-    /// The command line, without secrets.
+    /// The command line, without secrets, for people.
     pub command: Vec<String>,
+    /// The same, argument by argument, so that it can be repeated; empty in files of early versions.
+    pub said: Vec<Said>,
     /// Machine and versions.
     pub environment: Environment,
     /// What the command was asked beyond its plans (such as the SLO), as the command wrote it.

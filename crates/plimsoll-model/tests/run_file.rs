@@ -130,6 +130,11 @@ fn experiment(seed: u64) -> Experiment {
         kind: ExperimentKind::Find,
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
+        said: vec![
+            Said { flag: Some("--header".into()), value: Some("X: [redacted]".into()), withheld: Some(1) },
+            Said { flag: Some("--json".into()), value: None, withheld: None },
+            Said { flag: None, value: Some("http://h/".into()), withheld: None },
+        ],
         environment: Environment { cores: 2, ..Environment::default() },
         options: serde_json::json!({ "slo": "p99<=500ms" }),
         trials,

@@ -1,7 +1,7 @@
 //! What was said: the command line as typed. Nothing here touches the world; `meant` makes it into plans.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use plimsoll_model::Spin;
+use plimsoll_model::{Redact, Spin};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -81,6 +81,9 @@ pub struct RequestArgs {
     /// Put load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
+    /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
+    #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
+    pub redact: Redact,
 }
 
 /// How connections are opened, secured and closed.
@@ -182,6 +185,14 @@ pub struct OutputArgs {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+fn parse_redact(text: &str) -> Result<Redact, String> {
+    match text {
+        "secrets" => Ok(Redact::Secrets),
+        "all" => Ok(Redact::All),
+        _ => Err("expected secrets or all".into()),
+    }
 }
 
 fn parse_spin(text: &str) -> Result<Spin, String> {
@@ -334,6 +345,9 @@ pub struct DemoArgs {
     /// Time for the search
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub budget: String,
+    /// Seed of all that is random [default: drawn, and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     #[command(flatten)]
     pub out: OutputArgs,
 }
@@ -490,26 +504,59 @@ pub struct ReportArgs {
     pub output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Secrets are not in run files: give them again.\n\n\
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Secrets are not in run files: give again what it asks for, under the name of the flag.\n\n\
     Examples:\n  plimsoll rerun run.plimsoll\n  plimsoll rerun run.plimsoll -H 'Authorization: Bearer ...'")]
 pub struct RerunArgs {
     /// Run file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The URL, where its query values were left out of the record
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// A header whose value was left out of the record (repeatable)
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    /// Run commands, send files and load public addresses as the run file says, without asking
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+    /// A target of which something was left out of the record (repeatable, in its order)
+    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record")]
+    pub urls: Vec<String>,
+    /// A header whose value was left out (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
     pub headers: Vec<String>,
-    /// The body: text or @FILE
-    #[arg(short = 'b', long, value_name = "TEXT|@FILE")]
+    /// The body: text, @FILE, or - for standard input
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Left out of the record")]
     pub body: Option<String>,
+    /// The command of build A
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub a: Option<String>,
+    /// The command of build B
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub b: Option<String>,
+    /// The command before each block
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub before_block: Option<String>,
+    /// Where profiles are served
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub pprof: Option<String>,
+    /// Where the server tells of itself
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub metrics: Option<String>,
+    /// The unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    pub unix: Option<String>,
+    /// The issuers to trust
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub cacert: Option<String>,
+    /// Our own certificate
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub cert: Option<String>,
+    /// The key of our certificate
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub key: Option<String>,
+    /// The control group to watch
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    pub cgroup: Option<String>,
     /// Write the run file of the repetition here
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print the command instead of running it
+    /// Print what the record says instead of running it
     #[arg(long)]
     pub print: bool,
 }

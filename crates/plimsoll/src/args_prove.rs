@@ -32,6 +32,9 @@ pub struct ProveArgs {
     /// Run this before each block, to reset state
     #[arg(long, value_name = "CMD", help_heading = "Builds")]
     pub before_block: Option<String>,
+    /// Keep the whole commands in the run file and in reports, not only the programs' names
+    #[arg(long, help_heading = "Builds")]
+    pub record_commands: bool,
     /// Compare each URL with the one before, by goodput: no verdict, but shares and costs
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,

@@ -31,6 +31,44 @@ impl Failure {
     }
 }
 
+/// Characters of a quotation in a message: what is longer was not meant to be read again.
+const QUOTED_MAX: usize = 100;
+/// Characters of a whole message.
+const MESSAGE_MAX: usize = 600;
+
+/// The beginning and the end of a text that is longer than `max` characters.
+fn shortened(text: &str, max: usize) -> String {
+    let count = text.chars().count();
+    if count <= max {
+        return text.to_owned();
+    }
+    let (head, tail) = (max * 2 / 3, max / 3);
+    text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
+}
+
+/// A message as a terminal may have it: one line, no secret of the command line, no control characters and none that turn
+/// the direction of writing, and no more of what was given than tells it again.
+pub fn presentable(message: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let plain: String = crate::secrets::without_secrets(message)
+        .chars()
+        .map(|c| match c {
+            '\n' | '\t' | '\r' => ' ',
+            c if steers(c) => '?',
+            c => c,
+        })
+        .collect();
+    // What stands between quotation marks is what was given; the words between are ours, and no word of ours is long.
+    let word = |word: &str| shortened(word, QUOTED_MAX);
+    let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
+    let text = plain.split('\'').enumerate().map(part).collect::<Vec<_>>().join("'");
+    shortened(&text, MESSAGE_MAX)
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -40,5 +78,31 @@ impl fmt::Display for Failure {
 impl From<plimsoll_engine::Error> for Failure {
     fn from(error: plimsoll_engine::Error) -> Failure {
         Failure(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_for_a_terminal() {
+        let long = "x".repeat(5_000);
+        for (message, expect) in [
+            ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),
+            ("a\u{1b}[31m\nb\u{202e}c\u{9b}d".to_owned(), "a?[31m b?c?d"),
+        ] {
+            assert_eq!(presentable(&message), expect);
+        }
+        for message in [
+            format!("--rate: '{long}' is not a number; write 5"),
+            format!("'{}' is not a number; write 5", "a b ".repeat(2_000)),
+            format!("'{}' is not a number; write 5", "a'b ".repeat(2_000)),
+            format!("cannot open {long}: write 5"),
+        ] {
+            let shown = presentable(&message);
+            assert!(shown.chars().count() < 620 && shown.ends_with("write 5") && shown.contains(" ... "), "{shown}");
+        }
+        assert!(presentable(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count() <= QUOTED_MAX);
     }
 }

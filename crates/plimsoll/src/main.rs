@@ -20,26 +20,52 @@ mod preflight;
 mod probes;
 mod progress;
 mod recording;
+mod refused;
 mod secrets;
 mod subject;
 mod target;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
-use failure::{Failure, exit};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use failure::{Failure, exit, presentable};
+use secrets::Told;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match parse(with_default_command(std::env::args_os())) {
-        Ok(cli) => cli,
-        Err(error) => return ExitCode::from(explain(&error)),
-    };
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::catch_interrupts();
     plimsoll_sys::signal::survive_file_size_limit();
-    let result = match &cli.command {
+    let result = match understood(std::env::args_os()) {
+        Err(error) => return ExitCode::from(explain(&error)),
+        Ok((Cli { command: Command::Rerun(args) }, told)) => {
+            // What is given again must not stand in a message either; the record is that of the command repeated.
+            commands::rerun::repeated(&args).and_then(|again| match again {
+                None => Ok(exit::DONE),
+                Some(words) => match understood(words) {
+                    Ok((cli, again)) => {
+                        again.also_hiding(told).remember();
+                        carry_out(&cli)
+                    }
+                    Err(error) => Err(Failure::usage(format!(
+                        "this plimsoll does not understand what the run file says: {}",
+                        refused::sentence(&Cli::command(), &error)
+                    ))),
+                },
+            })
+        }
+        Ok((cli, told)) => {
+            told.remember();
+            carry_out(&cli)
+        }
+    };
+    let code = result.unwrap_or_else(|failure| complain(&failure));
+    ExitCode::from(if told_unwritten() { exit::USAGE } else { code })
+}
+
+fn carry_out(cli: &Cli) -> Result<u8, Failure> {
+    match &cli.command {
         Command::Find(args) => commands::find::run(args),
         Command::Prove(args) => commands::prove::run(args),
         Command::Run(args) => commands::run::run(args),
@@ -50,18 +76,30 @@ fn main() -> ExitCode {
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),
         Command::Report(args) => commands::report::run(args),
-        Command::Rerun(args) => commands::rerun::run(args),
+        Command::Rerun(_) => Err(Failure::usage("a run file cannot say to repeat a run file")),
+    }
+}
+
+/// What the arguments say, and what of them may be recorded.
+fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Told), clap::Error> {
+    let matches = parse(with_default_command(arguments))?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let mut commands = Cli::command();
+    commands.build();
+    let told = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches))) {
+        Some((command, matches)) => Told::of(command, matches, meant::fresh_seed()),
+        None => Told::default(),
     };
-    let code = result.unwrap_or_else(|failure| complain(&failure));
-    ExitCode::from(if told_unwritten() { exit::USAGE } else { code })
+    Ok((cli, told))
 }
 
 /// Flags whose value may be left out, and what then stands for it.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
 /// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of the flag before it.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let first = match Cli::try_parse_from(&arguments) {
+fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
+    let understood = |arguments: &[OsString]| Cli::command().try_get_matches_from(arguments);
+    let first = match understood(&arguments) {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,
     };
@@ -69,8 +107,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         let mut again = arguments.clone();
         if let Some(word) = again.iter_mut().find(|word| *word == flag) {
             *word = alone.into();
-            if let Ok(cli) = Cli::try_parse_from(again) {
-                return Ok(cli);
+            if let Ok(matches) = understood(&again) {
+                return Ok(matches);
             }
         }
     }
@@ -103,28 +141,21 @@ fn looks_like_target(word: &str) -> bool {
 /// Help goes to standard output; a usage error becomes one sentence.
 fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let text = error.render();
-        match std::io::stdout().is_terminal() {
-            true => output::print(&text.ansi().to_string()),
-            false => output::print(&text.to_string()),
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let text = error.render();
+            match std::io::stdout().is_terminal() {
+                true => output::print(&text.ansi().to_string()),
+                false => output::print(&text.to_string()),
+            }
+            if told_unwritten() { exit::USAGE } else { exit::DONE }
         }
-        return if told_unwritten() { exit::USAGE } else { exit::DONE };
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            exit::USAGE
+        }
+        _ => complain(&Failure::usage(refused::sentence(&Cli::command(), error))),
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return exit::USAGE;
-    }
-    let text = error.to_string();
-    let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let mut sentence = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    // The list of what is missing, and the hint, stand on lines of their own.
-    for line in lines.filter(|line| !line.is_empty()) {
-        let separator = if sentence.ends_with(':') { " " } else { "; " };
-        sentence.push_str(separator);
-        sentence.push_str(line.trim_start_matches("tip: "));
-    }
-    complain(&Failure::usage(format!("{sentence} (see --help)")))
 }
 
 /// Says what could not be written, if anything.
@@ -135,7 +166,7 @@ fn told_unwritten() -> bool {
 }
 
 fn complain(failure: &Failure) -> u8 {
-    let _ = writeln!(std::io::stderr(), "plimsoll: {failure}");
+    let _ = writeln!(std::io::stderr(), "plimsoll: {}", presentable(&failure.to_string()));
     exit::USAGE
 }
 
@@ -146,7 +177,7 @@ mod tests {
     /// What is understood of a command line: target, `--pprof`, `--metrics`.
     fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
-        let cli = parse(with_default_command(words)).map_err(|error| error.kind().to_string())?;
+        let (cli, _) = super::understood(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
             Command::Find(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),
             Command::Run(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),

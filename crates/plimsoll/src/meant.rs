@@ -9,6 +9,7 @@ use crate::target::{Elsewhere, Target, system_text};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};
 use std::io::Read;
+use std::sync::OnceLock;
 
 /// A request on a resolved target, and how the generator works.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct Base {
     /// A plan of one user; commands put their load in.
     pub plan: Plan,
     pub local: bool,
+    /// Whether addresses may be asked that are neither loopback nor private.
+    pub allow_public: bool,
     pub cores: u32,
     pub arrivals: Arrivals,
     /// What of the load's fit to the machine is the user's own word.
@@ -109,6 +112,7 @@ impl Base {
             headers,
             body,
             keep_alive: !request.no_keepalive,
+            redact: request.redact,
         };
         // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
         // that costs is the kernel's work on our side, and one thread would be the limit.
@@ -127,7 +131,7 @@ impl Base {
         plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };
-        Ok(Base { plan, local: target.local, cores, arrivals, fixed })
+        Ok(Base { plan, local: target.local, allow_public: request.allow_public, cores, arrivals, fixed })
     }
 
     /// The base with a closed load of `users`, and no more workers than users.
@@ -140,9 +144,13 @@ impl Base {
 }
 
 /// A seed that differs from run to run; it is shown, so that a run can be repeated.
-fn fresh_seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+/// There is one for a process, so that the record of its command line can say it.
+pub fn fresh_seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+    })
 }
 
 /// The one load of `plimsoll run`.

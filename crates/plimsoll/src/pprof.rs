@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::fetch::{FetchError, Fetched, fetch};
 use crate::target::{Target, shown};
 use plimsoll_analysis::profile::{READ_BYTES_MAX, read};
+use plimsoll_model::redact;
 use std::time::Duration;
 
 /// What a CPU profile takes where nothing is said, as pprof has it.
@@ -64,7 +65,7 @@ pub fn fetch_profile(
 ) -> Result<(String, Vec<u8>), Failure> {
     let target = Target::resolve_plain(url, allow_public)?;
     let (path, seconds) = profile_path(&target.path, seconds)?;
-    let name = format!("{}{}", origin(url), path.split('?').next().unwrap_or_default());
+    let name = format!("{}{}", origin(url), redact::path(path.split('?').next().unwrap_or_default()));
     if seconds > 0 {
         say(&format!("profiling {name} for {seconds} s"));
     }
@@ -81,7 +82,7 @@ pub fn fetch_profile(
 /// What the server says, and the way out.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
-    let line: String = said.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(120).collect();
+    let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
     let line = line.trim();
     let quoted = if line.is_empty() || line.starts_with('<') { String::new() } else { format!(" ({line})") };
     let lower = said.to_lowercase();
@@ -121,7 +122,7 @@ impl Endpoint {
             "" => "/debug/pprof".to_owned(),
             base => base.to_owned(),
         };
-        let shown = format!("{}{base}", origin(url));
+        let shown = format!("{}{}", origin(url), redact::path(&base));
         Ok(Endpoint { target, base, shown })
     }
 
@@ -222,7 +223,7 @@ mod tests {
             (400, "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
             (301, "<a href=\"/x\">Moved Permanently</a>.\n", "moved"),
             (401, "", "USER:PASSWORD"),
-            (503, "busy\u{1b}[31m\nand more", " (busy[31m): look into the log"),
+            (503, "busy\u{1b}[31m\nand more", " (busy [31m): look into the log"),
         ] {
             let text = refusal(status, body.as_bytes());
             assert!(text.contains(said) && !text.contains('\n'), "{status}: {text}");

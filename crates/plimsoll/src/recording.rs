@@ -1,10 +1,11 @@
 //! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
 //! happens, so that a crash loses no more than the interval under way.
 
+use crate::commands::rerun;
 use crate::failure::Failure;
 use crate::output;
 use crate::probes::{LiveServer, Watcher};
-use crate::secrets::redacted_arguments;
+use crate::secrets;
 use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
@@ -110,7 +111,8 @@ impl Recording {
         let experiment = Experiment {
             kind,
             started_unix_ms: now.as_millis() as u64,
-            command: redacted_arguments(std::env::args()),
+            command: secrets::told().map(|told| secrets::words(&told.command, &told.said)).unwrap_or_default(),
+            said: secrets::told().map(|told| told.said.clone()).unwrap_or_default(),
             environment: environment(target_local),
             options,
             trials: Vec::new(),
@@ -123,6 +125,7 @@ impl Recording {
                 kind,
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
+                said: experiment.said.clone(),
                 environment: experiment.environment.clone(),
                 options: experiment.options.clone(),
             }));
@@ -157,6 +160,7 @@ impl Recording {
         plan: &Plan,
         on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
     ) -> Result<&Trial, Failure> {
+        rerun::same_as_recorded(plan)?;
         // The schedule begins after connections are made ready: at the first tick that is not preparation.
         let began = self.began;
         let mut start_ns = self.elapsed_ns();

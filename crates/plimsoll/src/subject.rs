@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use crate::preflight;
-use crate::secrets::redacted_command;
+use crate::secrets::command_shown;
 use crate::target::system_text;
 use plimsoll_model::Plan;
 use plimsoll_sys::group::{self, CpuClocks, End, Offspring};
@@ -86,7 +86,7 @@ fn last_line(output: &Path) -> String {
     let bytes = std::fs::read(output).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(200).collect()
+    plimsoll_model::redact::line(line).chars().take(200).collect()
 }
 
 impl Subject {
@@ -256,6 +256,6 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
             }
         };
         let _ = end_whole(group, &mut child, None);
-        return Err(Failure::start(format!("{flag} '{}': {why}", redacted_command(command))));
+        return Err(Failure::start(format!("{flag} '{}': {why}", command_shown(command))));
     }
 }

@@ -1,7 +1,8 @@
 //! The target: from a URL to addresses, with the rule that load goes nowhere by accident.
 
 use crate::failure::Failure;
-use plimsoll_model::connect::is_private;
+use plimsoll_model::connect::{is_metadata, is_private, reached};
+use plimsoll_model::redact::{self, Redact, percent_decoded};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// A URL taken apart and resolved.
@@ -81,17 +82,25 @@ impl Target {
             None => (host.clone(), port),
             Some(text) => host_and_port(text)?,
         };
+        // A bare word may be what was left of a header without quotation marks.
+        let bare = elsewhere.connect_to.is_none() && !url.contains([':', '/', '.']);
+        let named = if bare { redact::word(&name).into_owned() } else { name.clone() };
         let mut addresses: Vec<SocketAddr> = (name.as_str(), port_there)
             .to_socket_addrs()
-            .map_err(|e| Failure::start(format!("the host '{name}' has no address: {}", system_text(&e))))?
+            .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?
             .collect();
+        addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
         let mut seen = std::collections::HashSet::new();
         addresses.retain(|address| seen.insert(*address));
         if let Some(public) = addresses.iter().find(|a| !is_private(&a.ip()))
             && !allow_public
         {
+            let what = match is_metadata(&public.ip()) {
+                true => "link-local, where clouds offer a machine its own keys",
+                false => "neither loopback nor private",
+            };
             return Err(Failure::usage(format!(
-                "'{name}' is {}, which is neither loopback nor private: add --allow-public if you may put load on it",
+                "'{name}' is {}, which is {what}: add --allow-public if you may put load on it",
                 public.ip()
             )));
         }
@@ -103,48 +112,23 @@ impl Target {
 
 /// Reads the value of --connect-to.
 fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
-    let bad =
-        || Failure::usage(format!("--connect-to: '{text}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080"));
+    let bad = || {
+        Failure::usage(format!("--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080", shown(text)))
+    };
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     // Without brackets the last part of an IPv6 address would be taken for a port.
-    if bare.is_empty() || (bare.contains(':') && bare == host) {
+    let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
+    if bare.is_empty() || !bare.chars().all(is_name) || (bare.contains(':') && bare == host) {
         return Err(bad());
     }
     Ok((bare.to_owned(), port))
 }
 
-/// The URL without what may be secret in it: user info and query values.
+/// The URL as it may stand in a message: without any query value.
 pub fn shown(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
-    let rest = rest.split('#').next().unwrap_or_default();
-    let host_end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(host_end);
-    let authority = authority.rsplit('@').next().unwrap_or_default();
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    format!("{scheme}{separator}{authority}{}", plimsoll_model::plan::redact_target(path))
-}
-
-/// `%41` as `A`; what is no such escape stays as it is.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escape = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    out
+    redact::url(url, Redact::All)
 }
 
 /// The system's reason in its own words, without the error number.
@@ -178,6 +162,14 @@ mod tests {
             ("http://a b/", Err("not a URL")),
             ("", Err("not a URL")),
             ("http://93.184.216.34/", Err("--allow-public")),
+            ("http://169.254.169.254/latest/meta-data", Err("--allow-public")),
+            ("http://[::ffff:169.254.169.254]/", Err("--allow-public")),
+            ("http://[::ffff:a9fe:a9fe]/", Err("--allow-public")),
+            ("http://[fd00:ec2::254]/", Err("--allow-public")),
+            ("http://2852039166/", Err("--allow-public")),
+            ("http://0xA9FEA9FE/", Err("--allow-public")),
+            ("http://0251.0376.0251.0376/", Err("--allow-public")),
+            ("http://169.254.43518/", Err("--allow-public")),
             ("http://host.invalid/", Err("has no address")),
         ] {
             match (Target::resolve(url, Elsewhere::default(), false), expect) {
@@ -190,6 +182,16 @@ mod tests {
                 (got, want) => panic!("{url}: {got:?}, expected {want:?}"),
             }
         }
+        for (url, expect) in [
+            ("http://0.0.0.0:8080/", "127.0.0.1:8080"),
+            ("http://0:8080/", "127.0.0.1:8080"),
+            ("http://[::]:8080/", "[::1]:8080"),
+            ("http://[::ffff:0.0.0.0]:8080/", "127.0.0.1:8080"),
+        ] {
+            let target = Target::resolve(url, Elsewhere::default(), false).expect(url);
+            assert!(target.local, "{url}");
+            assert_eq!(target.addresses, [expect.parse().expect("an address")], "{url}");
+        }
         let public = Target::resolve("http://93.184.216.34/", Elsewhere::default(), true).expect("allowed");
         assert!(!public.local);
     }
@@ -200,10 +202,15 @@ mod tests {
         let target = Target::resolve("https://api.test/x", connect_to("[::1]:81"), false).expect("a target");
         assert_eq!((target.host.as_str(), target.port), ("api.test", 443));
         assert_eq!(target.addresses, ["[::1]:81".parse().expect("an address")]);
-        for text in ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80"] {
+        for text in
+            ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80", "http://u:s3cret@h:80", "u:s3cret@h:80"]
+        {
             let error = Target::resolve("http://h/", connect_to(text), false).expect_err(text);
             assert!(error.to_string().contains("--connect-to"), "{text}: {error}");
+            assert!(!error.to_string().contains("s3cret"), "{text}: {error}");
         }
+        let metadata = Target::resolve("http://127.0.0.1/", connect_to("169.254.169.254:80"), false);
+        assert!(metadata.expect_err("needs leave").to_string().contains("--allow-public"));
         let public = Target::resolve("http://127.0.0.1/", connect_to("93.184.216.34:80"), false);
         assert!(public.expect_err("public").to_string().contains("--allow-public"));
         let unix = Elsewhere { unix: Some("/run/x"), connect_to: None };
@@ -213,8 +220,6 @@ mod tests {
 
     #[test]
     fn errors_and_reports_hide_secrets() {
-        assert_eq!(shown("http://me:s3cret@h:1/p?k=s3cret#f"), "http://h:1/p?k=[redacted]");
-        assert_eq!(shown("me:s3cret@h/p"), "h/p");
         let error =
             Target::resolve("ftp://me:s3cret@h/?k=s3cret", Elsewhere::default(), false).expect_err("no such scheme");
         assert!(!error.to_string().contains("s3cret"), "{error}");

@@ -8,8 +8,8 @@ use crate::live::Live;
 use crate::subject::Helper;
 use crate::target::system_text;
 use plimsoll_analysis::Slo;
-use plimsoll_model::Spin;
 use plimsoll_model::units::parse_duration_ns;
+use plimsoll_model::{Redact, Spin};
 
 /// Starts the server, searches, and says with which code to end.
 pub fn run(args: &DemoArgs) -> Result<u8, Failure> {
@@ -36,11 +36,12 @@ pub fn run(args: &DemoArgs) -> Result<u8, Failure> {
             max_connections: None,
             no_preflight: false,
             allow_public: false,
+            redact: Redact::Secrets,
         },
         slo: Slo::default().to_string(),
         budget: args.budget.clone(),
         max_rate: None,
-        generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: None, arrivals: None },
+        generator: GeneratorArgs { threads: None, spin: Spin::Auto, seed: args.seed, arrivals: None },
         probes: ProbeArgs::default(),
         fail_if: None,
         profiles: PprofArgs { pprof: None, pprof_seconds: 1 },

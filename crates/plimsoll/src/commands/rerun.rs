@@ -1,34 +1,279 @@
-//! `plimsoll rerun`: does again what a run file records, with the same seed. The new process takes the place of this one,
-//! so that it is recorded like any other. Secrets are not in the record: they must be given again.
+//! `plimsoll rerun`: does again what a run file records, with the same seed, or refuses.
+//!
+//! It starts from the recorded arguments, each with its flag. What was left out of the record is asked for under the name of
+//! its flag, and what is given must leave the same record; anything else that is given is refused. What only a file says is
+//! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. Before the first
+//! load starts, its plan is compared with the recorded one.
 
 use super::show;
 use crate::args::RerunArgs;
-use crate::failure::{Failure, exit};
-use crate::target::system_text;
-use plimsoll_model::Experiment;
-use plimsoll_model::plan::REDACTED;
-use std::io::Write;
-use std::os::unix::process::CommandExt;
+use crate::failure::Failure;
+use crate::secrets::{Class, is_flag, kept, words};
+use clap::CommandFactory;
+use plimsoll_model::{Experiment, ExperimentKind, Plan, Redact, Said};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-/// Repeats; returns only where it cannot start, or with `--print`.
-pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
+/// The first recorded plan of what is repeated.
+static RECORDED: OnceLock<Plan> = OnceLock::new();
+
+/// The words of the command to do again; `None` where it is only printed. Nothing is started here.
+pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
     let experiment = show::read(&args.file)?;
-    let command = repeated(&experiment.command, seed_of(&experiment), args)?;
+    let command = command_of(&experiment)?;
+    let recorded = shown(&words(&command, &experiment.said));
     if args.print {
-        super::print(&format!("plimsoll {}\n", command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
-        return Ok(exit::DONE);
+        super::print(&format!("{recorded}\n"));
+        let missing = missing(&experiment.said);
+        if !missing.is_empty() {
+            say(&format!("what the record leaves out must be given again: {}", missing.join(", ")));
+        }
+        return Ok(None);
     }
+    let filled = filled(&command, &experiment.said, args)?;
+    let place = place(&command, args)?;
+    say(&format!("again: {recorded}"));
     differences(&experiment);
-    let program = std::env::current_exe()
-        .map_err(|e| Failure::start(format!("this program cannot be found again: {}", system_text(&e))))?;
-    let error = std::process::Command::new(program).args(command).exec();
-    Err(Failure::start(format!("the command cannot be started again: {}", system_text(&error))))
+    consent(&experiment.said, args)?;
+    if let Some(trial) = experiment.trials.first() {
+        // Another process does not do two commands.
+        let _ = RECORDED.set(trial.run.plan.clone());
+    }
+    let arguments = filled.iter().chain(&place).map(Said::word);
+    Ok(Some(["plimsoll".to_owned(), command].into_iter().chain(arguments).map(OsString::from).collect()))
 }
 
-/// The seed from which all seeds of the experiment came.
-fn seed_of(experiment: &Experiment) -> Option<u64> {
-    let base = experiment.options.get("base").and_then(|base| base.get("seed")).and_then(serde_json::Value::as_u64);
-    base.or_else(|| experiment.trials.first().map(|trial| trial.run.plan.seed))
+fn say(text: &str) {
+    // Nobody may be there to hear it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// The name of the recorded command.
+fn command_of(experiment: &Experiment) -> Result<String, Failure> {
+    let name = experiment.command.get(1).cloned().unwrap_or_default();
+    let fits = match experiment.kind {
+        ExperimentKind::Run => name == "run",
+        ExperimentKind::Sweep => name == "sweep",
+        ExperimentKind::Find => ["find", "demo"].contains(&name.as_str()),
+        ExperimentKind::Prove => name == "prove",
+    };
+    match fits && !experiment.said.is_empty() {
+        true => Ok(name),
+        false => Err(Failure::start(format!(
+            "the run file is of an early version and does not say what to repeat; its command was: {}",
+            experiment.command.join(" ")
+        ))),
+    }
+}
+
+/// The flag under which an argument is given again.
+fn flag_of(said: &Said) -> &str {
+    said.flag.as_deref().unwrap_or("--url")
+}
+
+/// How to give an argument again, as a person writes it.
+fn to_give(said: &Said) -> String {
+    let value = said.value.as_deref().unwrap_or_default();
+    match flag_of(said) {
+        "--header" => format!("-H '{}: ...'", value.split(':').next().unwrap_or_default()),
+        "--body" => format!("-b TEXT or -b @FILE (the body was {value})"),
+        flag => format!("{flag} ... (it was {value})"),
+    }
+}
+
+/// Arguments that only say where results go are not repeated.
+fn is_place(said: &Said) -> bool {
+    ["--output", "--dir", "--name"].iter().any(|flag| is_flag(said, flag))
+}
+
+/// All that was left out and is needed again, in words.
+fn missing(recorded: &[Said]) -> Vec<String> {
+    recorded.iter().filter(|said| said.withheld.is_some() && !is_place(said)).map(to_give).collect()
+}
+
+/// What was given again, by flag and in order.
+fn given(args: &RerunArgs) -> BTreeMap<&'static str, Vec<&str>> {
+    let mut given: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
+    for (flag, texts) in [("--url", &args.urls), ("--header", &args.headers)] {
+        given.insert(flag, texts.iter().map(String::as_str).collect());
+    }
+    for (flag, text) in [
+        ("--body", &args.body),
+        ("--a", &args.a),
+        ("--b", &args.b),
+        ("--before-block", &args.before_block),
+        ("--pprof", &args.pprof),
+        ("--metrics", &args.metrics),
+        ("--unix", &args.unix),
+        ("--cacert", &args.cacert),
+        ("--cert", &args.cert),
+        ("--key", &args.key),
+        ("--cgroup", &args.cgroup),
+    ] {
+        given.insert(flag, text.as_deref().into_iter().collect());
+    }
+    given
+}
+
+/// The class of an argument that is given again.
+fn class_of(flag: &str) -> Class {
+    let command = crate::args::Cli::command();
+    let known = command.find_subcommand("rerun").into_iter().flat_map(|rerun| rerun.get_arguments());
+    let arg = known.into_iter().find(|arg| arg.get_long() == flag.strip_prefix("--"));
+    arg.and_then(|arg| crate::secrets::class_of("rerun", arg.get_id().as_str())).unwrap_or(Class::Secret)
+}
+
+fn header_name(text: &str) -> String {
+    text.split(':').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The recorded arguments with what was given again in its place.
+fn filled(command: &str, recorded: &[Said], args: &RerunArgs) -> Result<Vec<Said>, Failure> {
+    let how = match recorded.iter().find(|said| is_flag(said, "--redact")).and_then(|said| said.value.as_deref()) {
+        Some("all") => Redact::All,
+        _ => Redact::Secrets,
+    };
+    let mut given = given(args);
+    let mut numbers: BTreeMap<(&str, u32), &str> = BTreeMap::new();
+    let mut out = Vec::new();
+    for said in recorded.iter().filter(|said| !is_place(said)) {
+        let (Some(number), Some(was)) = (said.withheld, &said.value) else {
+            out.push(said.clone());
+            continue;
+        };
+        let flag = flag_of(said);
+        let texts = given.get_mut(flag);
+        let at = texts.as_ref().and_then(|texts| match flag {
+            "--header" => texts.iter().position(|text| header_name(text) == header_name(was)),
+            _ => (!texts.is_empty()).then_some(0),
+        });
+        let (Some(texts), Some(at)) = (texts, at) else {
+            return Err(Failure::usage(format!(
+                "{}: something was left out of the record of plimsoll {command}: give it again with {}",
+                args.file.display(),
+                missing(recorded).join(", ")
+            )));
+        };
+        let text = texts.remove(at);
+        let same = match flag {
+            "--header" => true,
+            // Read from a file, a body may be the one that was written out.
+            "--body" => text == "-" || text.starts_with('@') || kept(Class::Body, text, how, false) == *was,
+            _ => kept(class_of(flag), text, how, false) == *was,
+        };
+        if !same {
+            return Err(Failure::usage(format!(
+                "{flag}: this is not what was recorded ({was}): give the same, or start a new run"
+            )));
+        }
+        // What differed then must differ now, and what was one must be one: else A would be compared with A.
+        let flag_numbers = || numbers.iter().filter(|((other, _), _)| *other == flag);
+        let clash = flag_numbers().any(|((_, other), before)| (*other == number) != (*before == text));
+        if clash {
+            return Err(Failure::usage(format!(
+                "{flag}: the values given are the same where they differed when it was recorded, or the other way round; \
+                 give each in its order"
+            )));
+        }
+        numbers.insert((flag, number), text);
+        out.push(Said { value: Some(text.to_owned()), withheld: None, ..said.clone() });
+    }
+    if let Some((flag, _)) = given.iter().find(|(_, texts)| !texts.is_empty()) {
+        return Err(Failure::usage(format!(
+            "{flag}: the record has this already, or has no such thing: leave it out, or start a new run with it"
+        )));
+    }
+    Ok(out)
+}
+
+/// Where the results of the repetition go; never over the record.
+fn place(command: &str, args: &RerunArgs) -> Result<Vec<Said>, Failure> {
+    let flag = |flag: &str, value: String| Said { flag: Some(flag.into()), value: Some(value), withheld: None };
+    let said = match (command, &args.output) {
+        ("demo", Some(_)) => return Err(Failure::usage("-o: a demo writes no file that could be named; leave it out")),
+        ("sweep", Some(path)) => {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty() {
+                return Err(Failure::usage(
+                    "-o: the run file of a sweep ends in .plimsoll; other files bear its name, too",
+                ));
+            }
+            refuse_the_record(path, &args.file)?;
+            vec![flag("--dir", text(folder)?), flag("--name", stem.to_owned())]
+        }
+        ("sweep", None) => vec![flag("--name", free_name(Path::new("_output/plimsoll")))],
+        (_, Some(path)) => {
+            refuse_the_record(path, &args.file)?;
+            vec![flag("--output", text(path)?)]
+        }
+        (_, None) => Vec::new(),
+    };
+    Ok(said)
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| Failure::usage("-o: a file name of a repetition must be UTF-8"))
+}
+
+/// A name for the files of a sweep under which there are none yet.
+fn free_name(folder: &Path) -> String {
+    let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
+    names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
+}
+
+/// The record is not written over, by whatever name.
+fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
+    let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
+    let same_file = || {
+        use std::os::unix::fs::MetadataExt;
+        let of = |path: &Path| std::fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        of(output).is_some() && of(output) == of(record)
+    };
+    match (real(output).is_some() && real(output) == real(record)) || same_file() {
+        true => Err(Failure::usage(format!("-o {}: that is the record itself: name another file", output.display()))),
+        false => Ok(()),
+    }
+}
+
+/// Asks before something is done that only the file says and that could do harm.
+fn consent(recorded: &[Said], args: &RerunArgs) -> Result<(), Failure> {
+    let from_file = |flag: &str| recorded.iter().any(|said| is_flag(said, flag) && said.withheld.is_none());
+    let sends_file = recorded.iter().any(|said| {
+        is_flag(said, "--body")
+            && said.withheld.is_none()
+            && said.value.as_deref().is_some_and(|it| it.starts_with('@'))
+    });
+    let mut reasons = Vec::new();
+    if ["--a", "--b", "--before-block"].iter().any(|flag| from_file(flag)) {
+        reasons.push("runs commands");
+    }
+    if sends_file {
+        reasons.push("sends a file of this machine");
+    }
+    if from_file("--unix") {
+        reasons.push("uses a unix socket");
+    }
+    if from_file("--allow-public") {
+        reasons.push("puts load on addresses that are not private (--allow-public)");
+    }
+    if reasons.is_empty() || args.yes {
+        return Ok(());
+    }
+    let what = format!("what the run file says {}", reasons.join(" and "));
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::usage(format!("{what}: look at it with --print, then add --yes")));
+    }
+    let _ = write!(std::io::stderr(), "{what}: do it? [y/N] ");
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    match ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {
+        true => Ok(()),
+        false => Err(Failure::usage("nothing was started")),
+    }
 }
 
 /// Says on standard error what is not as it was.
@@ -42,158 +287,64 @@ fn differences(experiment: &Experiment) {
         ("cores", &then.cores.to_string(), &now.cores.to_string()),
     ] {
         if then != now {
-            let _ = writeln!(std::io::stderr(), "warning: not as it was: {what} '{now}' instead of '{then}'");
+            say(&format!("warning: not as it was: {what} '{now}' instead of '{then}'"));
         }
     }
 }
 
-/// The arguments after the program's name, with what was left out of the record put in again.
-fn repeated(recorded: &[String], seed: Option<u64>, args: &RerunArgs) -> Result<Vec<String>, Failure> {
-    let mut out = Vec::new();
-    let mut words = recorded.iter().skip(1).cloned();
-    let mut seeded = false;
-    while let Some(word) = words.next() {
-        // A flag with its value beside it, behind '=' or, for short flags, right behind.
-        let flag = |names: [&str; 2]| -> Option<Option<String>> {
-            if names.contains(&word.as_str()) {
-                return Some(None);
-            }
-            let long = word.strip_prefix(names[1]).and_then(|rest| rest.strip_prefix('='));
-            let short = word.strip_prefix(names[0]).filter(|_| !word.starts_with("--"));
-            long.or(short).map(|value| Some(value.to_owned()))
-        };
-        if let Some(attached) = flag(["-o", "--output"]) {
-            // The record is not written over.
-            if attached.is_none() {
-                words.next();
-            }
-        } else if let Some(attached) = flag(["-H", "--header"]) {
-            let value = attached.or_else(|| words.next()).unwrap_or_default();
-            out.extend(["-H".to_owned(), header(&value, args)?]);
-        } else if let Some(attached) = flag(["-b", "--body"]) {
-            let value = attached.or_else(|| words.next()).unwrap_or_default();
-            let known = value == "-" || value.starts_with('@');
-            let body = args.body.clone().or(known.then_some(value)).ok_or_else(|| {
-                Failure::usage("the body is not in the record; give it again with -b TEXT or -b @FILE")
-            })?;
-            out.extend(["-b".to_owned(), body]);
-        } else {
-            seeded |= word == "--seed" || word.starts_with("--seed=");
-            if word.contains(REDACTED) {
-                let url = args.url.clone().ok_or_else(|| {
-                    Failure::usage(format!(
-                        "'{word}' is recorded without its query values; give the URL again with --url"
-                    ))
-                })?;
-                out.push(url);
-            } else {
-                out.push(word);
-            }
-        }
+/// The first load of a repetition must be the one that was recorded, apart from what belongs to the machine: addresses,
+/// threads, the port of a server that was started for it.
+pub fn same_as_recorded(plan: &Plan) -> Result<(), Failure> {
+    static CHECKED: OnceLock<()> = OnceLock::new();
+    let Some(recorded) = RECORDED.get() else { return Ok(()) };
+    if CHECKED.set(()).is_err() {
+        return Ok(());
     }
-    let demo = out.first().is_some_and(|command| command == "demo");
-    if let (Some(seed), false, false) = (seed, seeded, demo) {
-        out.push(format!("--seed={seed}"));
+    match difference(recorded, plan) {
+        None => Ok(()),
+        Some(what) => Err(Failure::start(format!(
+            "nothing was started: this would not be the recorded load, its {what} differs; start a new run instead"
+        ))),
     }
-    if out.first().is_some_and(|command| command == "sweep") {
-        // Files of a sweep bear its name: the first ones stay.
-        out.push("--name=rerun".into());
-        out = last_name_only(out);
-    }
-    if let Some(path) = &args.output {
-        out.push(format!("--output={}", path.display()));
-    }
-    Ok(out)
 }
 
-/// `--name` may be given once: the last stays.
-fn last_name_only(words: Vec<String>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let last = words.iter().rposition(|word| word.starts_with("--name"));
-    let mut skip = false;
-    for (at, word) in words.into_iter().enumerate() {
-        if std::mem::take(&mut skip) {
-            continue;
-        }
-        if Some(at) != last && word == "--name" {
-            skip = true;
-        } else if Some(at) == last || !word.starts_with("--name=") {
-            out.push(word);
-        }
-    }
-    out
+/// What of a plan is not as recorded.
+fn difference(recorded: &Plan, plan: &Plan) -> Option<&'static str> {
+    let plan = plan.redacted();
+    let (then, now) = (&recorded.request, &plan.request);
+    // Of the body only the size is recorded, and of a long one only that it was long.
+    let body_bytes = |plan: &Plan| plan.request.body.len().min(1 << 20);
+    let checks = [
+        ("seed", recorded.seed == plan.seed),
+        ("host", (&then.scheme, &then.host) == (&now.scheme, &now.host)),
+        ("method", then.method == now.method),
+        ("path or query", then.target == now.target),
+        ("header fields", then.headers == now.headers),
+        ("body", body_bytes(recorded) == body_bytes(&plan)),
+        (
+            "use of connections",
+            then.keep_alive == now.keep_alive && recorded.connect.close_reset == plan.connect.close_reset,
+        ),
+        ("unix socket", recorded.connect.unix == plan.connect.unix),
+        ("shape", recorded.load == plan.load),
+        ("number of requests", recorded.requests_max == plan.requests_max),
+        ("length", recorded.duration_ns == plan.duration_ns && recorded.warmup_ns == plan.warmup_ns),
+        ("timeout", recorded.timeout_ns == plan.timeout_ns),
+        ("set of successful statuses", recorded.ok_status == plan.ok_status),
+    ];
+    checks.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }
 
-fn header(recorded: &str, args: &RerunArgs) -> Result<String, Failure> {
-    if !recorded.contains(REDACTED) {
-        return Ok(recorded.to_owned());
-    }
-    let name = recorded.split(':').next().unwrap_or_default().trim();
-    let given = args
-        .headers
-        .iter()
-        .find(|header| header.split_once(':').is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name)));
-    given.cloned().ok_or_else(|| {
-        Failure::usage(format!(
-            "the value of the header '{name}' is not in the record; give it again with -H '{name}: ...'"
-        ))
-    })
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+/// Words as a shell reads them, and as a terminal may have them.
+fn shown(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_left_out_is_asked_for_and_put_in() {
-        let args = |url: Option<&str>, headers: &[&str], body: Option<&str>| RerunArgs {
-            file: "f".into(),
-            url: url.map(str::to_owned),
-            headers: headers.iter().map(|h| (*h).to_owned()).collect(),
-            body: body.map(str::to_owned),
-            output: None,
-            print: false,
-        };
-        let none = args(None, &[], None);
-        for (line, given, expect) in [
-            ("plimsoll run http://h/ -o x.plimsoll", &none, Ok("run http://h/ --seed=7")),
-            ("plimsoll run --seed 5 -ox http://h/", &none, Ok("run --seed 5 http://h/")),
-            ("plimsoll http://h/ --output=x", &none, Ok("http://h/ --seed=7")),
-            ("plimsoll demo --budget 5s", &none, Ok("demo --budget 5s")),
-            ("plimsoll sweep --name a http://h/", &none, Ok("sweep http://h/ --seed=7 --name=rerun")),
-            ("plimsoll run http://h/?k=[redacted]", &none, Err("--url")),
-            (
-                "plimsoll run http://h/?k=[redacted]",
-                &args(Some("http://h/?k=1"), &[], None),
-                Ok("run http://h/?k=1 --seed=7"),
-            ),
-            ("plimsoll run -HCookie:[redacted] h", &none, Err("'Cookie'")),
-            (
-                "plimsoll run -HCookie:[redacted] h",
-                &args(None, &["cookie: a"], None),
-                Ok("run -H cookie: a h --seed=7"),
-            ),
-            ("plimsoll run -b [5_bytes] h", &none, Err("-b")),
-            ("plimsoll run -b [5_bytes] h", &args(None, &[], Some("x")), Ok("run -b x h --seed=7")),
-            ("plimsoll run -b @f h", &none, Ok("run -b @f h --seed=7")),
-        ] {
-            let recorded: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            match (repeated(&recorded, Some(7), given), expect) {
-                (Ok(words), Ok(expect)) => assert_eq!(words.join(" "), expect, "{line}"),
-                (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{line}: {failure}"),
-                (got, want) => panic!("{line}: {got:?}, expected {want:?}"),
-            }
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            format!("'{}'", word.replace('\'', "'\\''"))
         }
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-    }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }

@@ -7,6 +7,7 @@ use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{Fetched, fetch};
 use crate::target::{Target, shown};
+use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::{RequestSpec, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,12 +28,14 @@ pub struct Metrics {
 
 impl Metrics {
     /// Asks once: what is named must be there. `auto` is the target of the load, `request`.
-    pub fn new(named: &str, request: &RequestSpec) -> Result<Metrics, Failure> {
+    pub fn new(named: &str, request: &RequestSpec, allow_public: bool) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = if named == "auto" { format!("{}/", request.origin()) } else { named.to_owned() };
         let url = url.as_str();
-        // To read is not to put load on: a public address needs no leave.
-        let mut target = Target::resolve_plain(url, true).map_err(|failure| flagged(failure.to_string()))?;
+        // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
+        // answer leads to elsewhere.
+        let leave = allow_public || named == "auto";
+        let mut target = Target::resolve_plain(url, leave).map_err(|failure| flagged(failure.to_string()))?;
         if named == "auto" {
             target.addresses.clone_from(&request.addresses);
         }
@@ -64,7 +67,7 @@ impl Metrics {
 
 /// Where the target of a load tells of itself, if it does; for somebody who did not ask.
 pub fn served_by(request: &RequestSpec) -> Option<String> {
-    let Metrics { target, .. } = Metrics::new("auto", request).ok()?;
+    let Metrics { target, .. } = Metrics::new("auto", request, true).ok()?;
     Some(format!("{}{}", request.origin(), target.path))
 }
 
@@ -111,5 +114,5 @@ impl Probe for Metrics {
 }
 
 fn shown_path(target: &Target) -> String {
-    plimsoll_model::plan::redact_target(&target.path).to_string()
+    redact::target(&target.path, Redact::All)
 }

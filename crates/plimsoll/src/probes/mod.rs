@@ -25,6 +25,7 @@ pub use metrics::served_by;
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
 use crate::meant::Base;
+use metrics::Metrics;
 use plimsoll_model::Probes;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use sink::Sink;
@@ -122,8 +123,11 @@ impl Watcher {
         }
         let finder = Finder::new(args, base)?;
         let cgroup = args.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
-        let metrics =
-            args.metrics.as_deref().map(|named| metrics::Metrics::new(named, &base.plan.request)).transpose()?;
+        let metrics = args
+            .metrics
+            .as_deref()
+            .map(|named| Metrics::new(named, &base.plan.request, base.allow_public))
+            .transpose()?;
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();

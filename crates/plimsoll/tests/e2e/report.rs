@@ -197,7 +197,7 @@ fn a_recorded_run_is_repeated_with_its_seed() {
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("--url"), "{}", refused.stderr);
     let refused = plimsoll(&["rerun", first, "--url", &url]);
-    assert!(refused.code == 2 && refused.stderr.contains("'Authorization'"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("-H 'Authorization"), "{}", refused.stderr);
     let again = plimsoll(&["rerun", first, "--url", &url, "-H", "Authorization: s3cret", "-o", second]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     let documents = plimsoll(&["show", "--json", first, second]).json();

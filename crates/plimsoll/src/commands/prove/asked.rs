@@ -5,7 +5,7 @@ use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
 use crate::probes::Finder;
-use crate::secrets::redacted_command;
+use crate::secrets::command_shown;
 use plimsoll_analysis::prove::{Measure, Settings, arm_name};
 use plimsoll_model::Plan;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
@@ -38,6 +38,8 @@ pub struct Asked {
     pub warmup_ns: Option<u64>,
     pub start_patience: Duration,
     pub before_block: Option<String>,
+    /// Whether records and reports may have the commands as they are.
+    pub whole_commands: bool,
     pub fail_if_worse: bool,
     pub profiles: Option<AskedProfiles>,
 }
@@ -171,6 +173,7 @@ impl Asked {
             warmup_ns,
             start_patience,
             before_block: args.before_block.clone(),
+            whole_commands: args.record_commands,
             fail_if_worse,
             profiles,
         })
@@ -179,7 +182,8 @@ impl Asked {
     /// What is recorded of it.
     pub fn options(&self, warnings: Vec<String>) -> Options {
         let side = |arm: &Arm| match &arm.command {
-            Some(command) => redacted_command(command),
+            Some(command) if self.whole_commands => command.clone(),
+            Some(command) => command_shown(command),
             None => arm.base.plan.request.url_redacted(),
         };
         Options {

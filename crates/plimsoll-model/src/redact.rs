@@ -1,0 +1,367 @@
+//! What stands in a record, a report or a message where a secret could stand: the one place that decides it.
+//!
+//! It denies by default. Kept is what is plainly no secret: words and numbers, the values of a few harmless headers, a path
+//! of such words. Anything else is left out ([`REDACTED`]) or shortened, since nobody can list what secrets look like. Every
+//! function gives what it gave when it is asked again about its own answer. Not here: which argument of a command line is
+//! what (the binary's table), and commands for a shell, of which no part can be told from another.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// What stands in a record where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// How much is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Redact {
+    /// What is not plainly harmless.
+    #[default]
+    Secrets,
+    /// Every query value and every header value.
+    All,
+}
+
+/// Header fields whose values are kept: they say how an answer is wanted, not by whom.
+const HARMLESS_HEADERS: [&str; 14] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expect",
+    "host",
+    "pragma",
+    "te",
+    "user-agent",
+];
+
+/// Parts of a name that make its value a secret.
+const SECRET_PARTS: [&str; 18] = [
+    "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
+    "hmac", "sas", "pat",
+];
+/// What a secret's name has in it, wherever.
+const SECRET_WITHIN: [&str; 15] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "credential",
+    "signature",
+    "authorization",
+    "session",
+    "cookie",
+    "bearer",
+    "license",
+];
+/// Characters of a segment or value that is shown whole.
+const SHOWN_CHARS_MAX: usize = 64;
+/// Characters of what is shortened that stay.
+const STUB_CHARS: usize = 2;
+
+/// Whether what bears this name is a secret: `token`, `X-Amz-Signature`, `apiKey`.
+pub fn is_secret_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    if SECRET_WITHIN.iter().any(|within| lower.contains(within)) {
+        return true;
+    }
+    // `apiKey` has the parts `api` and `Key`.
+    let mut parts = vec![String::new()];
+    let mut before_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && before_lower) {
+            parts.push(String::new());
+        }
+        if let (true, Some(part)) = (c.is_alphanumeric(), parts.last_mut()) {
+            part.extend(c.to_lowercase());
+        }
+        before_lower = c.is_lowercase();
+    }
+    parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
+}
+
+/// Letters as words have them: one way of writing, not many consonants in a row, not too long.
+fn plain_letters(word: &str) -> bool {
+    let count = word.chars().count();
+    let uppers = word.chars().filter(|c| c.is_uppercase()).count();
+    if uppers == count && count > 1 {
+        return count <= 12;
+    }
+    if uppers > 3 || count > 24 {
+        return false;
+    }
+    let vowel = |c: char| !c.is_ascii() || "aeiouyAEIOUY".contains(c);
+    let run_max = word.split(vowel).map(|run| run.chars().count()).max().unwrap_or(0);
+    count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
+}
+
+/// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any other order are none,
+/// unless there are only so few of them.
+fn plain_word(word: &str, mixed_max: usize) -> bool {
+    let letter = char::is_alphabetic;
+    let digit = |c: char| c.is_ascii_digit();
+    if !word.chars().all(|c| letter(c) || digit(c)) {
+        return false;
+    }
+    let digits = word.chars().filter(|c| digit(*c)).count();
+    let letters = word.chars().count() - digits;
+    match (letters, digits) {
+        (0, digits) => digits <= 10,
+        (_, 0) => plain_letters(word),
+        _ if word.chars().skip(letters).all(digit) => {
+            digits <= 4 && letters <= 16 && plain_letters(&word[..word.len() - digits])
+        }
+        _ if word.chars().take(digits).all(digit) => digits <= 6 && letters <= 3,
+        _ => letters + digits <= mixed_max,
+    }
+}
+
+/// Words and numbers, with the given separators between them.
+fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
+    let decoded = percent_decoded(text);
+    let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
+    let mut words = decoded.split(|c: char| separators.contains(c));
+    decoded.chars().count() <= SHOWN_CHARS_MAX
+        && decoded.split(|c: char| separators.contains(c)).count() <= 16
+        && words.all(|word| plain_word(word, mixed_max))
+}
+
+/// `%41` as `A`; what is no such escape stays as it is.
+pub fn percent_decoded(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escape = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        match escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// The beginning of what is not shown.
+fn stub(text: &str) -> String {
+    text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
+}
+
+/// A word of a message or of a command line: as it is where it is plain, else its beginning.
+pub fn word(text: &str) -> Cow<'_, str> {
+    match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
+        true => text.into(),
+        false => stub(text).into(),
+    }
+}
+
+/// A path, of a URL or a file, in which segments that look random are shortened.
+pub fn path(path: &str) -> String {
+    let segment = |segment: &str| {
+        let bare = segment.strip_prefix('@').unwrap_or(segment);
+        if is_plain(bare, "-_.,~+:!*(){}$ ", 4) { segment.to_owned() } else { stub(segment) }
+    };
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+/// One `name=value` of a query.
+fn pair(pair: &str, how: Redact) -> String {
+    match pair.split_once('=') {
+        Some((name, value)) => {
+            let shown = how == Redact::Secrets && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
+            let name = word(name);
+            if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
+        }
+        None if pair.is_empty() => String::new(),
+        // A bare word can be a token as well as a switch.
+        None => REDACTED.to_owned(),
+    }
+}
+
+/// A path and query: segments that look random shortened, query values left out that are not plain or bear the name of a
+/// secret.
+pub fn target(target: &str, how: Redact) -> String {
+    let target = target.split('#').next().unwrap_or_default();
+    match target.split_once('?') {
+        None => path(target),
+        Some((before, query)) => {
+            let pairs = query.split('&').map(|it| pair(it, how));
+            format!("{}?{}", path(before), pairs.collect::<Vec<_>>().join("&"))
+        }
+    }
+}
+
+/// A URL, or what was given for one: scheme, host, and [`target`]; never user info.
+pub fn url(url: &str, how: Redact) -> String {
+    let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, after) = rest.split_at(end);
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let scheme = scheme.map_or_else(String::new, |scheme| format!("{}://", word(scheme)));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_host = host.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) && host.len() <= 255;
+    let is_port = port.is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
+    // What is no host and port may be a user and a password that a slash was written in.
+    let authority = match (is_host, is_port) {
+        (true, true) => authority.to_owned(),
+        (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
+        _ => return format!("{scheme}{REDACTED}"),
+    };
+    format!("{scheme}{authority}{}", target(after, how))
+}
+
+/// The value of a header field, if it is one of the harmless ones.
+pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
+    let harmless = HARMLESS_HEADERS.iter().any(|harmless| name.trim().eq_ignore_ascii_case(harmless));
+    if harmless && how == Redact::Secrets { value } else { REDACTED }
+}
+
+/// A line that somebody else wrote, such as the last words of a server or the beginning of an answer: what follows the name
+/// of a secret is left out, what looks random is shortened, control characters are none.
+pub fn line(text: &str) -> String {
+    let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let (mut rest, mut secret_follows) = (text, false);
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        rest = after;
+        if !in_word(first) {
+            // A name holds for what follows `:` or `=`, with blanks and quotes about.
+            secret_follows &= run.chars().all(|c| " :=\"'\\".contains(c));
+            out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
+            continue;
+        }
+        let scheme = ["bearer", "basic", "digest"].iter().any(|scheme| run.eq_ignore_ascii_case(scheme));
+        let named = after.trim_start_matches(['"', '\'', '\\', ' ']).starts_with([':', '=']);
+        let is_name = scheme || (is_secret_name(run) && (named || secret_follows));
+        if !is_name && (secret_follows || after.starts_with('@')) {
+            out.push_str(REDACTED);
+        } else if is_name || run.chars().count() < 8 || is_plain(run, "-_.", 5) {
+            out.push_str(run);
+        } else {
+            out.push_str(&stub(run));
+        }
+        secret_follows = is_name;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As tokens and keys are: none of it may be left by any rule.
+    const CANARIES: [&str; 8] = [
+        "Zq7xK2mW9vLp4TnR8sYd",
+        "s3cret",
+        "8f14e45fceea167a5a36dedd4bea2543",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "AAF-xyz_1a2b3cd4ef5GhIjKl",
+        "XXXXXXXXXXXXXXXXXXXXXXXX",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVPmB92K27uhbUJU1p1r",
+        "qzxkjvbwpmtrhgfdslcn",
+    ];
+
+    #[test]
+    fn urls_keep_what_is_plain() {
+        for (url_given, expect) in [
+            ("http://h:1/items?id=5", "http://h:1/items?id=5"),
+            ("http://h/api/v1/users/42/index.html", "http://h/api/v1/users/42/index.html"),
+            ("http://h/a?page=2&sort=created_at&q=green+tea", "http://h/a?page=2&sort=created_at&q=green+tea"),
+            ("http://h/burn/100?n=1.5&since=2026-11-22", "http://h/burn/100?n=1.5&since=2026-11-22"),
+            ("http://me:s3cret@h:1/p?k=s3cret#f", "http://h:1/p?k=[redacted]"),
+            ("me:s3cret@h/p", "h/p"),
+            ("http://u:12/3@h/", "http://u:12/3.../"),
+            ("http://u:p/w@h/", "http://[redacted]"),
+            (
+                "http://h/?token=abc&apiKey=x&X-Amz-Signature=1",
+                "http://h/?token=[redacted]&apiKey=[redacted]&X-Amz-Signature=[redacted]",
+            ),
+            ("http://h/?key=1&keyword=tea&design=new", "http://h/?key=[redacted]&keyword=tea&design=new"),
+            ("http://h/?s3cret", "http://h/?[redacted]"),
+            ("http://h/a?k=a=b", "http://h/a?k=[redacted]"),
+            ("http://h/?mail=a@b.c", "http://h/?mail=[redacted]"),
+            ("https://api.telegram.org/bot123456:AAF-xyz_1/send", "https://api.telegram.org/bo.../send"),
+            (
+                "https://hooks.slack.com/services/T024BE7LD1/B0HF1X1A/x1y2z3a4",
+                "https://hooks.slack.com/services/T0.../B0.../x1...",
+            ),
+            ("http://[::1]:80/@scope/pkg", "http://[::1]:80/@scope/pkg"),
+            ("http://127.0.0.1:99999/", "http://127.0.0.1:99999/"),
+            ("", ""),
+        ] {
+            assert_eq!(url(url_given, Redact::Secrets), expect, "{url_given}");
+            assert_eq!(url(expect, Redact::Secrets), expect, "again: {url_given}");
+        }
+        assert_eq!(url("http://h/a?id=5&q=x", Redact::All), "http://h/a?id=[redacted]&q=[redacted]");
+    }
+
+    #[test]
+    fn no_canary_is_left_anywhere() {
+        for canary in CANARIES {
+            for text in [
+                format!("http://{canary}@h/"),
+                format!("http://u:{canary}@h/"),
+                format!("http://u:{canary}/x@h/"),
+                format!("http://h/{canary}/x"),
+                format!("http://h/a;jsessionid={canary}"),
+                format!("http://h/bot12:{canary}/send"),
+                format!("http://h/?{canary}"),
+                format!("http://h/?q={canary}"),
+                format!("http://h/?{canary}=1"),
+                format!("http://h/#{canary}"),
+                format!("h/?token={canary}"),
+            ] {
+                for how in [Redact::Secrets, Redact::All] {
+                    let shown = url(&text, how);
+                    assert!(!shown.contains(canary), "{text}: {shown}");
+                    assert_eq!(url(&shown, how), shown, "{text}");
+                }
+            }
+            for text in [
+                format!("password={canary}"),
+                format!("{{\"access_token\":\"{canary}\",\"id\":5}}"),
+                format!("Authorization: Bearer {canary} (basic)"),
+                format!("cannot log in as postgres://u:{canary}@db/x"),
+                format!("Set-Cookie: {canary}; Path=/"),
+            ] {
+                assert!(!line(&text).contains(canary), "{text}: {}", line(&text));
+            }
+            assert!(!path(&format!("/tmp/{canary}/x")).contains(canary));
+            assert!(!word(canary).contains(canary));
+            assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
+        }
+    }
+
+    #[test]
+    fn lines_and_headers_keep_what_is_plain() {
+        for text in [
+            "listen tcp 127.0.0.1:8080: bind: address already in use",
+            "{\"error\":\"no such item\",\"id\":5}",
+            "token expired",
+        ] {
+            assert_eq!(line(text), text);
+        }
+        assert_eq!(line("a\u{1b}[31mb\n"), "a [31mb ");
+        assert_eq!(header_value("Content-Type", "application/json", Redact::Secrets), "application/json");
+        assert_eq!(header_value("Content-Type", "application/json", Redact::All), REDACTED);
+    }
+}

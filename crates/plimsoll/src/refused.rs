@@ -1,0 +1,113 @@
+//! Why a command line is not understood, as one sentence with one way out. clap knows the reason; its text quotes what was
+//! given, which may be a secret that landed in the wrong place (`-H Authorization: abc` without quotes).
+//!
+//! Not here: values that clap takes and `meant` refuses.
+
+use crate::secrets::{Class, class_of};
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use plimsoll_model::redact;
+use std::error::Error as _;
+
+/// What clap says of an error, as words.
+fn words(error: &Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(ContextValue::StyledStr(text)) => vec![text.to_string()],
+        Some(ContextValue::StyledStrs(texts)) => texts.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A flag that nobody knows, without what may be its value.
+fn flag_shown(given: &str) -> String {
+    let name = given.split('=').next().unwrap_or_default();
+    match name.starts_with("--") {
+        true => format!("--{}", redact::word(&name[2..])),
+        // Of `-psecret` the letter.
+        false => name.chars().take(2).collect(),
+    }
+}
+
+/// Whether the value of a flag, written as clap writes it (`--pid <PID>`), may be repeated.
+fn is_plain(cli: &Command, written: &str) -> bool {
+    let name = written.split([' ', '=', '[']).next().unwrap_or_default();
+    let mut plain = false;
+    for command in cli.get_subcommands() {
+        for arg in command.get_arguments() {
+            let long = arg.get_long().is_some_and(|long| name == format!("--{long}"));
+            let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
+            if long || short {
+                match class_of(command.get_name(), arg.get_id().as_str()) {
+                    Some(Class::Plain) => plain = true,
+                    _ => return false,
+                }
+            }
+        }
+    }
+    plain
+}
+
+/// The sentence, with its way out.
+pub fn sentence(cli: &Command, error: &Error) -> String {
+    let first = |kind| words(error, kind).into_iter().next();
+    let arg = first(ContextKind::InvalidArg).unwrap_or_default();
+    let see_help = "see plimsoll --help";
+    match error.kind() {
+        ErrorKind::UnknownArgument if arg.starts_with('-') && arg.len() > 1 => {
+            let way_out = match first(ContextKind::SuggestedArg) {
+                Some(suggested) => format!("{suggested} is a flag"),
+                None => see_help.to_owned(),
+            };
+            format!("there is no flag {} here: {way_out}", flag_shown(&arg))
+        }
+        ErrorKind::UnknownArgument => format!(
+            "'{}' is one argument too many: put a value with blanks in quotation marks, one target at the end",
+            if arg.contains("://") { redact::url(&arg, redact::Redact::All).into() } else { redact::word(&arg) }
+        ),
+        ErrorKind::InvalidSubcommand => {
+            let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let way_out = match first(ContextKind::SuggestedSubcommand) {
+                Some(suggested) => format!("there is {suggested}"),
+                None => format!("{see_help}, and write a target as http://HOST:PORT/"),
+            };
+            format!("'{}' is no command: {way_out}", redact::word(&given))
+        }
+        ErrorKind::InvalidValue if words(error, ContextKind::InvalidValue).iter().all(String::is_empty) => {
+            format!("{arg}: its value is missing")
+        }
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let value = first(ContextKind::InvalidValue).unwrap_or_default();
+            let value =
+                if is_plain(cli, &arg) { format!("'{}' ", redact::word(&value)) } else { "what was given ".to_owned() };
+            let known = words(error, ContextKind::ValidValue);
+            match (known.is_empty(), error.source()) {
+                (false, _) => format!("{arg}: {value}is not one of {}", known.join(", ")),
+                (true, Some(reason)) => format!("{arg}: {value}cannot be taken: {reason}"),
+                (true, None) => format!("{arg}: {value}cannot be taken: {see_help}"),
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = words(error, ContextKind::InvalidArg).join(", ");
+            format!("something is missing: add {missing}")
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = words(error, ContextKind::PriorArg).join(", ");
+            match other.is_empty() || other == arg {
+                true => format!("{arg} is given more than once: leave one out"),
+                false => format!("{arg} and {other} exclude each other: leave one out"),
+            }
+        }
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
+            format!("{arg}: values are missing: {see_help}")
+        }
+        ErrorKind::TooManyValues => format!("{arg}: it takes no value, or fewer: leave it out"),
+        ErrorKind::NoEquals => format!("{arg}: write its value behind '='"),
+        ErrorKind::InvalidUtf8 => {
+            "an argument is not text in UTF-8: give such bytes in a file, as -b @FILE does".to_owned()
+        }
+        ErrorKind::MissingSubcommand => format!("the command is missing: {see_help}"),
+        other => format!("{other}: {see_help}"),
+    }
+}

@@ -9,7 +9,8 @@
 //! whole frames until the first that is cut or damaged, and says what it left; kinds it does not know it passes over.
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
-use crate::histogram::SparseHistogram;
+use crate::bounds::TIME_NS_MAX;
+use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Purpose};
@@ -25,6 +26,8 @@ pub const MAGIC: [u8; 8] = *b"PLIMSOL\x01";
 const PAYLOAD_MAX: usize = 64 << 20;
 /// Kinds of failure that every writer of this version wrote; the one after them stands at an interval's end.
 const FAILURES_FIRST: usize = 6;
+/// No experiment began after the year 9999.
+const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
 
@@ -235,7 +238,9 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some(Frame::Experiment(header)), None) => experiment = Some(begin(header)),
+            (Some(Frame::Experiment(header)), None) if header.started_unix_ms <= STARTED_UNIX_MS_MAX => {
+                experiment = Some(begin(header));
+            }
             (Some(frame), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
                 if !take(experiment, frame) {
                     break;
@@ -280,32 +285,32 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment; false if it does not fit there.
+/// Adds a frame to the experiment; false if it does not fit there, or says what none can ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
-        (Frame::TrialStart { purpose, start_ns, plan }, _) => {
+        (Frame::TrialStart { purpose, start_ns, plan }, _) if plan.is_bounded() && start_ns <= TIME_NS_MAX => {
             let mut run = Run::new(*plan);
             // Until its end is told, the window is what was seen of it.
             run.window_ns = (run.plan.warmup_ns, run.plan.warmup_ns);
             experiment.trials.push(Trial { purpose, start_ns, run });
         }
-        (Frame::Interval { index, interval }, Some(run)) => {
+        (Frame::Interval { index, interval }, Some(run)) if run.takes_interval(index) && interval.is_bounded() => {
             let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.interval_ns);
             let measured_end_ns = run.plan.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.warmup_ns));
             run.window_ns.1 = run.window_ns.1.max(end_ns.min(measured_end_ns));
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
-        (Frame::Probes(probes), Some(run)) => run.probes.merge(&probes),
-        (Frame::TrialEnd { ending, window_ns }, Some(run)) => {
+        (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
+        (Frame::TrialEnd { ending, window_ns }, Some(run)) if run.takes_window(window_ns) => {
             run.ending = Some(ending);
             run.window_ns = window_ns;
         }
         (Frame::Remark(remark), _) => experiment.remarks.push(remark),
-        (Frame::ExperimentEnd { elapsed_ns }, _) => experiment.elapsed_ns = Some(elapsed_ns),
-        (Frame::Interval { .. } | Frame::Probes(_) | Frame::TrialEnd { .. }, None) | (Frame::Experiment(_), _) => {
-            return false;
+        (Frame::ExperimentEnd { elapsed_ns }, _) if elapsed_ns <= TIME_NS_MAX => {
+            experiment.elapsed_ns = Some(elapsed_ns)
         }
+        _ => return false,
     }
     true
 }
@@ -319,7 +324,8 @@ fn close_ledger(run: &mut Run) {
     run.intervals.values().for_each(|interval| sum.merge(&interval.ledger));
     let ended = sum.requests().saturating_add(sum.unsent).saturating_add(sum.in_flight);
     if let Some(mut last) = run.intervals.last_entry() {
-        last.get_mut().ledger.in_flight += sum.scheduled.saturating_sub(ended);
+        let in_flight = &mut last.get_mut().ledger.in_flight;
+        *in_flight = in_flight.saturating_add(sum.scheduled.saturating_sub(ended));
     }
 }
 
@@ -378,10 +384,11 @@ fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
     if length == 0 {
         return Some(SparseHistogram::default());
     }
-    let mut buckets = Vec::with_capacity(length);
+    // Buckets ascend: there are no more than the geometry has.
+    let mut buckets = Vec::with_capacity(Some(length).filter(|length| *length <= BUCKETS)?);
     let mut index = 0u32;
     for _ in 0..length {
-        index = index.checked_add(u32::try_from(reader.varint()?).ok()?)?;
+        index = index.checked_add(u32::try_from(reader.varint()?).ok()?).filter(|index| (*index as usize) < BUCKETS)?;
         buckets.push((index, reader.varint()?));
     }
     let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);

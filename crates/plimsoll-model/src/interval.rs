@@ -111,20 +111,20 @@ impl Interval {
         merge_sorted(&mut self.address_errors, &other.address_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
         merge_sorted(&mut self.tls_errors, &other.tls_errors, |e| e.0, |mine, theirs| mine.1 += theirs.1);
         self.handshakes_resumed += other.handshakes_resumed;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.surplus_bytes += other.surplus_bytes;
+        self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
+        self.surplus_bytes = self.surplus_bytes.saturating_add(other.surplus_bytes);
         self.surplus_connections += other.surplus_connections;
         self.connections_opened += other.connections_opened;
-        self.in_flight_ns += other.in_flight_ns;
+        self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
         merge_sorted(
             &mut self.workers,
             &other.workers,
             |w| w.worker,
             |mine, theirs| {
-                mine.work_ns += theirs.work_ns;
-                mine.cpu_ns += theirs.cpu_ns;
-                mine.wall_ns += theirs.wall_ns;
+                mine.work_ns = mine.work_ns.saturating_add(theirs.work_ns);
+                mine.cpu_ns = mine.cpu_ns.saturating_add(theirs.cpu_ns);
+                mine.wall_ns = mine.wall_ns.saturating_add(theirs.wall_ns);
             },
         );
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod codec;
 pub mod connect;
 pub mod histogram;

@@ -7,6 +7,7 @@
 //!           (exclusive or, bytes swapped, varint): a value that stays takes one byte
 //! ```
 
+use crate::bounds::is_reading;
 use crate::codec::{Reader, varint};
 use crate::probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 use serde::{Deserialize, Serialize};
@@ -79,13 +80,17 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
         ..Probes::default()
     };
     for SeriesHead { name, kind, unit, gaps } in head.series {
-        let count = reader.length()?;
-        let mut samples = Vec::with_capacity(count);
+        // Each reading takes two bytes at least.
+        let count = Some(reader.length()?).filter(|count| *count <= reader.bytes.len() / 2)?;
+        let mut samples = Vec::with_capacity(count.min(1 << 16));
         let (mut at_ns, mut bits) = (0i64, 0u64);
         for _ in 0..count {
             at_ns = at_ns.wrapping_add(unzigzag(reader.varint()?));
             bits ^= reader.varint()?.swap_bytes();
-            samples.push(Sample { at_ns, value: f64::from_bits(bits) });
+            let sample = Sample { at_ns, value: f64::from_bits(bits) };
+            if is_reading(&sample) {
+                samples.push(sample);
+            }
         }
         probes.series.insert(name, Series { kind, unit, samples, gaps });
     }

@@ -77,8 +77,8 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         total_ns += number * factor;
         rest = &rest[unit..];
     }
-    // Beyond a century something else was meant.
-    if total_ns > 3.2e18 { Err(error()) } else { Ok(total_ns.round() as u64) }
+    // Beyond ten years something else was meant.
+    if total_ns > crate::bounds::TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 
 /// Reads a share: `99.9%` or `0.999`, between 0 and 1.

@@ -3,8 +3,9 @@
 
 use crate::args::ConnectionArgs;
 use crate::failure::Failure;
+use crate::files::{self, Use};
 use crate::meant::positive_time;
-use crate::target::{Target, system_text};
+use crate::target::Target;
 use plimsoll_model::{AddressRange, ConnectSpec, Plan, ResolveSpec, TlsSpec};
 use plimsoll_wire::tls::certificates;
 use std::path::Path;
@@ -101,9 +102,8 @@ fn tls(said: &ConnectionArgs, target: &Target) -> Result<Option<TlsSpec>, Failur
         return Ok(None);
     }
     let read = |flag: &str, path: &Path| {
-        std::fs::read(path).map_err(|e| {
-            Failure::usage(format!("{flag}: the file '{}' cannot be read: {}", path.display(), system_text(&e)))
-        })
+        files::read(path, Use::Pem)
+            .map_err(|why| Failure::usage(format!("{flag}: the file '{}' {why}", path.display())))
     };
     let roots = match &said.cacert {
         _ if said.insecure => Vec::new(),

@@ -11,6 +11,7 @@ mod commands;
 mod connecting;
 mod failure;
 mod fetch;
+mod files;
 mod live;
 mod meant;
 mod output;

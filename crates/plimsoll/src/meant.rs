@@ -5,10 +5,10 @@ use crate::args::{GeneratorArgs, RequestArgs, RunArgs};
 use crate::capacity::Fixed;
 use crate::connecting;
 use crate::failure::Failure;
-use crate::target::{Elsewhere, Target, system_text};
+use crate::files::{self, Use};
+use crate::target::{Elsewhere, Target};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};
-use std::io::Read;
 use std::sync::OnceLock;
 
 /// A request on a resolved target, and how the generator works.
@@ -47,15 +47,11 @@ pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
 
 fn body(text: &str) -> Result<Vec<u8>, Failure> {
     if text == "-" {
-        let mut body = Vec::new();
-        std::io::stdin()
-            .read_to_end(&mut body)
-            .map_err(|e| Failure::start(format!("--body -: standard input cannot be read: {}", system_text(&e))))?;
-        return Ok(body);
+        return files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--body -: standard input {why}")));
     }
     match text.strip_prefix('@') {
-        Some(path) => std::fs::read(path)
-            .map_err(|e| Failure::start(format!("--body: the file '{path}' cannot be read: {}", system_text(&e)))),
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::start(format!("--body: the file '{path}' {why}"))),
         None => Ok(text.as_bytes().to_vec()),
     }
 }

@@ -161,6 +161,11 @@ impl Recording {
         on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
     ) -> Result<&Trial, Failure> {
         rerun::same_as_recorded(plan)?;
+        if !plan.is_bounded() {
+            return Err(Failure::usage(
+                "a load cannot last longer than ten years, nor have more than a thousand million users or requests/s",
+            ));
+        }
         // The schedule begins after connections are made ready: at the first tick that is not preparation.
         let began = self.began;
         let mut start_ns = self.elapsed_ns();

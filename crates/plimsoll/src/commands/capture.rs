@@ -8,6 +8,7 @@
 
 use crate::args::{PprofArgs, RequestArgs};
 use crate::failure::Failure;
+use crate::files::{self, Use};
 use crate::live::Live;
 use crate::pprof::Endpoint;
 use crate::progress::Meter;
@@ -231,6 +232,10 @@ pub fn default_path(command: &str) -> PathBuf {
 /// wrong.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<String>) -> Option<Profiles> {
     let recorded: Recorded = serde_json::from_value(experiment.options.get("pprof")?.clone()).ok()?;
+    // The name of the level is a part of names of files.
+    if recorded.seconds > 600 || !["load", "line"].contains(&recorded.level.as_str()) {
+        return None;
+    }
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
     let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
@@ -242,10 +247,9 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
         let file = beside(path?, level, kind);
         let known = missing.iter().any(|text| text.starts_with(&format!("{level}: no {kind} profile")));
-        let read = match std::fs::read(&file) {
-            Ok(bytes) => read(&bytes).map_err(|error| format!("'{}' {error}", file.display())),
-            Err(error) => Err(format!("'{}' cannot be read: {}", file.display(), system_text(&error))),
-        };
+        let read = files::read(&file, Use::Profile)
+            .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
+            .map_err(|why| format!("'{}' {why}", file.display()));
         match read {
             Ok(profile) => {
                 files.push((level.to_owned(), kind.to_owned(), file.display().to_string()));

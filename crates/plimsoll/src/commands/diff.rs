@@ -4,8 +4,8 @@
 use super::{print, print_json, print_report, show};
 use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
+use crate::files::{self, Use};
 use crate::pictures::write_chart;
-use crate::target::system_text;
 use plimsoll_analysis::levels::{Level, Over, parse_dat};
 use plimsoll_model::codec::MAGIC;
 use plimsoll_model::{Experiment, ExperimentKind, Purpose};
@@ -32,11 +32,11 @@ pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
 
 fn read(path: &Path) -> Result<Held, Failure> {
     let shown = path.display();
-    let bytes =
-        std::fs::read(path).map_err(|e| Failure::start(format!("'{shown}' cannot be read: {}", system_text(&e))))?;
+    let bytes = files::read_as(path, |first| if first.starts_with(&MAGIC) { Use::RunFile } else { Use::Dat })
+        .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     if bytes.starts_with(&MAGIC) {
-        let experiment = show::read(path)?;
+        let experiment = show::decode(path, &bytes)?;
         if experiment.kind == ExperimentKind::Find {
             return Err(Failure::usage(format!(
                 "'{shown}' holds a search for the load line; diff compares sweeps, runs of one load and .dat files"

@@ -12,6 +12,7 @@ use crate::progress::Meter;
 use crate::recording::Recording;
 use plimsoll_analysis::find::{self, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
+use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run};
 use plimsoll_report::levels::{Profiles, levels_document};
@@ -40,6 +41,10 @@ struct Options {
 
 impl Options {
     fn settings(&self) -> Result<Settings, Failure> {
+        let rate = self.max_rate.unwrap_or(1.0);
+        if !self.base.is_bounded() || self.budget_ns > TIME_NS_MAX || !(0.0..=1e9).contains(&rate) {
+            return Err(Failure::start("the run file says what no search can have been asked: it is damaged"));
+        }
         let slo = Slo::parse(&self.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;
         let (budget_ns, max_rate, arrivals) = (self.budget_ns, self.max_rate, self.arrivals);
         let first_answer_ns = self.first_answer_ns;

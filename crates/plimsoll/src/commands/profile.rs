@@ -3,6 +3,7 @@
 use super::{print_json, print_report};
 use crate::args::ProfileArgs;
 use crate::failure::{Failure, exit};
+use crate::files::{self, Use};
 use crate::pprof::fetch_profile;
 use crate::target::system_text;
 use plimsoll_analysis::profile::{
@@ -273,12 +274,9 @@ fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Re
 }
 
 fn from_file(path: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| {
-        let hint = if e.kind() == std::io::ErrorKind::NotFound && path.contains(':') {
-            " (an address starts with http://)"
-        } else {
-            ""
-        };
-        Failure::start(format!("'{path}' cannot be read: {}{hint}", system_text(&e)))
+    files::read(path.as_ref(), Use::Profile).map_err(|why| {
+        let is_none = path.contains(':') && !Path::new(path).exists();
+        let hint = if is_none { " (an address starts with http://)" } else { "" };
+        Failure::start(format!("'{path}' {why}{hint}"))
     })
 }

@@ -3,6 +3,7 @@
 use super::{capture, diff, find, print, prove, run as single, show, sweep};
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
+use crate::files::{self, Use};
 use crate::output;
 use crate::pictures::write;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
@@ -123,7 +124,7 @@ fn profiles(path: &Path, experiment: &Experiment) -> Report {
     report.heading("Where the time goes in the server").append(levels_report(&profiles));
     let cpu = |level: &str| {
         let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;
-        read_profile(&std::fs::read(file).ok()?).ok()
+        read_profile(&files::read(file.as_ref(), Use::Profile).ok()?).ok()
     };
     let (low, high) = (cpu("low"), cpu(&profiles.level_name));
     if let Some(profile) = high.as_ref().or(low.as_ref()) {

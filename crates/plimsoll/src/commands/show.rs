@@ -4,7 +4,7 @@ use super::capture;
 use super::{find, print, print_json, prove, run as single, sweep};
 use crate::args::ShowArgs;
 use crate::failure::{Failure, exit};
-use crate::target::system_text;
+use crate::files::{self, Use};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Experiment, ExperimentKind};
 use plimsoll_report::{csv, probes_csv};
@@ -13,11 +13,15 @@ use std::path::Path;
 
 /// Reads a run file; says on standard error what is missing from it.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
+    let bytes = files::read(path, Use::RunFile).map_err(|why| Failure::start(format!("'{}' {why}", path.display())))?;
+    decode(path, &bytes)
+}
+
+/// The same of the bytes of the file at `path`.
+pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let shown = path.display();
-    let bytes =
-        std::fs::read(path).map_err(|e| Failure::start(format!("'{shown}' cannot be read: {}", system_text(&e))))?;
     let Decoded { experiment, damage, frames_unknown } =
-        codec::decode(&bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
+        codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
     let warn = |text: String| {
         let _ = writeln!(std::io::stderr(), "warning: {shown}: {text}");
     };

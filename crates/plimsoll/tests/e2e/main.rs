@@ -9,6 +9,7 @@ mod addresses;
 mod capture;
 #[cfg(feature = "png")]
 mod diff;
+mod extremes;
 mod faults;
 mod files;
 mod find;

@@ -8,6 +8,7 @@ use crate::probes::Finder;
 use crate::secrets::command_shown;
 use plimsoll_analysis::prove::{Measure, Settings, arm_name};
 use plimsoll_model::Plan;
+use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -64,6 +65,16 @@ pub struct Options {
 impl Options {
     /// The settings of the analysis; what a run file does not say is an error.
     pub fn settings(&self) -> Result<Settings, Failure> {
+        let profiled = self.profiles.as_ref().is_none_or(Recorded::is_bounded);
+        let sides = 2..=RUNGS_MAX;
+        if !sides.contains(&self.sides.len())
+            || !(0.0..1.0).contains(&self.margin)
+            || !self.base.is_bounded()
+            || self.budget_ns > TIME_NS_MAX
+            || !profiled
+        {
+            return Err(Failure::start("the run file says what no comparison can have been asked: it is damaged"));
+        }
         let primary = Measure::named(&self.measure).ok_or_else(|| {
             Failure::start(format!("the run file's measure '{}' is none that this plimsoll knows", self.measure))
         })?;

@@ -10,6 +10,7 @@ use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::beside;
 use crate::failure::Failure;
+use crate::files::{self, Use};
 use crate::pprof::Endpoint;
 use crate::target::system_text;
 use plimsoll_analysis::Summary;
@@ -17,6 +18,7 @@ use plimsoll_analysis::profile::{
     Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated, read,
 };
 use plimsoll_analysis::prove::{self, arm_name};
+use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Curve, Experiment, LoadShape, Plan, Purpose, Trial};
@@ -54,6 +56,13 @@ pub struct Recorded {
     seconds: u32,
     /// Load before it, ns of schedule time.
     warmup_ns: u64,
+}
+
+impl Recorded {
+    /// Whether its numbers are such as can have been asked for.
+    pub fn is_bounded(&self) -> bool {
+        self.seconds <= 600 && self.warmup_ns <= TIME_NS_MAX
+    }
 }
 
 impl AskedProfiles {
@@ -229,10 +238,9 @@ pub fn read_back(
             behind.push(name.clone());
         }
         let Some(file) = path.map(|path| beside(path, &name, "cpu")) else { continue };
-        let profile = match std::fs::read(&file) {
-            Ok(bytes) => read(&bytes).map_err(|error| format!("'{}' {error}", file.display())),
-            Err(error) => Err(format!("'{}' cannot be read: {}", file.display(), system_text(&error))),
-        };
+        let profile = files::read(&file, Use::Profile)
+            .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
+            .map_err(|why| format!("'{}' {why}", file.display()));
         match profile {
             Ok(profile) => {
                 let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);

@@ -1,0 +1,124 @@
+//! How large the numbers of a run file may be. A frame can be whole, with a right checksum, and say that a load lasted for 292
+//! years: whoever makes a list of its intervals then asks for all memory. What no writer writes is taken for damage, so that
+//! nobody after this needs to ask.
+//!
+//! Not here: whether the numbers agree with each other.
+
+use crate::histogram::{HIGHEST_NS, SparseHistogram};
+use crate::interval::Interval;
+use crate::load::{Curve, LoadShape};
+use crate::plan::Plan;
+use crate::probes::{Probes, Sample};
+use crate::run::Run;
+
+/// Longest time, ns: ten years. Sums of several still fit an i64.
+pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
+/// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
+pub const INTERVALS_MAX: u64 = 10_000_000;
+/// Shortest and longest interval, ns.
+const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
+/// Largest level of a load: users, or requests a second.
+const LEVEL_MAX: f64 = 1e9;
+/// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds fit a u64.
+const COUNT_MAX: u64 = 1 << 36;
+/// Most of what is measured in an interval: bytes, requests x ns.
+const AMOUNT_MAX: u64 = 1 << 60;
+/// Largest value of a reading, either way.
+const READING_MAX: f64 = 1e21;
+
+fn is_time(ns: u64) -> bool {
+    ns <= TIME_NS_MAX
+}
+
+impl Curve {
+    fn is_bounded(&self) -> bool {
+        let level = |level: f64| (0.0..=LEVEL_MAX).contains(&level);
+        let mut length_ns = 0u64;
+        let stages = self.stages.iter().all(|stage| {
+            length_ns = length_ns.saturating_add(stage.duration_ns.unwrap_or(0));
+            level(stage.from) && level(stage.to)
+        });
+        stages && !self.stages.is_empty() && is_time(length_ns)
+    }
+}
+
+impl Plan {
+    /// Whether every number lies where that of a plan can lie; see [`crate::bounds`].
+    pub fn is_bounded(&self) -> bool {
+        let curve = match &self.load {
+            LoadShape::Closed { users } => users,
+            LoadShape::Open { rate, .. } => rate,
+        };
+        let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.timeout_ns, self.grace_ns];
+        curve.is_bounded()
+            && times.into_iter().all(is_time)
+            && INTERVAL_NS.contains(&self.interval_ns)
+            && self.workers <= 1 << 20
+            && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
+    }
+
+    /// Whether a moment of a load lies where its intervals can be numbered.
+    fn reaches(&self, at_ns: u64) -> bool {
+        is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
+    }
+}
+
+impl Run {
+    pub(crate) fn takes_interval(&self, index: u32) -> bool {
+        (u64::from(index) + 1).checked_mul(self.plan.interval_ns).is_some_and(|end_ns| self.plan.reaches(end_ns))
+    }
+
+    pub(crate) fn takes_window(&self, window_ns: (u64, u64)) -> bool {
+        self.plan.reaches(window_ns.0) && self.plan.reaches(window_ns.1)
+    }
+}
+
+fn is_bounded(histogram: &SparseHistogram) -> bool {
+    histogram.count() <= COUNT_MAX
+        && (histogram.count() == 0 || is_time(histogram.max_ns()))
+        && histogram.sum_ns() <= u128::from(TIME_NS_MAX) * u128::from(COUNT_MAX)
+}
+
+impl Interval {
+    pub(crate) fn is_bounded(&self) -> bool {
+        let ledger = &self.ledger;
+        let counts = [
+            ledger.scheduled,
+            ledger.succeeded,
+            ledger.unsent,
+            ledger.in_flight,
+            self.succeeded_in_window,
+            self.handshakes_resumed,
+            self.connections_opened,
+            self.connections_open,
+            self.in_flight_end,
+            self.surplus_connections,
+        ];
+        let lists = [&self.statuses, &self.connect_errors, &self.address_errors, &self.tls_errors];
+        let listed = lists.into_iter().flatten().map(|(_, count)| *count);
+        let histograms =
+            [&self.response, &self.service, &self.ttfb, &self.connect, &self.handshake, &self.failed, &self.lag];
+        counts.into_iter().chain(ledger.failed).chain(listed).all(|count| count <= COUNT_MAX)
+            && [self.bytes_in, self.bytes_out, self.surplus_bytes, self.in_flight_ns]
+                .into_iter()
+                .all(|amount| amount <= AMOUNT_MAX)
+            && histograms.into_iter().all(is_bounded)
+            && self.workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
+    }
+}
+
+/// Whether a reading can be drawn; what cannot is left out.
+pub(crate) fn is_reading(sample: &Sample) -> bool {
+    is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
+}
+
+impl Probes {
+    pub(crate) fn is_bounded(&self) -> bool {
+        let at = |ns: i64| is_time(ns.unsigned_abs());
+        let gaps = self.series.values().flat_map(|series| &series.gaps);
+        is_time(self.cpu_ns)
+            && is_time(self.wall_ns)
+            && self.servers.iter().all(|seen| at(seen.from_ns))
+            && gaps.into_iter().all(|gap| at(gap.from_ns) && at(gap.to_ns))
+    }
+}

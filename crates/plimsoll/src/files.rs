@@ -1,0 +1,150 @@
+//! Files that are named on the command line, read up to a stated size: `/dev/zero`, a pipe that never ends or the wrong file
+//! cost a sentence, not the memory of the machine. Not here: what is in them.
+
+use crate::target::system_text;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Most bytes that are read of something that is no regular file: it may have no end.
+const ENDLESS_MAX: u64 = 64 << 20;
+/// How often it is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a file is for, and thereby how much of it is read at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A run file: a day of one load is half of this.
+    RunFile,
+    /// The body of a request, which is held in memory.
+    Body,
+    /// Certificates and keys.
+    Pem,
+    /// A profile.
+    Profile,
+    /// The lines of a sweep as text.
+    Dat,
+}
+
+impl Use {
+    fn bytes_max(self) -> u64 {
+        match self {
+            Use::RunFile => 1 << 30,
+            Use::Body => 64 << 20,
+            Use::Pem => 4 << 20,
+            Use::Profile => 256 << 20,
+            Use::Dat => 16 << 20,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Use::RunFile => "a run file",
+            Use::Body => "a body",
+            Use::Pem => "certificates and keys",
+            Use::Profile => "a profile",
+            Use::Dat => "a run file or .dat file",
+        }
+    }
+
+    /// The first bytes of every such file.
+    fn magic(self) -> &'static [u8] {
+        match self {
+            Use::RunFile => &plimsoll_model::codec::MAGIC[..7],
+            _ => &[],
+        }
+    }
+}
+
+/// The content of a file. An error completes "'PATH' ...".
+pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
+    read_as(path, move |_| what)
+}
+
+/// The content of a file whose first bytes say what it is for.
+pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Result<Vec<u8>, String> {
+    let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
+    let metadata = std::fs::metadata(path).map_err(cannot)?;
+    if metadata.is_dir() {
+        return Err("is a folder".into());
+    }
+    let endless = !metadata.is_file();
+    let path = path.to_owned();
+    let take = move || taken(File::open(path).map_err(cannot)?, endless, what);
+    if endless { patiently(take) } else { take() }
+}
+
+/// Standard input to its end. An error completes "standard input ...".
+pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
+    patiently(move || taken(io::stdin().lock(), true, move |_| what))
+}
+
+fn taken(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
+    let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
+    let mut bytes = Vec::new();
+    // As much as tells what it is.
+    from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
+    let what = what(&bytes);
+    if !bytes.starts_with(what.magic()) {
+        // Whoever knows the format says so; the rest of it is not needed for that.
+        return Ok(bytes);
+    }
+    let bytes_max = if endless { what.bytes_max().min(ENDLESS_MAX) } else { what.bytes_max() };
+    from.take(bytes_max + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > bytes_max {
+        let mega = bytes_max >> 20;
+        let kind = if endless { " of something that is no regular file" } else { "" };
+        return Err(format!("has more than {mega} MiB, the most that is read of {}{kind}", what.words()));
+    }
+    Ok(bytes)
+}
+
+/// Reads what may never come, so that the user can end it.
+fn patiently(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
+    let (sender, receiver) = channel();
+    // If it never ends it is left behind; the program is about to end then.
+    let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
+    thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(read) => return read,
+            Err(RecvTimeoutError::Timeout) if plimsoll_sys::signal::interrupted() => {
+                return Err("was not read to its end: interrupted".into());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("cannot be read".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_is_stated() {
+        for (length, endless, what, expect) in [
+            (0, false, Use::Body, Ok(0)),
+            (4 << 20, false, Use::Pem, Ok(4 << 20)),
+            (
+                (4 << 20) + 1,
+                false,
+                Use::Pem,
+                Err("has more than 4 MiB, the most that is read of certificates and keys"),
+            ),
+            ((64 << 20) + 1, true, Use::Profile, Err("has more than 64 MiB")),
+            ((64 << 20) + 1, false, Use::Profile, Ok((64 << 20) + 1)),
+            (u64::MAX, true, Use::Body, Err("no regular file")),
+            // Not even the first megabyte of what is no run file.
+            (u64::MAX, true, Use::RunFile, Ok(8)),
+        ] {
+            match (taken(io::repeat(0).take(length), endless, |_| what), expect) {
+                (Ok(bytes), Ok(length)) => assert_eq!(bytes.len(), length),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (got, want) => panic!("{length} {what:?}: {:?}, expected {want:?}", got.map(|bytes| bytes.len())),
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Files that ask for too much: run files whose frames are whole and whose numbers are not to be believed, and files
+//! without an end. Every command shows what can be shown or says what is wrong, in little memory and time.
+
+use crate::rig::{Done, PATIENCE, baseline, finish, folder, plimsoll};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Runs the binary with at most so many MiB of address space.
+fn within(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
+    let line = format!("ulimit -v {}; exec \"$0\" \"$@\"", mebibytes << 10);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(work);
+    finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
+}
+
+/// A splitmix64 of its own: what is drawn must not follow from what is tested.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// CRC-32, bit by bit.
+fn checksum(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    !bytes.iter().fold(!0u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+/// The frames of a run file: kind and payload.
+fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut out = Vec::new();
+    let mut at = 8;
+    while at + 9 <= bytes.len() {
+        let length = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
+        out.push((bytes[at + 4], bytes[at + 5..at + 5 + length].to_vec()));
+        at += 9 + length;
+    }
+    out
+}
+
+fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut out = b"PLIMSOL\x01".to_vec();
+    for (kind, payload) in frames {
+        out.extend((payload.len() as u32).to_le_bytes());
+        let start = out.len();
+        out.push(*kind);
+        out.extend(payload);
+        out.extend(checksum(&out[start..]).to_le_bytes());
+    }
+    out
+}
+
+const EXTREMES: [u64; 10] =
+    [0, 1, 1 << 31, (1 << 32) - 1, 1 << 36, 1 << 40, 1 << 53, i64::MAX as u64, 1 << 63, u64::MAX];
+
+fn numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
+    match value {
+        Value::Number(_) => out.push(value),
+        Value::Array(items) => items.iter_mut().for_each(|item| numbers(item, out)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| numbers(field, out)),
+        _ => {}
+    }
+}
+
+/// Puts an extreme number in the place of one of a JSON text.
+fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
+    let mut value: Value = serde_json::from_slice(json).expect("JSON");
+    let mut places = Vec::new();
+    numbers(&mut value, &mut places);
+    if places.is_empty() {
+        return;
+    }
+    let at = draw.below(places.len());
+    *places[at] = match draw.below(14) {
+        10 => (-1).into(),
+        11 => 1e308.into(),
+        12 => 1e-300.into(),
+        13 => (-1e18).into(),
+        at => EXTREMES[at].into(),
+    };
+    *json = serde_json::to_vec(&value).expect("JSON");
+}
+
+/// Where each number begins in packed bytes, and where the last ends.
+fn packed(bytes: &[u8]) -> Vec<usize> {
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
+    std::iter::once(0).chain(ends).collect()
+}
+
+fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
+    let places = packed(bytes);
+    // The first numbers are counters, the rest mostly histograms.
+    let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
+    let at = draw.below(reach.saturating_sub(1));
+    let Some(end) = places.get(at + 1).copied() else { return };
+    let mut number = EXTREMES[draw.below(EXTREMES.len())];
+    let mut new = Vec::new();
+    while number >= 0x80 {
+        new.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    new.push(number as u8);
+    bytes.splice(places[at]..end, new);
+}
+
+fn strain(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
+    let at = draw.below(frames.len());
+    let (kind, payload) = &mut frames[at];
+    match kind {
+        3 => strain_packed(payload, draw),
+        6 => {
+            let head = packed(payload)[1];
+            let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
+            let mut rest = payload.split_off(head + length);
+            strain_packed(&mut rest, draw);
+            payload.extend(rest);
+        }
+        _ => strain_json(payload, draw),
+    }
+}
+
+#[test]
+fn numbers_beyond_belief_are_refused_or_shown() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let work = folder("extremes");
+    let named = |name: &str| work.join(name).display().to_string();
+    let (run, find, prove) = (named("run.plimsoll"), named("find.plimsoll"), named("prove.plimsoll"));
+    plimsoll(&["run", &url, "-c", "2", "-d", "500ms", "-q", "-o", &run]);
+    plimsoll(&["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", work.to_str().expect("text")]);
+    plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", &find]);
+    plimsoll(&["prove", &url, &url, "--budget", "3s", "-q", "-o", &prove]);
+    let strained = named("strained.plimsoll");
+    let page = named("strained.html");
+    let commands: [&[&str]; 9] = [
+        &["show", &strained],
+        &["show", "--json", &strained],
+        &["show", "--csv", &strained],
+        &["show", "--probes", &strained],
+        &["report", &strained, "-o", &page],
+        &["report", &strained, "--format", "md"],
+        &["report", &strained, "--format", "svg"],
+        &["report", &strained, "--format", "junit"],
+        &["diff", &strained, &run],
+    ];
+    let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let rounds = std::env::var("PLIMSOLL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let mut draw = Draw(seed);
+    for (number, file) in [&run, &named("sweep.plimsoll"), &find, &prove].into_iter().enumerate() {
+        let whole = frames(&std::fs::read(file).expect("a run file"));
+        assert_eq!(file_of(&whole), std::fs::read(file).expect("a run file"), "this test knows the format");
+        for round in 0..rounds {
+            let mut frames = whole.clone();
+            for _ in 0..=draw.below(2) {
+                // Half of all goes to the first frames: what the experiment is, and the plan.
+                let end = if draw.below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
+                strain(&mut frames[..end], &mut draw);
+            }
+            std::fs::write(&strained, file_of(&frames)).expect("written");
+            let command = commands[(round + number) % commands.len()];
+            let began = Instant::now();
+            let done = within(2048, command, &work);
+            let what = format!("seed {seed}, {command:?} of {file}, round {round}: {}", done.stderr);
+            assert!((0..=2).contains(&done.code) && !done.stderr.contains("panicked"), "code {} {what}", done.code);
+            assert!(began.elapsed() < PATIENCE / 4, "{:?} {what}", began.elapsed());
+        }
+    }
+}
+
+#[test]
+fn files_without_an_end_are_a_sentence() {
+    let server = baseline(1);
+    let url = server.url.replace("http://", "https://");
+    let plain = format!("{}/healthz", server.url);
+    let work = folder("endless");
+    for arguments in [
+        &["show", "/dev/full"][..],
+        &["show", "/dev/zero"],
+        &["report", "/dev/zero"],
+        &["rerun", "/dev/zero"],
+        &["diff", "/dev/zero", "/dev/zero"],
+        &["profile", "/dev/zero"],
+        &["run", &plain, "--body", "@/dev/zero"],
+        &["run", &url, "--cacert", "/dev/zero"],
+        &["run", &url, "--cert", "/dev/zero"],
+        &["show", "."],
+    ] {
+        let began = Instant::now();
+        let done = within(1024, arguments, &work);
+        assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{arguments:?}: {} {}", done.stdout, done.stderr);
+        assert!(began.elapsed() < PATIENCE / 4, "{arguments:?}: {:?}", began.elapsed());
+    }
+    // A pipe that holds a run file is one.
+    let kept = work.join("kept.plimsoll").display().to_string();
+    plimsoll(&["run", &plain, "-n", "20", "-q", "-o", &kept]);
+    let pipe = work.join("pipe").display().to_string();
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    for command in ["show", "report", "diff"] {
+        let mut writer = Command::new("cp").args([&kept, &pipe]).spawn().expect("cp");
+        let rest: &[&str] = if command == "diff" { &[&kept] } else { &[] };
+        let rest = if command == "report" { &["--format", "md"] } else { rest };
+        let done = within(1024, &[&[command, pipe.as_str()], rest].concat(), &work);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{command}");
+        writer.wait().expect("ends");
+    }
+}

@@ -2,7 +2,8 @@
 
 use crate::block::{Report, Tone};
 use crate::format::{count, duration, rate, share};
-use crate::run::RunContext;
+use crate::run::{RunContext, setup_fact};
+use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
 use plimsoll_analysis::{Findings, Load, TrialOutcome, Verdict};
 use plimsoll_model::{LoadShape, Purpose};
@@ -77,27 +78,56 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// One trial as a line of progress. Where there are less than 110 columns, what matters least is left out, and the rest is
-/// cut to fit.
-pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
-    let cells = trial_row(trial);
-    let narrow = columns.is_some_and(|columns| columns < 110);
-    // Length and goodput of a trial are the first that one can do without.
-    let widths: &[(usize, usize)] = match narrow {
-        true => &[(1, 12), (4, 8), (5, 7), (6, 7)],
-        false => &[(1, 14), (2, 8), (3, 12), (4, 9), (5, 8), (6, 8)],
-    };
-    let mut line = format!("{:>6.1} s  {:<7}", elapsed_ns as f64 / 1e9, cells[0]);
-    for (cell, width) in widths {
-        line.push_str(&format!("  {:>width$}", cells[*cell]));
-    }
-    let line = format!("{line}  {}", cells[8]).trim_end().to_owned();
-    match columns {
-        Some(columns) if line.chars().count() >= columns.max(40) => {
-            line.chars().take(columns.max(40) - 4).collect::<String>() + "..."
+/// Columns of the live log: which cell of [`trial_row`], and how wide. The kind stands before them, the verdict after.
+const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
+/// What one can do without, first to last, where there is no room.
+const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
+/// Columns of the time and the kind of a trial, and of the verdict.
+const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
+/// The rest of a row that is broken stands below its kind.
+const LIVE_INDENT: usize = 10;
+
+/// The columns of the live log that fit.
+fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
+    let mut shown = LIVE.to_vec();
+    let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
+    // Reasons need room, too: below 110 columns the two that say least are left out at once.
+    let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
+    for left_out in LEFT_OUT {
+        if wide(&shown) <= room {
+            break;
         }
-        _ => line,
+        shown.retain(|(cell, _)| *cell != left_out);
     }
+    shown
+}
+
+fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
+    let mut row = format!("{at:>8}  {:<7}", cells[0]);
+    for (cell, width) in live_columns(columns) {
+        row.push_str(&format!("  {:>width$}", cells[cell]));
+    }
+    let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
+    row.push_str(&format!("  {verdict}"));
+    let row = row.trim_end();
+    // A reason that finds no room beside the verdict has lines of its own.
+    match (reason.is_empty(), columns) {
+        (true, _) => row.to_owned(),
+        (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
+            broken(&format!("{row}:\n{}{reason}", " ".repeat(LIVE_INDENT)), Some(columns), LIVE_INDENT)
+        }
+        (false, _) => format!("{row}: {reason}"),
+    }
+}
+
+/// The headings of [`trial_line`].
+pub fn trial_heading(columns: Option<usize>) -> String {
+    live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
+}
+
+/// One trial as a row of the live log, in lines of at most `columns`.
+pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
+    live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
 /// What a search is doing with a load, and why. `so_far`: the line as it would be told now.
@@ -187,6 +217,7 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
             duration(lag as f64)
         ),
     ));
+    facts.extend(setup_fact(context));
     report.facts(facts);
     if with_trials {
         report.table(&TRIAL_HEADINGS, trials().map(trial_row).collect());

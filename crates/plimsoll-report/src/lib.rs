@@ -29,16 +29,21 @@ mod prove;
 mod run;
 mod server;
 mod sweep;
+mod tabular;
+mod wrap;
 
 pub use block::{Block, Report, Tone};
 pub use diff::{DiffSide, diff_document, diff_report};
-pub use find::{find_report, search_text, trial_line};
+pub use find::{find_report, search_text, trial_heading, trial_line};
 pub use full::{
     Around, find_page, heat_svg, ladder_page, ladder_svg, percentiles_svg, prove_page, prove_svg, run_page,
     series_section, sweep_page, time_svg, two_searches,
 };
 pub use progress::{Now, Progress, progress_block, progress_line};
-pub use prove::{ProveContext, ladder_line, ladder_report, measure_text, prove_answer, prove_line, prove_report};
+pub use prove::{
+    ProveContext, ladder_heading, ladder_line, ladder_report, ladder_standing, measure_text, prove_answer,
+    prove_heading, prove_line, prove_report, prove_standing,
+};
 pub use run::{RunContext, load_text, run_report};
 pub use server::{ServerView, add_server, probes_csv, server_document};
 pub use sweep::{SweepLevel, dat_line, sweep_header, sweep_row};

@@ -3,6 +3,7 @@
 //! Not here: writing to a terminal, and collecting the figures.
 
 use crate::format::{count, duration, rate};
+use crate::wrap::broken;
 
 /// The figures of the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -68,13 +69,11 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// `text` in at most `columns` columns.
-fn cut(text: &str, columns: usize, unicode: bool) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let mark = if unicode { "…" } else { "." };
-    text.chars().take(columns.saturating_sub(1)).collect::<String>() + mark
+/// `text` in lines of at most `columns`. What is wider than a line is cut: lines that break where nobody knows cannot be
+/// taken back.
+fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
+    let lines = broken(text, Some(columns), indent);
+    lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
 }
 
 fn left(progress: &Progress) -> String {
@@ -103,9 +102,9 @@ fn figures(progress: &Progress, now: &Now) -> Vec<String> {
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
     // The last column stays free: some terminals break the line there.
     let columns = columns.saturating_sub(1).max(20);
-    let mut lines = vec![cut(&progress.doing, columns, unicode)];
+    let mut lines: Vec<String> = lines_of(&progress.doing, columns, 2).collect();
     if !progress.why.is_empty() {
-        lines.push(cut(&format!("  {}", progress.why), columns, unicode));
+        lines.extend(lines_of(&format!("  {}", progress.why), columns, 2));
     }
     let clock = match progress.total_s {
         Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
@@ -117,9 +116,9 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         Some(total) if total > 0.0 => {
             let width = columns.saturating_sub(clock.chars().count() + left.len() + 2).min(60);
             let bar = bar(progress.elapsed_s / total, width, unicode);
-            lines.push(cut(&format!("{clock}{bar}  {left}"), columns, unicode));
+            lines.extend(lines_of(&format!("{clock}{bar}  {left}"), columns, 2));
         }
-        _ => lines.push(cut(clock.trim_end(), columns, unicode)),
+        _ => lines.extend(lines_of(clock.trim_end(), columns, 2)),
     }
     if let Some(now) = &progress.now {
         let rps = format!("{:<20}", format!("  {}/s", rate(now.rps)));

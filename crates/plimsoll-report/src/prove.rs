@@ -3,6 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::format::{count, duration, rate};
 use crate::run::load_text;
+use crate::wrap::broken;
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, StoppedBy, Verdict, arm_name,
 };
@@ -63,11 +64,10 @@ pub(crate) fn value_text(measure: Measure, value: f64) -> String {
     }
 }
 
-/// One line of progress.
-pub fn prove_line(elapsed_ns: u64, measure: Measure, standing: &Progress) -> String {
+/// Where a comparison stands, in a sentence.
+pub fn prove_standing(measure: Measure, standing: &Progress) -> String {
     format!(
-        "{:>6.1} s  block {:<3}  {} of B against A: {}  ({}; margin {})",
-        elapsed_ns as f64 / 1e9,
+        "after {} blocks {} of B against A is {} ({}); the margin is {}",
         standing.blocks,
         measure_text(measure),
         change(standing.ratio),
@@ -76,13 +76,40 @@ pub fn prove_line(elapsed_ns: u64, measure: Measure, standing: &Progress) -> Str
     )
 }
 
-/// One line of progress of a ladder.
-pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder) -> String {
+/// A row of the live log: 57 columns, so that it fits nearly everywhere.
+fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
+    format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
+}
+
+/// The headings of [`prove_line`].
+pub fn prove_heading() -> String {
+    live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
+}
+
+/// One row of the live log.
+pub fn prove_line(elapsed_ns: u64, standing: &Progress) -> String {
+    let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
+    let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
+    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(standing.margin)])
+}
+
+/// What each rung of a ladder has left so far.
+pub fn ladder_standing(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
     };
-    let rungs: Vec<String> = (0..).zip(&ladder.rungs).filter_map(left).collect();
-    format!("{:>6.1} s  block {:<3}  {}", elapsed_ns as f64 / 1e9, ladder.blocks, rungs.join("; "))
+    (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
+}
+
+/// The headings of [`ladder_line`].
+pub fn ladder_heading() -> String {
+    format!("{:>8}  {:>6}  what is left of the rung before (95 % interval)", "at", "blocks")
+}
+
+/// One row of the live log of a ladder, in lines of at most `columns`.
+pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
+    let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
+    broken(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
 }
 
 /// The answer in one sentence.

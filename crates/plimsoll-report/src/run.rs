@@ -17,6 +17,8 @@ pub struct RunContext<'a> {
     pub local: bool,
     /// Warnings to stand above the figures.
     pub warnings: &'a [String],
+    /// What of the load was fitted to this machine.
+    pub setup: &'a [String],
 }
 
 /// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`.
@@ -115,6 +117,11 @@ pub(crate) fn surplus_text(summary: &Summary) -> Option<String> {
     Some(format!(
         "the server sent {bytes_text} beyond the end of its answers (Content-Length, or no body where none may be) on {connections_text}"
     ))
+}
+
+/// How the load was fitted to this machine, where it was.
+pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
+    (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
 
 fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
@@ -267,5 +274,6 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.connections_opened))));
     facts.push(("generator", generator_text(context, summary)));
     facts.push(("others", others_text(&summary.others)));
+    facts.extend(setup_fact(context));
     facts
 }

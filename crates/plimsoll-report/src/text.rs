@@ -1,14 +1,17 @@
 //! Reports on a terminal: plain columns, colours only where asked for.
 
 use crate::block::{Block, Report, Tone};
+use crate::tabular::table;
 use anstyle::{AnsiColor, Style};
+
+pub use crate::wrap::broken;
 
 /// The report as text. `colour`: with ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
     render_in(report, colour, None)
 }
 
-/// The same in at most `columns`: sentences and facts are broken between words; tables stay whole.
+/// The same in lines of at most `columns`: nothing is cut, and nothing broken inside a word.
 pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;
@@ -17,7 +20,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
             // Pictures are for pages.
             Block::Chart(_) | Block::Fragment(_) => {}
             Block::Heading(text) => {
-                out.push_str(&format!("\n{text}\n"));
+                out.push_str(&format!("\n{}\n", broken(text, columns, 0)));
                 after_text = true;
             }
             Block::Text(tone, text) => {
@@ -40,33 +43,10 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
             }
             Block::Table(headings, rows) => {
                 out.push('\n');
-                table(&mut out, headings, rows);
+                out.push_str(&table(headings, rows, columns));
                 after_text = false;
             }
         }
-    }
-    out
-}
-
-/// `text` in lines of at most `columns`, broken between words; from the second line on after `indent` spaces. Spaces at
-/// the beginning stay.
-pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
-    let length = text.chars().count();
-    let Some(columns) = columns.filter(|columns| *columns < length && indent + 20 < *columns) else {
-        return text.to_owned();
-    };
-    let mut out = String::new();
-    let mut at = 0;
-    for word in text.split_inclusive(' ') {
-        let width = word.trim_end().chars().count();
-        if at + width > columns && at > indent {
-            out.truncate(out.trim_end().len());
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            at = indent;
-        }
-        out.push_str(word);
-        at += word.chars().count();
     }
     out
 }
@@ -82,62 +62,20 @@ fn styled(text: &str, tone: Tone, colour: bool, columns: Option<usize>) -> Strin
     if colour { format!("{style}{text}{style:#}") } else { text }
 }
 
-fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
-    let width_of = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).chain(headings.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    // Columns of numbers are flush right, so that digits stand below each other; text is flush left.
-    let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    let right: Vec<bool> =
-        (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
-    let widths: Vec<usize> = (0..headings.len()).map(width_of).collect();
-    for row in std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)) {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            if right[column] {
-                line.push_str(&format!("  {cell:>width$}"));
-            } else {
-                line.push_str(&format!("  {cell:<width$}"));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_broken_between_words() {
-        for (text, columns, indent, expect) in [
-            ("short", Some(80), 2, "short"),
-            ("a sentence of some more words than fit", None, 0, "a sentence of some more words than fit"),
-            ("a sentence of some more words than fit", Some(24), 0, "a sentence of some more\nwords than fit"),
-            (
-                "  label  and what is said about it here",
-                Some(31),
-                9,
-                "  label  and what is said about\n         it here",
-            ),
-            (
-                "averyverylongwordthatfitsnowhereatall and more",
-                Some(22),
-                0,
-                "averyverylongwordthatfitsnowhereatall\nand more",
-            ),
-        ] {
-            assert_eq!(broken(text, columns, indent), expect);
-        }
+    fn lines_fit_their_width() {
         let mut report = Report::default();
         report
-            .text(Tone::Answer, "a sentence of some more words than fit")
-            .facts(vec![("a", "1 2 3 4 5 6 7 8 9 10 11 12".into())]);
+            .text(Tone::Warning, "a sentence of some more words than fit")
+            .facts(vec![("a", "1 2 3 4 5 6 7 8 9 10 11 12".into())])
+            .table(&["a", "b"], vec![vec!["some words that are many".into(), "1".into()]]);
         let shown = render_in(&report, false, Some(26));
         assert!(shown.lines().all(|line| line.chars().count() <= 26), "{shown}");
-        assert_eq!(shown.split_whitespace().count(), 21);
+        assert_eq!(shown.split_whitespace().count(), 30);
     }
 
     #[test]

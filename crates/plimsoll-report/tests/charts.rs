@@ -68,6 +68,27 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
     }
 }
 
+/// The live log of a search, beside its picture: the same trials.
+#[test]
+fn the_live_log_fits_and_nothing_of_it_is_cut() {
+    let width = |line: &str| line.chars().count();
+    let reason = "52.8 % of the requests failed or took longer than 500 ms; 0.1 % may";
+    let trial = trial(105_088.0, 536.0, Verdict::Fail, 0.1);
+    let trial = TrialOutcome { success_rate: 0.99999, purpose: Purpose::Confirm, reason: reason.into(), ..trial };
+    for columns in [Some(60), Some(80), Some(120), Some(200), None] {
+        let heading = plimsoll_report::trial_heading(columns);
+        let line = plimsoll_report::trial_line(1_104_700_000_000, &trial, columns);
+        for shown in heading.lines().chain(line.lines()) {
+            assert!(columns.is_none_or(|columns| width(shown) <= columns), "{columns:?}: {shown}");
+        }
+        let said = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.ends_with(&format!("fail: {reason}")), "{columns:?}: {line}");
+        // Headings stand over their columns: figures are flush right.
+        let end = |line: &str, part: &str| line.find(part).map(|at| at + part.len());
+        assert_eq!(end(&heading, "p99"), end(&line, "536 ms"), "{columns:?}:\n{heading}\n{line}");
+    }
+}
+
 fn findings(scale: f64) -> Findings {
     use Verdict::{Fail, Pass, Void};
     let trials = [

@@ -157,12 +157,14 @@ pub fn cpu_model() -> String {
     line.split_once(':').map(|(_, name)| name.trim().to_owned()).unwrap_or_default()
 }
 
-/// Columns and rows of the terminal that standard error goes to, if it is one.
+/// Columns and rows of the terminal that standard error goes to, else standard output, if one of them is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: `size` is a valid place for a winsize, which is what TIOCGWINSZ fills.
-    let result = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &mut size) };
-    (result == 0 && size.ws_col > 0).then_some((usize::from(size.ws_col), usize::from(size.ws_row)))
+    [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
+        let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: `size` is a valid place for a winsize, which is what TIOCGWINSZ fills.
+        let result = unsafe { libc::ioctl(file, libc::TIOCGWINSZ, &mut size) };
+        (result == 0 && size.ws_col > 0).then_some((usize::from(size.ws_col), usize::from(size.ws_row)))
+    })
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::path::PathBuf;
     name = "plimsoll",
     version,
     arg_required_else_help = true,
-    after_help = "A bare URL is searched: `plimsoll http://localhost:8080/` is `plimsoll find http://localhost:8080/`.\n\
-                  Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write,\n\
+    after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
+                  Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
                   130 interrupted."
 )]
 pub struct Cli {
@@ -206,17 +206,16 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll run http://localhost:8080/                        10 users for 10 s\n  \
-    plimsoll run -c 100 -d 30s http://localhost:8080/          100 users for 30 s\n  \
+    plimsoll run http://localhost:8080/                   10 users for 10 s\n  \
+    plimsoll run -c 100 -d 30s http://localhost:8080/     100 users for 30 s\n  \
     plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
     plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
-    plimsoll run --rate 2k --pprof http://localhost:6060/debug/pprof http://localhost:8080/\n  \
+    plimsoll run --rate 2k --pprof http://localhost:8080/\n  \
     plimsoll run --cacert ca.pem https://api.test/\n  \
     plimsoll run --unix /run/api.sock http://api/items\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
-    plimsoll run -b @order.json -H 'Content-Type: application/json' --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
-    plimsoll run --process api --metrics http://localhost:9090/metrics http://localhost:8080/\n  \
-    plimsoll run http://localhost:8080/ --metrics              its own figures, too: /metrics or /debug/vars")]
+    plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
+    plimsoll run http://localhost:8080/ --metrics         with the server's own figures")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -257,9 +256,9 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll find http://localhost:8080/\n  \
-    plimsoll find --slo 'success>=99.9%, p99<=50ms' --budget 2m http://localhost:8080/\n  \
-    plimsoll find http://localhost:8080/ --pprof               and what each function costs a request there\n  \
-    plimsoll find -X POST -b '{\"n\":1}' -H 'Content-Type: application/json' http://localhost:8080/orders")]
+    plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
+    plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
+    plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -371,11 +370,11 @@ pub struct ShowArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Reads pprof (gzip'd or plain), folded stacks and the text of perf script.\n\nExamples:\n  \
-    plimsoll profile cpu.pb.gz                                  the dearest 30 functions\n  \
-    plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html -o cpu.pb.gz\n  \
-    plimsoll profile http://localhost:6060/debug/pprof/heap --sample-index alloc_space --focus json\n  \
-    plimsoll profile cpu.pb.gz --by 'main\\.handle'               by the handler on the stack\n  \
-    plimsoll profile --diff low.pb.gz line.pb.gz --requests-a 5000 --requests-b 60000 -o diff.html")]
+    plimsoll profile cpu.pb.gz                        the dearest 30 functions\n  \
+    plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html\n  \
+    plimsoll profile heap.pb.gz --sample-index alloc_space --focus json\n  \
+    plimsoll profile cpu.pb.gz --by 'main\\.handle'    by the handler on the stack\n  \
+    plimsoll profile --diff low.pb.gz line.pb.gz --requests-a 5000 --requests-b 60000")]
 pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
     #[arg(value_name = "FILE|URL")]
@@ -422,7 +421,7 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Files are run files of a sweep or of one load, or .dat files: lines of\n\
+#[command(after_help = "Files are run files of a sweep or of one load, or .dat files: lines of \
     concurrency, requests/s, mean ms, success %.\n\n\
     Example:\n  plimsoll diff before.dat after.dat")]
 pub struct DiffArgs {
@@ -478,9 +477,9 @@ pub enum ChartArg {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll report find.plimsoll                            a page beside the file\n  \
-    plimsoll report find.plimsoll --format md                a summary for a pull request\n  \
-    plimsoll report find.plimsoll -o line.png                the picture of the load line\n  \
+    plimsoll report find.plimsoll                    a page beside the file\n  \
+    plimsoll report find.plimsoll --format md        a summary for a pull request\n  \
+    plimsoll report find.plimsoll -o line.png        the picture of the load line\n  \
     plimsoll report run.plimsoll --chart heat --dark -o heat.svg\n  \
     plimsoll report sweep.plimsoll --slo 'p99<=50ms' -o junit.xml")]
 pub struct ReportArgs {

@@ -20,6 +20,8 @@ pub struct Live {
     /// Lines on the terminal that will be rewritten.
     shown: usize,
     plain_last: Instant,
+    /// The headings of the rows that were written last.
+    heading: String,
 }
 
 impl Live {
@@ -31,6 +33,7 @@ impl Live {
             quiet,
             shown: 0,
             plain_last: Instant::now(),
+            heading: String::new(),
         }
     }
 
@@ -73,6 +76,15 @@ impl Live {
         if !self.quiet {
             self.note(line);
         }
+    }
+
+    /// Writes a row that stays, under its headings: they are written before the first.
+    pub fn row(&mut self, heading: &str, row: &str) {
+        if self.heading != heading {
+            self.line(heading);
+            heading.clone_into(&mut self.heading);
+        }
+        self.line(row);
     }
 
     /// Writes a line that stays even when progress is not wanted: where files went, warnings.

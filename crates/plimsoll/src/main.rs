@@ -29,6 +29,7 @@ mod target;
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use failure::{Failure, exit, presentable};
+use plimsoll_report::text::broken;
 use secrets::Told;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -167,7 +168,13 @@ fn told_unwritten() -> bool {
 }
 
 fn complain(failure: &Failure) -> u8 {
-    let _ = writeln!(std::io::stderr(), "plimsoll: {}", presentable(&failure.to_string()));
+    let terminal = std::io::stderr().is_terminal();
+    let columns = terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0);
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        broken(&format!("plimsoll: {}", presentable(&failure.to_string())), columns, 2)
+    );
     exit::USAGE
 }
 

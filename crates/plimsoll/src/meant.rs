@@ -19,7 +19,6 @@ pub struct Base {
     pub local: bool,
     /// Whether addresses may be asked that are neither loopback nor private.
     pub allow_public: bool,
-    pub cores: u32,
     pub arrivals: Arrivals,
     /// What of the load's fit to the machine is the user's own word.
     pub fixed: Fixed,
@@ -127,7 +126,7 @@ impl Base {
         plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
         let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };
-        Ok(Base { plan, local: target.local, allow_public: request.allow_public, cores, arrivals, fixed })
+        Ok(Base { plan, local: target.local, allow_public: request.allow_public, arrivals, fixed })
     }
 
     /// The base with a closed load of `users`, and no more workers than users.

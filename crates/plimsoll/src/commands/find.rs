@@ -1,7 +1,7 @@
 //! `plimsoll find`: the search for the load line.
 
 use super::capture::{self, Asked, Recorded};
-use super::{first_answer, print_json, print_profiles, print_report, report, say_setup};
+use super::{first_answer, print_json, print_profiles, print_report, report};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
@@ -15,10 +15,11 @@ use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run};
+use plimsoll_report::chart::heading;
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
-    Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, json, search_text,
-    server_document, trial_line,
+    Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, format, json, search_text,
+    server_document, trial_heading, trial_line,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -34,6 +35,9 @@ struct Options {
     warnings: Vec<String>,
     #[serde(default)]
     first_answer_ns: u64,
+    /// What of the load was fitted to the machine.
+    #[serde(default)]
+    setup: Vec<String>,
     /// Profiles that were to be taken afterwards.
     #[serde(default)]
     pprof: Option<Recorded>,
@@ -91,18 +95,17 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let mut plan = base.plan.clone();
     // The load is chosen later; what it may take of the machine is what an open load may.
     plan.load = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
-    let mut warnings = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
+    let setup = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
     plan.load = base.plan.load.clone();
     let (warning, first_answer_ns) = first_answer(&plan, args.request.no_preflight)?;
-    warnings.extend(warning);
+    let warnings: Vec<String> = warning.into_iter().collect();
     let asked = Asked::of(&args.profiles, &args.request, "line")?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
-    say_setup(&mut live, &base, &settings.base);
-    let Forecast { sentences, .. } = find::forecast(&settings);
-    sentences.iter().for_each(|sentence| live.line(sentence));
+    let forecast = find::forecast(&settings);
+    live.line(&question(&settings, &forecast));
 
     let options = Options {
         slo: settings.slo.to_string(),
@@ -112,6 +115,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         base: settings.base.redacted(),
         warnings,
         first_answer_ns,
+        setup,
         pprof: asked.as_ref().map(Asked::recorded),
     };
     let path = args.output.clone().unwrap_or_else(|| capture::default_path("find"));
@@ -137,6 +141,14 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, Some(&path), missing);
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
+    // Said only where it matters: a low line is told by few requests.
+    if let (Some(rps), lower, Some(sentence)) =
+        (forecast.provable_rps, findings.load_line_rps.lower, forecast.sentences.last())
+        && lower > 0.0
+        && lower < rps
+    {
+        live.line(sentence);
+    }
     let page = report::write_beside(&path, &experiment);
     for note in page.into_iter().chain(note).chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
@@ -155,6 +167,17 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         (false, None) if found => exit::DONE,
         (false, _) => exit::CROSSED,
     })
+}
+
+/// What is going to be found out, in a sentence.
+fn question(settings: &Settings, forecast: &Forecast) -> String {
+    format!(
+        "looking for the highest rate at which {} holds {}: {} at most, which can tell it to about {:.0} %",
+        heading::target(&settings.base),
+        settings.slo,
+        format::duration(settings.budget_ns as f64),
+        (forecast.width * 100.0).max(1.0),
+    )
 }
 
 /// Carries the search's plans out until it stops or the user does.
@@ -190,7 +213,8 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
         let outcome = judge(purpose, trial.start_ns, &trial.run, &settings.slo);
         // A trial that the user cut short says nothing about the server.
         if !interrupted {
-            live.line(&trial_line(recording.elapsed_ns(), &outcome, live.columns()));
+            let columns = live.columns();
+            live.row(&trial_heading(columns), &trial_line(recording.elapsed_ns(), &outcome, columns));
             history.push(outcome);
         }
     }
@@ -241,6 +265,7 @@ fn show_found(
             cores: experiment.environment.cores,
             local: experiment.environment.target_local,
             warnings: &options.warnings,
+            setup: &options.setup,
         };
         let mut report = find_report(&context, &findings, with_trials);
         add_server(&mut report, &server);
@@ -270,6 +295,7 @@ pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure>
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
         warnings: &options.warnings,
+        setup: &options.setup,
     };
     Ok(find_page(experiment, &context, (&findings, &server), around))
 }
@@ -277,7 +303,7 @@ pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure>
 /// The request of a recorded search in a few words, and its findings.
 pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
     let (options, findings, _) = concluded(experiment)?;
-    Ok((plimsoll_report::chart::heading::target(&options.base), findings))
+    Ok((heading::target(&options.base), findings))
 }
 
 /// The JSON document of a recorded search.

@@ -15,7 +15,6 @@ pub mod sweep;
 
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::meant::Base;
 use plimsoll_analysis::Summary;
 use plimsoll_model::Plan;
 use plimsoll_report::block::Block;
@@ -69,22 +68,5 @@ pub fn first_answer(plan: &Plan, skip: bool) -> Result<(Option<String>, u64), Fa
 pub fn note_ports(live: &mut Live, summary: &Summary) {
     if summary.connect_errors.iter().any(|(number, _)| *number == plimsoll_sys::tcp::NO_PORT_LEFT) {
         live.note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));
-    }
-}
-
-/// Says on standard error how the generator is set up, where that is worth a line.
-pub fn say_setup(live: &mut Live, base: &Base, plan: &Plan) {
-    // More threads than cores are there for their open files, which was said.
-    if base.local && !base.fixed.threads && plan.workers <= base.cores {
-        let threads = if plan.workers == 1 { "thread" } else { "threads" };
-        let rest = match (plan.request.keep_alive, plan.workers < base.cores) {
-            (false, _) => "since each request opens a connection",
-            (true, true) => "and leaves it the rest",
-            (true, false) => return,
-        };
-        live.line(&format!(
-            "the target is on this machine: plimsoll takes {} {threads} of its {} cores {rest} (-t)",
-            plan.workers, base.cores
-        ));
     }
 }

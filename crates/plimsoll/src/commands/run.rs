@@ -1,7 +1,7 @@
 //! `plimsoll run`: one load on one URL.
 
 use super::capture::{self, Asked};
-use super::{note_ports, preflight, print_json, print_profiles, print_report, say_setup};
+use super::{note_ports, preflight, print_json, print_profiles, print_report};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } => "--max-connections",
     };
-    let adapted = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
+    let setup = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
@@ -45,9 +45,9 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| capture::default_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
-    adapted.iter().for_each(|sentence| live.line(sentence));
-    say_setup(&mut live, &base, &plan);
-    let options = serde_json::json!({ "warnings": warnings, "pprof": asked.as_ref().map(Asked::recorded) });
+    let options = serde_json::json!({
+        "warnings": warnings, "setup": setup, "pprof": asked.as_ref().map(Asked::recorded),
+    });
     let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
     recording.watch(watcher);
     let server = recording.live_server();
@@ -107,12 +107,13 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
         return Ok(());
     }
     let (trial, summary) = only_trial(experiment)?;
-    let warnings = warnings(experiment);
+    let (warnings, setup) = (sentences(experiment, "warnings"), sentences(experiment, "setup"));
     let context = RunContext {
         plan: &trial.run.plan,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
         warnings: &warnings,
+        setup: &setup,
     };
     let mut report = run_report(&context, &summary);
     add_server(&mut report, &ServerView::of(&trial.run));
@@ -124,7 +125,7 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
 /// The JSON document of a recorded run.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
-    let mut document = json::run(experiment, &trial.run.plan, &summary, &warnings(experiment));
+    let mut document = json::run(experiment, &trial.run.plan, &summary, &sentences(experiment, "warnings"));
     document["server"] = server_document(&ServerView::of(&trial.run));
     document["profiles"] = profiles.map(levels_document).into();
     Ok(document)
@@ -133,12 +134,13 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
 /// The page of a recorded run.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
     let (trial, _) = only_trial(experiment)?;
-    let warnings = warnings(experiment);
+    let (warnings, setup) = (sentences(experiment, "warnings"), sentences(experiment, "setup"));
     let context = RunContext {
         plan: &trial.run.plan,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
         warnings: &warnings,
+        setup: &setup,
     };
     Ok(run_page(experiment, &context, trial, around))
 }
@@ -148,8 +150,9 @@ fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summar
     Ok((trial, Summary::of(&trial.run)))
 }
 
-fn warnings(experiment: &Experiment) -> Vec<String> {
-    let texts = experiment.options.get("warnings").and_then(|w| w.as_array());
+/// A list of sentences that was recorded with the experiment.
+fn sentences(experiment: &Experiment, name: &str) -> Vec<String> {
+    let texts = experiment.options.get(name).and_then(|texts| texts.as_array());
     texts.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 

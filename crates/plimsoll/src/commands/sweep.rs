@@ -1,6 +1,6 @@
 //! `plimsoll sweep`: one load for each of several concurrencies.
 
-use super::{diff, note_ports, preflight, print, print_json, report, say_setup};
+use super::{diff, note_ports, preflight, print, print_json, report};
 use crate::args::SweepArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
@@ -48,7 +48,6 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let warning = preflight(&base.plan, args.request.no_preflight)?;
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
-    say_setup(&mut live, &base, &base.plan);
     if let Some(warning) = warning {
         live.note(&format!("warning: {warning}"));
     }

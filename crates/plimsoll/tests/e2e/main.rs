@@ -25,6 +25,7 @@ mod report;
 mod rig;
 mod run;
 mod scale;
+mod screens;
 mod sweep;
 mod tls;
 mod usage;

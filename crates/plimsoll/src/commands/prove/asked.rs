@@ -10,6 +10,8 @@ use plimsoll_analysis::prove::{Measure, Settings, arm_name};
 use plimsoll_model::Plan;
 use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
+use plimsoll_report::format::duration;
+use plimsoll_report::measure_text;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -43,6 +45,17 @@ pub struct Asked {
     pub whole_commands: bool,
     pub fail_if_worse: bool,
     pub profiles: Option<AskedProfiles>,
+}
+
+impl Asked {
+    /// What is going to be found out, in a sentence.
+    pub fn question(&self) -> String {
+        let budget = duration(self.budget_ns as f64);
+        match self.ladder {
+            true => format!("what does each of {} rungs leave of the one before? ({budget} at most)", self.arms.len()),
+            false => format!("is B better than A? {} decides ({budget} at most)", measure_text(self.settings.primary)),
+        }
+    }
 }
 
 /// What of it is recorded: enough to compute the outcome again.

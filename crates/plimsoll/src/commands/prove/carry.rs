@@ -12,7 +12,9 @@ use plimsoll_analysis::Summary;
 use plimsoll_analysis::prove::{self, arm_name};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{Plan, Probes, Purpose};
-use plimsoll_report::{Progress, ladder_line, prove_line};
+use plimsoll_report::{
+    Progress, ladder_heading, ladder_line, ladder_standing, prove_heading, prove_line, prove_standing,
+};
 use plimsoll_sys::group::CpuClocks;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -31,6 +33,8 @@ pub struct Comparison<'a> {
     /// The rates so far, and how the comparison stands, for the eye.
     pub meter: Meter,
     pub standing: String,
+    /// What of the load was fitted to the machine.
+    pub setup: Vec<String>,
 }
 
 impl Comparison<'_> {
@@ -80,20 +84,24 @@ impl Comparison<'_> {
         self.blocks.read(self.recording.trials());
         let (blocks, broken) = (&self.blocks.whole, self.blocks.broken.is_some());
         let elapsed_ns = self.recording.elapsed_ns();
-        let (line, counting, over) = if self.asked.ladder {
+        let (shown, counting, over) = if self.asked.ladder {
             let ladder = prove::ladder(blocks, self.asked.arms.len(), None);
             let over = settings.blocks_max.is_some_and(|most| ladder.blocks >= most);
-            (Some(ladder_line(elapsed_ns, &ladder)), ladder.blocks, over)
+            let line = ladder_line(elapsed_ns, &ladder, self.live.columns());
+            (Some((ladder_heading(), line, ladder_standing(&ladder))), ladder.blocks, over)
         } else {
             let standing = prove::standing(settings, blocks);
-            let line = standing.map(|standing| prove_line(elapsed_ns, settings.primary, &standing));
-            (line, standing.map_or(0, |standing| standing.blocks), prove::stop(settings, blocks).is_some())
+            let shown = standing.map(|standing| {
+                let line = prove_line(elapsed_ns, &standing);
+                (prove_heading(), line, prove_standing(settings.primary, &standing))
+            });
+            (shown, standing.map_or(0, |standing| standing.blocks), prove::stop(settings, blocks).is_some())
         };
-        if let Some(line) = line {
+        if let Some((heading, line, standing)) = shown {
             if prove::looks::interim_part(counting).is_some() || number.is_multiple_of(20) {
-                self.live.line(&line);
+                self.live.row(&heading, &line);
             }
-            self.standing = line.trim_start().to_owned();
+            self.standing = standing;
         }
         broken || over
     }
@@ -113,7 +121,7 @@ impl Comparison<'_> {
             .map_err(|reason| Failure::usage(format!("--concurrency: {reason}")))?;
         // The same for every load: once is enough.
         if self.recording.trials().is_empty() {
-            adapted.iter().for_each(|sentence| self.live.line(sentence));
+            self.setup = adapted;
         }
         let began_s = self.recording.elapsed_ns() as f64 / 1e9;
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);

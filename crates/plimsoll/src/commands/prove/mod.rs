@@ -6,7 +6,7 @@ mod load;
 mod profiles;
 
 use super::capture::default_path;
-use super::{preflight, print_json, print_report, report, say_setup};
+use super::{preflight, print_json, print_report, report};
 use crate::args_prove::ProveArgs;
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
@@ -42,8 +42,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         }
     }
     let mut live = Live::new(args.out.quiet);
-    let base = &asked.arms[0].base;
-    say_setup(&mut live, base, &base.plan);
+    live.line(&asked.question());
     let path = args.output.clone().unwrap_or_else(|| default_path("prove"));
     let options = serde_json::json!(asked.options(warnings));
     let local = asked.arms.iter().all(|arm| arm.base.local);
@@ -57,9 +56,11 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         blocks: prove::Blocks::new(asked.arms.len()),
         meter: Meter::default(),
         standing: String::new(),
+        setup: Vec::new(),
     };
     let broken = comparison.carry_out();
     let missing = if broken.is_none() { comparison.profile() } else { Vec::new() };
+    let setup = comparison.setup;
     live.clear();
     let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
     let (experiment, note) = match &broken {
@@ -77,6 +78,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         return Err(Failure::start(reason.clone()));
     }
     let outcome = show_outcome(&experiment, Some(&path), args.out.json, (broken.clone(), missing))?;
+    setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(report::write_beside(&path, &experiment)) {
         live.note(&note);
     }

@@ -1,0 +1,211 @@
+//! Tables on a terminal: columns below each other where they fit; else long text in its own column is broken between
+//! words, rows become columns, or the table is split; nothing is cut. Not here: what stands in a table.
+
+use crate::wrap::{broken, widest_atom, width};
+
+/// Text that is at least so wide reads well when it is broken inside its column.
+const BREAKABLE: usize = 20;
+/// Most rows that read well as columns.
+const TURNED_MAX: usize = 8;
+
+/// A table in lines of at most `columns`, as far as its words allow.
+pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
+    let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
+    let grid = Grid::new(lines);
+    let Some(columns) = columns.filter(|columns| grid.total(&grid.natural) > *columns) else {
+        return grid.render(&grid.natural, usize::MAX);
+    };
+    let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= BREAKABLE;
+    if let Some(widths) = grid.squeezed(columns, breakable) {
+        return grid.render(&widths, columns);
+    }
+    let turned: Vec<Vec<String>> = (0..headings.len())
+        .map(|column| grid.lines.iter().map(|line| line.get(column).cloned().unwrap_or_default()).collect())
+        .collect();
+    if rows.len() <= TURNED_MAX {
+        let turned = Grid::new(turned.iter().map(Vec::as_slice).collect());
+        if turned.total(&turned.natural) <= columns {
+            return turned.render(&turned.natural, columns);
+        }
+    }
+    if let Some(widths) = grid.squeezed(columns, |_| true) {
+        return grid.render(&widths, columns);
+    }
+    split(&grid, columns).unwrap_or_else(|| stacked(&grid, columns))
+}
+
+struct Grid<'a> {
+    /// The headings, then the rows.
+    lines: Vec<&'a [String]>,
+    /// Columns of numbers are flush right, so that digits stand below each other; text is flush left.
+    right: Vec<bool>,
+    natural: Vec<usize>,
+}
+
+impl<'a> Grid<'a> {
+    fn new(lines: Vec<&'a [String]>) -> Grid<'a> {
+        let count = lines.first().map_or(0, |line| line.len());
+        let number =
+            |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
+        let right = |column: usize| lines.iter().skip(1).filter_map(|line| line.get(column)).all(number);
+        let natural =
+            |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| width(c)).max().unwrap_or(0);
+        let (right, natural) = ((0..count).map(right).collect(), (0..count).map(natural).collect());
+        Grid { lines, right, natural }
+    }
+
+    fn total(&self, widths: &[usize]) -> usize {
+        widths.iter().map(|width| width + 2).sum()
+    }
+
+    fn is_last(&self, column: usize) -> bool {
+        column + 1 == self.natural.len()
+    }
+
+    /// The least width of a column. Words of the last one that are too wide go to a line of their own.
+    fn least(&self, column: usize) -> usize {
+        let cells = self.lines.iter().filter_map(|line| line.get(column));
+        let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
+        if self.is_last(column) && !self.right[column] { widest.min(BREAKABLE) } else { widest }
+    }
+
+    /// Widths that fit, where only columns that `may` are narrower than they would be; `None` if there are none.
+    fn squeezed(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+        let mut widths = self.natural.clone();
+        let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();
+        while self.total(&widths) > columns {
+            let widest = (0..widths.len()).filter(|c| may(*c) && widths[*c] > least[*c]).max_by_key(|c| widths[*c])?;
+            widths[widest] -= 1;
+        }
+        Some(widths)
+    }
+
+    fn render(&self, widths: &[usize], columns: usize) -> String {
+        let mut out = String::new();
+        for line in &self.lines {
+            let cell = |column: usize| line.get(column).map_or("", String::as_str);
+            // What has no room in the last column stands below the row.
+            let below = |column: usize| self.is_last(column) && widest_atom(cell(column)) > widths[column];
+            let parts: Vec<Vec<String>> = (0..widths.len())
+                .map(|column| match below(column) {
+                    true => Vec::new(),
+                    false => broken(cell(column), Some(widths[column]), 0).lines().map(str::to_owned).collect(),
+                })
+                .collect();
+            for at in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
+                let mut shown = String::new();
+                for (column, (part, width)) in parts.iter().zip(widths).enumerate() {
+                    let text = part.get(at).map_or("", String::as_str);
+                    match self.right[column] {
+                        true => shown.push_str(&format!("  {text:>width$}")),
+                        false => shown.push_str(&format!("  {text:<width$}")),
+                    }
+                }
+                out.push_str(shown.trim_end());
+                out.push('\n');
+            }
+            if let Some(last) = widths.len().checked_sub(1).filter(|last| below(*last)) {
+                out.push_str(&broken(&format!("    {}", cell(last)), Some(columns), 4));
+                out.push('\n');
+            }
+        }
+        out
+    }
+}
+
+/// Several tables below each other, each with the first column and as many others as fit.
+fn split(grid: &Grid, columns: usize) -> Option<String> {
+    let mut out = String::new();
+    let mut next = 1;
+    let count = grid.natural.len();
+    while next < count {
+        let from = next;
+        let mut taken = grid.natural[0] + 2;
+        while next < count && taken + grid.natural[next] + 2 <= columns {
+            taken += grid.natural[next] + 2;
+            next += 1;
+        }
+        // One column that needs to be broken stands alone.
+        next = next.max(from + 1);
+        let cells = |line: &&[String]| {
+            let chosen = std::iter::once(0).chain(from..next);
+            chosen.map(|column| line.get(column).cloned().unwrap_or_default()).collect::<Vec<String>>()
+        };
+        let lines: Vec<Vec<String>> = grid.lines.iter().map(cells).collect();
+        let part = Grid::new(lines.iter().map(Vec::as_slice).collect());
+        let widths = part.squeezed(columns, |_| true)?;
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&part.render(&widths, columns));
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// Every row as lines of heading and value.
+fn stacked(grid: &Grid, columns: usize) -> String {
+    let mut out = String::new();
+    let headings = grid.lines.first().copied().unwrap_or_default();
+    let label = headings.iter().map(|heading| width(heading)).max().unwrap_or(0);
+    for (number, line) in grid.lines.iter().skip(1).enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        for (heading, cell) in headings.iter().zip(*line) {
+            out.push_str(&broken(&format!("  {heading:<label$}  {cell}"), Some(columns), label + 4));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(headings: &[&str], rows: &[&[&str]], columns: usize) -> String {
+        let own = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        table(&own(headings), &rows.iter().map(|row| own(row)).collect::<Vec<_>>(), Some(columns))
+    }
+
+    #[test]
+    fn tables_fit() {
+        let rows: &[&[&str]] = &[&["a", "1 ms", "fail: the server fell behind by 10 %"], &["bb", "10 ms", "pass"]];
+        for (columns, expect) in [
+            (60, "  kind    p50  verdict\n  a      1 ms  fail: the server fell behind by 10 %\n  bb    10 ms  pass\n"),
+            (
+                40,
+                "  kind    p50  verdict\n  a      1 ms  fail: the server fell\n               behind by 10 %\n  bb    10 ms  pass\n",
+            ),
+        ] {
+            assert_eq!(shown(&["kind", "p50", "verdict"], rows, columns), expect, "{columns}");
+        }
+        // Few rows of many figures become columns.
+        let figures: &[&[&str]] = &[&["response", "1 ms", "2 ms", "3 ms", "4 ms"]];
+        let expect = "        response\n  mean      1 ms\n  p50       2 ms\n  p90       3 ms\n  p99       4 ms\n";
+        assert_eq!(shown(&["", "mean", "p50", "p90", "p99"], figures, 24), expect);
+        // Many rows are split, each part with the first column.
+        let many: Vec<&[&str]> = vec![&["100", "20 000", "30 000", "40 000"]; 9];
+        let parts = shown(&["users", "first", "second", "third"], &many, 24);
+        assert_eq!((parts.matches("users").count(), parts.matches("40 000").count()), (2, 9), "{parts}");
+        // A name that is wider than everything stands below its row.
+        let name = "main.(*server).handleEveryRequestThatComes";
+        let below = shown(&["flat", "cum", "function"], &[&["10 ms", "20 ms", name], &["1 ms", "2 ms", "f"]], 44);
+        assert!(below.contains(&format!("  10 ms  20 ms\n  {name}\n")), "{below}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_table_is_wider_than_its_words_ask_for(
+            cells in prop::collection::vec(prop::collection::vec("([a-z]{1,9}|[0-9]{1,4} ms| |[a-z]{1,7} [a-z]{1,9} [a-z]{1,9})", 5), 2..14),
+            columns in 30..120usize,
+        ) {
+            let text = table(&cells[0], &cells[1..], Some(columns));
+            prop_assert!(text.lines().all(|line| width(line) <= columns), "{columns}:\n{text}");
+            for cell in cells.iter().flatten().flat_map(|cell| cell.split_whitespace()) {
+                prop_assert!(text.split_whitespace().any(|word| word == cell), "{cell} is missing in\n{text}");
+            }
+        }
+    }
+}

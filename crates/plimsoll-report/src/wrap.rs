@@ -1,0 +1,138 @@
+//! Text in lines of a given width: broken between words, never inside one, nor between a number and its unit or inside a
+//! number (`1 272`, `8.0 %`). A word that is wider than the line stays whole; it is the terminal's to break. Not here:
+//! colours, tables.
+
+/// Units that stay with the number before them.
+const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
+
+/// Columns that `text` takes.
+pub fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Width of the widest part of `text` that cannot be broken.
+pub fn widest_atom(text: &str) -> usize {
+    pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
+}
+
+/// `text` in lines of at most `columns`; from the second line on after `indent` spaces. Spaces at the beginning stay, and
+/// so do lines that the text has already.
+pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let indent = indent.min(columns / 2);
+    text.split('\n').map(|line| line_broken(line, columns, indent)).collect::<Vec<_>>().join("\n")
+}
+
+fn line_broken(line: &str, columns: usize, indent: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut out = String::new();
+    let (mut at, mut begun) = (0, false);
+    for (spaces, atom) in pieces(line) {
+        let wide = width(atom);
+        // A word that finds no room after the indent stands further left, rather than over the edge.
+        let from = if begun && at + spaces + wide > columns {
+            out.push('\n');
+            at = 0;
+            indent.min(columns.saturating_sub(wide))
+        } else if begun {
+            spaces
+        } else {
+            spaces.min(columns.saturating_sub(wide))
+        };
+        out.push_str(&" ".repeat(from));
+        out.push_str(atom);
+        at += from + wide;
+        begun = true;
+    }
+    out
+}
+
+/// What a line consists of: spaces, and what comes after them up to the next place where it may be broken.
+fn pieces(line: &str) -> Vec<(usize, &str)> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    loop {
+        let word = rest.trim_start_matches(' ');
+        if word.is_empty() {
+            return pieces;
+        }
+        let mut end = word.find(' ').unwrap_or(word.len());
+        while let Some(next) = word[end..].strip_prefix(' ') {
+            let after = &next[..next.find(' ').unwrap_or(next.len())];
+            if after.is_empty() || !belongs(&word[..end], after) {
+                break;
+            }
+            end += 1 + after.len();
+        }
+        pieces.push((rest.len() - word.len(), &word[..end]));
+        rest = &word[end..];
+    }
+}
+
+/// Whether `after` must stay on the line of `before`: the unit of a number, or the next three digits of it.
+fn belongs(before: &str, after: &str) -> bool {
+    let Some(last) = before.chars().last() else { return false };
+    let digits = after.chars().take_while(char::is_ascii_digit).count();
+    let in_minutes = before.strip_suffix(" m").is_some_and(|minutes| minutes.ends_with(|c: char| c.is_ascii_digit()));
+    if !last.is_ascii_digit() {
+        return in_minutes && digits == 2;
+    }
+    let bare = after.trim_end_matches([',', ';', '.', ':', ')', '?', '!']);
+    let unit = bare.strip_suffix("/s").unwrap_or(bare);
+    UNITS.contains(&unit)
+        || (digits == 3 && !after[3..].starts_with(|c: char| c == '.' || c == ':' || c.is_alphabetic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        for (text, columns, indent, expect) in [
+            ("short", Some(80), 2, "short"),
+            ("a sentence of some more words than fit", None, 0, "a sentence of some more words than fit"),
+            ("a sentence of some more words than fit", Some(24), 0, "a sentence of some more\nwords than fit"),
+            (
+                "  label  and what is said about it here",
+                Some(31),
+                9,
+                "  label  and what is said about\n         it here",
+            ),
+            (
+                "averyverylongwordthatfitsnowhereatall and more",
+                Some(22),
+                0,
+                "averyverylongwordthatfitsnowhereatall\nand more",
+            ),
+            // A word that does not fit after the indent stands further left.
+            ("target  GET http://localhost:8080/items", Some(30), 8, "target  GET\n   http://localhost:8080/items"),
+            // Numbers stay whole, and with their units.
+            ("it was 1 272 of 8.0 %, in 2 m 05 s", Some(10), 0, "it was\n1 272 of\n8.0 %, in\n2 m 05 s"),
+            ("in all 1.26 MB/s came", Some(12), 2, "in all\n  1.26 MB/s\n  came"),
+            ("sent 12 of 345 678 times", Some(11), 0, "sent 12 of\n345 678\ntimes"),
+            ("one line\nand another one", Some(12), 2, "one line\nand another\n  one"),
+        ] {
+            assert_eq!(broken(text, columns, indent), expect);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_word_stays_whole_and_every_line_fits(
+            words in prop::collection::vec("[a-z0-9%,.]{1,12}", 0..40),
+            columns in 1..100usize,
+            indent in 0..30usize,
+        ) {
+            let text = words.join(" ");
+            let shown = broken(&text, Some(columns), indent);
+            prop_assert!(shown.split_whitespace().eq(text.split_whitespace()), "{shown}");
+            for line in shown.lines().filter(|line| width(line) > columns) {
+                prop_assert!(width(line) <= widest_atom(&text), "{columns}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What terminals of several widths show: no line is wider than they are, no word is broken, nothing is cut.
+
+use crate::rig::{Done, baseline, finish, folder};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const WIDTHS: [usize; 3] = [60, 80, 200];
+
+/// Runs the binary on a pseudo terminal of that many columns.
+fn at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
+    let binary = env!("CARGO_BIN_EXE_plimsoll");
+    let mut script = Command::new("script");
+    let shell = format!("stty cols {columns} rows 50; exec '{binary}' {arguments}");
+    script.args(["--quiet", "--return", "--command", &shell, "/dev/null"]);
+    script.current_dir(folder).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+    let child =
+        script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("script is there");
+    finish(child)
+}
+
+/// What stays on the screen: without colours, and without lines that were taken back.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.replace("\r\n", "\n").lines() {
+        let mut shown = String::new();
+        let mut rest = line;
+        while let Some(at) = rest.find('\x1b') {
+            shown.push_str(&rest[..at]);
+            let sequence = &rest[at + 2..];
+            let end = sequence.find(|c: char| c.is_ascii_alphabetic()).expect("a whole sequence");
+            if let (up, Some("A")) = (sequence[..end].parse().unwrap_or(1), sequence.get(end..=end)) {
+                lines.truncate(lines.len().saturating_sub(up));
+                shown.clear();
+            } else if sequence.get(end..=end) == Some("J") {
+                shown.clear();
+            }
+            rest = &sequence[end + 1..];
+        }
+        shown.push_str(rest);
+        lines.push(shown.rsplit('\r').next().unwrap_or_default().to_owned());
+    }
+    lines
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Shows the same at several widths. `whole`: what is shown holds no other words than it does on a very wide terminal.
+fn check(folder: &Path, arguments: &str, whole: bool) {
+    let wide = lines(&at_width(folder, 5000, arguments).stdout).join("\n");
+    for columns in WIDTHS {
+        let done = at_width(folder, columns, arguments);
+        let shown = lines(&done.stdout);
+        assert!(!shown.is_empty(), "{arguments}: nothing was shown");
+        for line in &shown {
+            let width = line.chars().count();
+            // Nothing can be done about a word that is wider than the terminal.
+            let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+            assert!(
+                width <= columns || longest > columns.saturating_sub(4),
+                "{arguments} at {columns}: {width}: {line}"
+            );
+            assert!(!line.contains('\u{2026}') && !line.contains("..."), "{arguments} at {columns} was cut: {line}");
+        }
+        if whole {
+            let other: Vec<String> = words(&shown.join("\n")).difference(&words(&wide)).cloned().collect();
+            assert!(
+                other.is_empty(),
+                "{arguments} at {columns}: {other:?} in\n{}\nbut not in\n{wide}",
+                shown.join("\n")
+            );
+        }
+    }
+}
+
+#[test]
+fn every_screen_fits_its_terminal() {
+    let folder = folder("screens");
+    let (fast, slow) = (baseline(1), baseline(1));
+    let (a, b) = (format!("{}/burn/200", fast.url), format!("{}/burn/800", slow.url));
+    for (command, live) in [
+        (format!("run {a} -d 300ms -c 64 -o run.plimsoll"), &[][..]),
+        (format!("run {}/status/404 -d 300ms -o bad.plimsoll", fast.url), &[]),
+        (format!("find {b} --budget 4s -o find.plimsoll"), &["at  trial"]),
+        (format!("sweep {a} -c 1,2,4 --for 200ms --dir . --name sweep"), &["concurrency"]),
+        (format!("prove {a} {b} --budget 5s --blocks 6 -o prove.plimsoll"), &[]),
+        (format!("prove --ladder {a} {b} --budget 5s --blocks 6 -o ladder.plimsoll"), &[]),
+    ] {
+        let done = at_width(&folder, 80, &command);
+        assert!([0, 1].contains(&done.code), "{command}: {}", done.stdout);
+        let shown = lines(&done.stdout);
+        for line in &shown {
+            assert!(line.chars().count() <= 80 || line.contains(".plimsoll"), "{command}: {line}");
+            assert!(!line.contains('\u{2026}') && !line.contains("..."), "{command} was cut: {line}");
+        }
+        for heading in live {
+            let at = shown.iter().filter(|line| line.trim_start().starts_with(heading)).count();
+            assert_eq!(at, 1, "{command}: one row of headings\n{}", shown.join("\n"));
+        }
+        // The server comes first, not how the generator is set up.
+        assert!(!shown[0].contains("thread") && !shown[0].contains("cores"), "{command}: {}", shown[0]);
+    }
+    for file in ["run", "bad", "find", "sweep", "prove", "ladder"] {
+        check(&folder, &format!("show {file}.plimsoll"), true);
+    }
+    check(&folder, "diff sweep.dat sweep.dat --dir .", true);
+    check(&folder, "rerun run.plimsoll --print", true);
+    // Errors are one sentence, at any width.
+    check(&folder, "run http://127.0.0.1:9/ -d 1s", true);
+    check(&folder, "run --fail-if 'speed>5' http://127.0.0.1:9/", true);
+    check(&folder, "show no-such-file.plimsoll", true);
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    let folder = folder("help");
+    for command in
+        ["", "find", "prove", "run", "sweep", "baseline", "demo", "show", "profile", "diff", "report", "rerun"]
+    {
+        for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
+            assert!(line.chars().count() <= 80, "{command} --help: {line}");
+        }
+        // Examples are lines of their own: none is broken.
+        let shown = lines(&at_width(&folder, 80, &format!("{command} --help")).stdout);
+        let examples = shown.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
+        for line in examples.take_while(|line| !line.is_empty()) {
+            assert!(line.trim_start().starts_with("plimsoll "), "{command} --help: an example is broken at: {line}");
+        }
+    }
+}

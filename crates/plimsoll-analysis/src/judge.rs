@@ -14,10 +14,10 @@
 //!
 //! Not here: which plan to try next.
 
-use crate::condition::format_duration;
+use crate::format;
 use crate::others::Others;
 use crate::slo::Slo;
-use crate::summary::{Summary, round3};
+use crate::summary::Summary;
 use crate::watch::{Seen, Watch, broken, judged_window_ns, percent};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Failure, Histogram, Interval, Ledger, LoadShape, Purpose, Run};
@@ -311,7 +311,7 @@ fn open_verdict(
     } else if ledger.scheduled == 0 {
         (Verdict::Void, "nothing was scheduled".to_owned())
     } else {
-        let p99 = format_duration(round3(outcome.p99_ns));
+        let p99 = format::duration(outcome.p99_ns as f64);
         (Verdict::Pass, format!("p99 was {p99}"))
     };
 }
@@ -358,7 +358,8 @@ fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<(f64
 }
 
 /// Little's law over a whole run: the integral of the number in flight against the sum of all stays. `None` where stays
-/// are missing: warm-up, unanswered requests, or too few of them.
+/// are missing: warm-up, unanswered requests, too few of them, or a load that was ended (whose last requests, cut short,
+/// have no stay).
 fn little_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -366,7 +367,11 @@ fn little_gap(run: &Run) -> Option<f64> {
         stays += interval.response.sum_ns() as f64 + interval.failed.sum_ns() as f64;
         ledger.merge(&interval.ledger);
     }
-    let whole = run.plan.warmup_ns == 0 && ledger.in_flight == 0 && ledger.unsent == 0 && ledger.requests() >= 100;
+    let whole = run.ending == Some(Ending::Finished)
+        && run.plan.warmup_ns == 0
+        && ledger.in_flight == 0
+        && ledger.unsent == 0
+        && ledger.requests() >= 100;
     (whole && stays > 0.0).then(|| (in_flight - stays).abs() / stays)
 }
 

@@ -119,9 +119,10 @@ impl Collector {
         }
     }
 
+    /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The first reason counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
-        if self.stopped.is_none()
-            && let ControlFlow::Break(reason) = on_tick(tick)
+        if let ControlFlow::Break(reason) = on_tick(tick)
+            && self.stopped.is_none()
         {
             self.stopped = Some(reason);
             stop.store(true, Ordering::Relaxed);

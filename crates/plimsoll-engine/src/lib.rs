@@ -76,7 +76,9 @@ pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> 
 /// Carries out one stripe of `plan` and returns what happened.
 ///
 /// `on_tick` is called about every 100 ms, while connections are made ready, during the load and in the grace period;
-/// `Break(reason)` ends the run within a tick: what was under way counts as in flight.
+/// `Break(reason)` ends the run within a tick: what was under way counts as in flight. The ticks that workers still hand
+/// over after that are shown as well, so that whoever records them holds the whole run; what is returned then changes
+/// nothing.
 pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Result<Run, Error> {
     if plan.request.addresses.is_empty() && plan.connect.unix.is_none() {
         return Err(Error::NoAddress);

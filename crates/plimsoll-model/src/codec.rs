@@ -19,6 +19,7 @@ use crate::probes_codec::{read_probes, write_probes};
 use crate::run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
 use crate::said::Said;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last is the version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x01";
@@ -60,6 +61,11 @@ pub enum Frame {
         ending: Ending,
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
+        /// When its schedule began, since the experiment's start, ns: later than was known when the load began, as
+        /// connections were made ready first. `None` in files of the first writers.
+        start_ns: Option<u64>,
+        /// The addresses of the host, with those found during the load; `None` in files of the first writers.
+        addresses: Option<Vec<SocketAddr>>,
     },
     /// Something that no load tells.
     Remark(Remark),
@@ -94,6 +100,10 @@ struct TrialStart {
 struct TrialEnd {
     ending: Ending,
     window_ns: (u64, u64),
+    #[serde(default)]
+    start_ns: Option<u64>,
+    #[serde(default)]
+    addresses: Option<Vec<SocketAddr>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -134,8 +144,9 @@ impl Frame {
                 write_probes(out, probes);
                 KIND_PROBES
             }
-            Frame::TrialEnd { ending, window_ns } => {
-                json(out, &TrialEnd { ending: ending.clone(), window_ns: *window_ns });
+            Frame::TrialEnd { ending, window_ns, start_ns, addresses } => {
+                let (ending, addresses) = (ending.clone(), addresses.clone());
+                json(out, &TrialEnd { ending, window_ns: *window_ns, start_ns: *start_ns, addresses });
                 KIND_TRIAL_END
             }
             Frame::Remark(remark) => {
@@ -173,8 +184,8 @@ impl Frame {
                 reader.bytes.is_empty().then(|| Frame::Probes(Box::new(probes)))
             }
             KIND_TRIAL_END => {
-                let TrialEnd { ending, window_ns } = serde_json::from_slice(payload).ok()?;
-                Some(Frame::TrialEnd { ending, window_ns })
+                let TrialEnd { ending, window_ns, start_ns, addresses } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialEnd { ending, window_ns, start_ns, addresses })
             }
             KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
             KIND_EXPERIMENT_END => {
@@ -287,6 +298,11 @@ fn begin(header: Header) -> Experiment {
 
 /// Adds a frame to the experiment; false if it does not fit there, or says what none can ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
+    if let (Frame::TrialEnd { start_ns: Some(start_ns), .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
+        && *start_ns <= TIME_NS_MAX
+    {
+        trial.start_ns = *start_ns;
+    }
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
         (Frame::TrialStart { purpose, start_ns, plan }, _) if plan.is_bounded() && start_ns <= TIME_NS_MAX => {
@@ -302,9 +318,12 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
         (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
-        (Frame::TrialEnd { ending, window_ns }, Some(run)) if run.takes_window(window_ns) => {
+        (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses }, Some(run)) if run.takes_window(window_ns) => {
             run.ending = Some(ending);
             run.window_ns = window_ns;
+            if let Some(addresses) = addresses {
+                run.plan.request.addresses = addresses;
+            }
         }
         (Frame::Remark(remark), _) => experiment.remarks.push(remark),
         (Frame::ExperimentEnd { elapsed_ns }, _) if elapsed_ns <= TIME_NS_MAX => {
@@ -546,7 +565,9 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
             Frame::Probes(Box::new(trial.run.probes.clone())).encode(&mut out);
         }
         if let Some(ending) = trial.run.ending.clone() {
-            Frame::TrialEnd { ending, window_ns: trial.run.window_ns }.encode(&mut out);
+            let addresses = Some(trial.run.plan.request.addresses.clone());
+            let (window_ns, start_ns) = (trial.run.window_ns, Some(trial.start_ns));
+            Frame::TrialEnd { ending, window_ns, start_ns, addresses }.encode(&mut out);
         }
     }
     for remark in &experiment.remarks {

@@ -170,6 +170,7 @@ impl Recording {
         let began = self.began;
         let mut start_ns = self.elapsed_ns();
         let mut started = false;
+        let mut ended = false;
         let file = &mut self.file;
         let mut seen = Seen::begin(self.watcher.as_ref());
         if let Some(file) = file {
@@ -190,7 +191,10 @@ impl Recording {
                     }
                 }
             }
-            on_tick(tick)
+            // What comes after the load was ended is recorded, but nobody is asked again.
+            let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick) };
+            ended |= flow.is_break();
+            flow
         })?;
         let last = seen.end();
         if let Some(file) = &mut self.file {
@@ -199,11 +203,13 @@ impl Recording {
                 file.write(&Frame::Probes(Box::new(probes)));
             }
             if let Some(ending) = run.ending.clone() {
-                file.write(&Frame::TrialEnd { ending, window_ns: run.window_ns });
+                let addresses = Some(run.plan.request.addresses.clone());
+                let (window_ns, start_ns) = (run.window_ns, Some(start_ns));
+                file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses });
             }
         }
         // What is kept is what is recorded: nothing shown later can come from a secret.
-        let run = Run { plan: plan.redacted(), probes: seen.whole, ..run };
+        let run = Run { plan: run.plan.redacted(), probes: seen.whole, ..run };
         self.experiment.trials.push(Trial { purpose, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }

@@ -9,6 +9,8 @@
 //! any bound, as in an [`crate::Slo`]. Else a server that answers nothing but errors would have no slow request. So a
 //! percentile may have no bound (it is infinite), and so has the mean or the maximum as soon as one request did not succeed.
 
+use crate::format;
+use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
 use plimsoll_model::{Failure, Histogram, Interval, Ledger, Run};
 use std::collections::VecDeque;
@@ -46,6 +48,8 @@ pub enum Metric {
     Errors,
     /// Successes a second.
     Throughput,
+    /// CPU time that the server took for each request it answered, in ns; known of a finished run only.
+    Cpu,
     /// Requests that were never sent.
     Unsent(Amount),
     /// Requests that timed out.
@@ -75,6 +79,20 @@ pub enum Op {
 }
 
 impl Op {
+    /// A comparison such as `p99>200ms` as its name, the operation and its value; `None` where one is missing.
+    pub fn split(text: &str) -> Option<(&str, Op, &str)> {
+        let at = text.find(['<', '>'])?;
+        let (name, rest) = (text[..at].trim(), &text[at..]);
+        let (op, value) = match (rest.strip_prefix("<="), rest.strip_prefix(">=")) {
+            (Some(value), _) => (Op::AtMost, value),
+            (_, Some(value)) => (Op::AtLeast, value),
+            _ if rest.starts_with('<') => (Op::Below, &rest[1..]),
+            _ => (Op::Above, &rest[1..]),
+        };
+        let value = value.trim();
+        (!name.is_empty() && !value.is_empty()).then_some((name, op, value))
+    }
+
     /// Whether `figure` compares so with `value`.
     pub fn holds(self, figure: f64, value: f64) -> bool {
         match self {
@@ -105,7 +123,8 @@ pub enum ConditionError {
     Shape(String),
     /// A metric nobody knows.
     #[error(
-        "'{0}' is not measured; there are p50 to p99.99, max and mean (also as service.p99), success, errors, rps, unsent and timeouts"
+        "'{0}' is not measured; there are p50 to p99.99, max and mean (also as service.p99), success, errors, goodput (also \
+         rate, rps), cpu, unsent and timeouts"
     )]
     Metric(String),
     /// A bound that says no unit, with what was probably meant.
@@ -120,19 +139,7 @@ impl Condition {
     /// Reads one condition, such as `p99>200ms`.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let text = text.trim();
-        let shape = || ConditionError::Shape(text.to_owned());
-        let at = text.find(['<', '>']).ok_or_else(shape)?;
-        let (name, rest) = (text[..at].trim(), &text[at..]);
-        let (op, value) = match (rest.strip_prefix("<="), rest.strip_prefix(">=")) {
-            (Some(value), _) => (Op::AtMost, value),
-            (_, Some(value)) => (Op::AtLeast, value),
-            _ if rest.starts_with('<') => (Op::Below, &rest[1..]),
-            _ => (Op::Above, &rest[1..]),
-        };
-        let value = value.trim();
-        if name.is_empty() || value.is_empty() {
-            return Err(shape());
-        }
+        let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
         let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
         let metric = Metric::parse(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
         let number = value.parse::<f64>().is_ok_and(f64::is_finite);
@@ -150,7 +157,7 @@ impl Condition {
             _ => {}
         }
         let value = match metric {
-            Metric::Latency(..) => units::parse_duration_ns(value)? as f64,
+            Metric::Latency(..) | Metric::Cpu => units::parse_duration_ns(value)? as f64,
             Metric::Success | Metric::Errors => units::parse_share(value)?,
             Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => units::parse_share(value)?,
             Metric::Throughput => units::parse_number(value)?,
@@ -174,6 +181,10 @@ impl Condition {
             service: &totals.service,
             succeeded_in_window: totals.succeeded_in_window,
             window_ns: run.duration_ns(),
+            cpu_ns: match self.metric {
+                Metric::Cpu => ServerUse::of(run).ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
+                _ => None,
+            },
         };
         seen.figure(self.metric)
     }
@@ -195,7 +206,7 @@ impl Condition {
             (None, _) => "nothing was measured".to_owned(),
             (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
                 let some = match statistic {
-                    Statistic::Quantile(q) => format!("more than {} of the requests", format_share(1.0 - q)),
+                    Statistic::Quantile(q) => format!("more than {} of the requests", crate::watch::percent(1.0 - q)),
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
                 format!("{some} failed or had no answer in time")
@@ -207,10 +218,21 @@ impl Condition {
     /// A figure in this condition's unit, as text.
     pub fn format(&self, figure: f64) -> String {
         match self.metric {
-            Metric::Latency(..) => format_duration(figure),
-            Metric::Success | Metric::Errors => format_share(figure),
-            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => format_share(figure),
-            _ => format_number(figure),
+            Metric::Latency(..) | Metric::Cpu => format::duration(figure),
+            Metric::Success | Metric::Errors => format::share(figure),
+            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => format::share(figure),
+            Metric::Throughput => format::rate(figure),
+            Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count) => format::count(figure as u64),
+        }
+    }
+
+    /// The value it compares with, as it was written.
+    fn value_syntax(&self) -> String {
+        match self.metric {
+            Metric::Latency(..) | Metric::Cpu => duration_syntax(self.value),
+            Metric::Success | Metric::Errors => share_syntax(self.value),
+            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => share_syntax(self.value),
+            _ => format_number(self.value),
         }
     }
 }
@@ -221,7 +243,8 @@ impl Metric {
         Some(match name.as_str() {
             "success" => Metric::Success,
             "errors" => Metric::Errors,
-            "rps" | "throughput" => Metric::Throughput,
+            "goodput" | "rate" | "rps" | "throughput" => Metric::Throughput,
+            "cpu" => Metric::Cpu,
             "unsent" => Metric::Unsent(amount),
             "timeouts" => Metric::Timeouts(amount),
             latency => {
@@ -259,6 +282,8 @@ struct Seen<'a> {
     service: &'a Histogram,
     succeeded_in_window: u64,
     window_ns: u64,
+    /// CPU time of the server for each request, where it is known.
+    cpu_ns: Option<f64>,
 }
 
 impl Seen<'_> {
@@ -282,6 +307,7 @@ impl Seen<'_> {
             Metric::Throughput => {
                 (self.window_ns > 0).then(|| self.succeeded_in_window as f64 * 1e9 / self.window_ns as f64)
             }
+            Metric::Cpu => self.cpu_ns,
             Metric::Unsent(kind) => amount(self.ledger.unsent, kind),
             Metric::Timeouts(kind) => amount(timeouts, kind),
         }
@@ -420,6 +446,7 @@ impl ConditionWatch {
                 service: &self.service,
                 succeeded_in_window: self.succeeded_in_window,
                 window_ns,
+                cpu_ns: None,
             };
             // Requests that failed are measured, too: all that ended were slower than any bound.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
@@ -470,7 +497,8 @@ impl fmt::Display for Metric {
             Metric::Latency(Clock::Service, statistic) => write!(f, "service.{statistic}"),
             Metric::Success => f.write_str("success"),
             Metric::Errors => f.write_str("errors"),
-            Metric::Throughput => f.write_str("rps"),
+            Metric::Throughput => f.write_str("goodput"),
+            Metric::Cpu => f.write_str("cpu"),
             Metric::Unsent(_) => f.write_str("unsent"),
             Metric::Timeouts(_) => f.write_str("timeouts"),
         }
@@ -490,7 +518,7 @@ impl fmt::Display for Op {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}{}", self.metric, self.op, self.format(self.value))
+        write!(f, "{}{}{}", self.metric, self.op, self.value_syntax())
     }
 }
 
@@ -503,19 +531,19 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// A number with at most six decimals, without trailing zeros.
+/// A number as conditions write it: at most six decimals, without trailing zeros.
 pub(crate) fn format_number(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A share as percent.
-pub(crate) fn format_share(share: f64) -> String {
+/// A share as conditions write it: `99.9%`.
+pub(crate) fn share_syntax(share: f64) -> String {
     format!("{}%", format_number(share * 100.0))
 }
 
-/// A time in the largest unit in which it is at least 1.
-pub(crate) fn format_duration(ns: f64) -> String {
+/// A time as conditions write it, in the largest unit in which it is at least 1: `1.5ms`.
+pub(crate) fn duration_syntax(ns: f64) -> String {
     let (factor, unit) = match ns {
         ns if ns >= 1e9 => (1e9, "s"),
         ns if ns >= 1e6 => (1e6, "ms"),
@@ -551,8 +579,10 @@ mod tests {
             ("max<=1m", Ok("max<=60s")),
             ("errors>5%", Ok("errors>5%")),
             ("success<0.999", Ok("success<99.9%")),
-            ("rps<1k", Ok("rps<1000")),
-            ("throughput<1k", Ok("rps<1000")),
+            ("rps<1k", Ok("goodput<1000")),
+            ("throughput<1k", Ok("goodput<1000")),
+            ("rate<5000", Ok("goodput<5000")),
+            ("cpu>1.5ms", Ok("cpu>1.5ms")),
             ("unsent>0", Ok("unsent>0")),
             ("unsent>1%", Ok("unsent>1%")),
             ("timeouts>=10", Ok("timeouts>=10")),
@@ -620,7 +650,7 @@ mod tests {
         assert_eq!(watch.push(100_000_000, &tick(0, 10, 0)), None);
         assert_eq!(watch.push(1_000_000_000, &tick(5, 0, 1_000_000)), None, "15 requests are not 20");
         let crossing = watch.push(1_100_000_000, &tick(85, 0, 1_000_000)).expect("10 of 100 failed");
-        assert_eq!(crossing.to_string(), "errors>5%: it was 10%");
+        assert_eq!(crossing.to_string(), "errors>5%: it was 10.0 %");
     }
 
     /// A run of one second with these ends of requests; each success took `latency_ns`.
@@ -640,7 +670,7 @@ mod tests {
     fn a_gate_does_not_pass_on_failure() {
         let ms = units::MS;
         let none = "nothing was measured";
-        let lost = "more than 1% of the requests failed or had no answer in time";
+        let lost = "more than 1 % of the requests failed or had no answer in time";
         for (ends, gate, expect) in [
             ((1000, 0, 0, 0, ms), "p99>200ms", None),
             ((1000, 0, 0, 0, 300 * ms), "p99>200ms", Some("it was 300")),
@@ -650,15 +680,15 @@ mod tests {
             ((989, 0, 0, 11, ms), "service.p99>200ms", Some(lost)),
             ((989, 11, 0, 0, ms), "p99<200ms", None),
             ((600, 400, 0, 0, ms), "p50>200ms", None),
-            ((499, 501, 0, 0, ms), "p50>200ms", Some("more than 50% of the requests failed")),
-            ((999, 1, 0, 0, ms), "p99.99>1h", Some("more than 0.01% of the requests failed")),
+            ((499, 501, 0, 0, ms), "p50>200ms", Some("more than 50 % of the requests failed")),
+            ((999, 1, 0, 0, ms), "p99.99>1h", Some("more than 0.01 % of the requests failed")),
             ((999, 1, 0, 0, ms), "mean>200ms", Some("some requests failed")),
             ((999, 0, 0, 1, ms), "max>1h", Some("some requests failed")),
             ((0, 1000, 0, 0, ms), "p99>200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "p99<200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "service.mean>200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "rps<1", Some("it was 0")),
-            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0%")),
+            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0.0 %")),
             ((0, 0, 0, 0, ms), "success<99%", Some(none)),
             ((0, 0, 0, 0, ms), "errors>1%", Some(none)),
             ((0, 0, 0, 0, ms), "timeouts>1%", Some(none)),

@@ -1,4 +1,6 @@
-//! Numbers for people: three significant digits, units that fit, no false precision.
+//! Numbers for people: three significant digits, units that fit, no false precision. Every figure of every output is
+//! written here, so that one value never has two spellings. (Conditions and promises, such as `p99<=500ms`, are a
+//! language of their own: what is written must read back. See [`crate::condition`].)
 
 /// A time in ns with the unit that fits: `21.4 us`, `1.25 ms`, `3.2 s`, `2 m 05 s`.
 pub fn duration(ns: f64) -> String {
@@ -40,7 +42,13 @@ pub fn count(value: u64) -> String {
 
 /// A rate in 1/s: whole from 100 on, else with the digits that it has.
 pub fn rate(value: f64) -> String {
-    if value >= 99.95 { count(value.round() as u64) } else { significant(value) }
+    if value == 0.0 {
+        "0".into()
+    } else if value >= 99.95 {
+        count(value.round() as u64)
+    } else {
+        significant(value)
+    }
 }
 
 /// A share as percent. Never rounds up to 100: 99.996 % is not all.
@@ -53,6 +61,33 @@ pub fn share(value: f64) -> String {
     } else {
         format!("{:.1} %", value * 100.0)
     }
+}
+
+/// A length of time in s as progress shows it: one digit after the point, so that it ticks evenly.
+pub fn seconds(value: f64) -> String {
+    format!("{value:.1} s")
+}
+
+/// A change in percent with its sign: `+3.1 %`, `-0.4 %`.
+pub fn change(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
+/// `value` with so many significant digits, written as the nearest decimal: 2002.3, never 2002.3000000000002. Whole
+/// numbers stay as they are.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    if !value.is_finite() || value.fract() == 0.0 {
+        return value;
+    }
+    let places = digits - 1 - value.abs().log10().floor() as i32;
+    let near = match places {
+        // A power of ten below 10^22 is exact, and a quotient of such numbers is the nearest one to the decimal.
+        1..=22 => (value * 10f64.powi(places)).round() / 10f64.powi(places),
+        ..=0 => value.round(),
+        _ => value,
+    };
+    // What is less than all stays less than all.
+    if value.abs() < 1.0 && near.abs() >= 1.0 { value } else { near }
 }
 
 /// Bytes with a decimal unit: `1.25 MB`.
@@ -104,7 +139,7 @@ mod tests {
         for (value, expect) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
             assert_eq!(count(value), expect);
         }
-        for (value, expect) in [(0.0, "0.00"), (9.5, "9.50"), (52.31, "52.3"), (16_206.4, "16 206")] {
+        for (value, expect) in [(0.0, "0"), (9.5, "9.50"), (52.31, "52.3"), (16_206.4, "16 206")] {
             assert_eq!(rate(value), expect);
         }
         for (value, expect) in [
@@ -126,6 +161,18 @@ mod tests {
             (1_795_266_309_000, "2026-11-21 13:05:09 UTC"),
         ] {
             assert_eq!(date(ms), expect);
+        }
+        for (value, expect) in [
+            (2002.3000000000002, 2002.3),
+            (0.999_999_999_9, 0.999_999_999_9),
+            (1.0 / 3.0, 0.333_333_3),
+            (-12.345_678_9, -12.345_68),
+            (123_456_789.5, 123_456_790.0),
+            (123_456_789.0, 123_456_789.0),
+            (0.0, 0.0),
+            (1e-30, 1e-30),
+        ] {
+            assert_eq!(rounded(value, 7), expect, "{value}");
         }
         for (value, expect) in [(0.0, "0 B"), (1500.0, "1.50 kB"), (2.5e9, "2.50 GB")] {
             assert_eq!(bytes(value), expect);

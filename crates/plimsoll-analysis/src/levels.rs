@@ -1,10 +1,12 @@
-//! What was measured at each of several loads, from runs or from the text of `.dat` files, and how two such lists differ.
+//! What was measured at each of several loads, from runs or from the text of `.dat` files: its peak and knee, how two such
+//! lists differ, and how long a level has to be measured.
 //!
 //! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by white space. Empty lines,
 //! comments (`#`, `%`, `;`, `//`) and headings of words are passed over; so are further columns.
 
-use crate::series::{Spread, spread};
+use crate::series::{Spread, goodput_error, spread};
 use crate::summary::Summary;
+use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Run};
 use std::fmt;
 
@@ -58,6 +60,50 @@ impl Level {
             },
         ))
     }
+}
+
+/// The knee has this share of the peak.
+pub const KNEE_SHARE: f64 = 0.95;
+
+/// The level with the most successes a second; of several with as many, the one with the least load. Rate and load that
+/// are told as the peak are always those of one level.
+pub fn peak(levels: &[Level]) -> Option<&Level> {
+    let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
+    measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
+}
+
+/// The level with the least load that has 95 % of the peak.
+pub fn knee(levels: &[Level]) -> Option<&Level> {
+    let enough = peak(levels)?.rps * KNEE_SHARE;
+    levels.iter().filter(|level| level.rps >= enough).min_by(|a, b| a.load.total_cmp(&b.load))
+}
+
+/// Goodput that is known to this share (half a 95 % interval) is known well enough.
+pub const ERROR_WANTED: f64 = 0.03;
+/// No level is measured for less, if there is time.
+const LENGTH_MIN_NS: u64 = SECOND;
+/// Answers take turns: at least so many mean response times are measured.
+const ANSWERS_MIN: f64 = 5.0;
+/// A level of a budget needs at least this, its trial beforehand included.
+pub const SHARE_MIN_NS: u64 = 500 * MS;
+
+/// How long to try a level that may take `share_ns` in all, to learn how much its goodput varies.
+pub fn pilot_ns(share_ns: u64) -> u64 {
+    (share_ns / 6).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
+}
+
+/// How long to measure a level of which `pilot` was a trial: as long as its goodput then is known to 3 %, but at most
+/// `most_ns`. The length is chosen before the measurement, so that it does not end when it happens to look well.
+pub fn length_ns(pilot: &Run, most_ns: u64) -> u64 {
+    let summary = Summary::of(pilot);
+    let by_error = match goodput_error(pilot) {
+        // A fifth more, as the trial's own figure is rough.
+        Some(error) => 1.2 * (error / ERROR_WANTED).powi(2) * pilot.duration_ns() as f64,
+        None => most_ns as f64,
+    };
+    let wanted = by_error.max(ANSWERS_MIN * summary.response.mean_ns).max(LENGTH_MIN_NS as f64);
+    // Whole intervals: what lies in a part of one says nothing about how much it varies.
+    (wanted.min(most_ns as f64) as u64).max(100 * MS).div_ceil(100 * MS) * (100 * MS)
 }
 
 /// Why a `.dat` file could not be read.
@@ -186,6 +232,58 @@ mod tests {
         }
         let level = &parse_dat("200 13000.5 15.2 99.5").expect("read")[0];
         assert_eq!((level.load, level.rps, level.mean_ns, level.success_rate), (200.0, 13000.5, 15.2e6, 0.995));
+    }
+
+    #[test]
+    fn peak_and_knee_name_the_level_that_made_them() {
+        for (dat, peak_at, knee_at) in [
+            (
+                "1 100 1 100\n2 190 1 100\n4 196 2 100\n8 200 4 100\n16 199 8 100",
+                Some((8.0, 200.0)),
+                Some((2.0, 190.0)),
+            ),
+            ("8 200 1 100\n4 200 1 100", Some((4.0, 200.0)), Some((4.0, 200.0))),
+            ("1 0 1 0\n2 0 1 0", None, None),
+        ] {
+            let levels = parse_dat(dat).expect("read");
+            let of = |level: Option<&Level>| level.map(|l| (l.load, l.rps));
+            assert_eq!((of(peak(&levels)), of(knee(&levels))), (peak_at, knee_at), "{dat}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_measured_for_as_long_as_it_needs() {
+        use plimsoll_model::{Curve, Histogram, Interval, Plan, RequestSpec};
+        let pilot = |counts: &[u64], mean_ns: u64| {
+            let request = RequestSpec::get("h", 80, vec![]);
+            let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+            for (at, count) in counts.iter().enumerate() {
+                let mut response = Histogram::new();
+                response.record_n(mean_ns, *count);
+                let response = response.drain();
+                run.push(
+                    at as u64 * 100 * MS,
+                    &Interval { succeeded_in_window: *count, response, ..Interval::default() },
+                );
+            }
+            run.window_ns = (0, counts.len() as u64 * 100 * MS);
+            run
+        };
+        let most = 20 * SECOND;
+        for (counts, mean_ns, length_ns_wanted) in [
+            (vec![100; 10], MS, SECOND),
+            // 15.1 % after 1 s: 30.3 s are too long, and less than the half of that fits.
+            (vec![8, 12, 8, 12, 8, 12, 8, 12, 8, 12], MS, most),
+            // 3.77 % after 1 s.
+            (vec![38, 42, 38, 42, 38, 42, 38, 42, 38, 42], MS, 2000 * MS),
+            (vec![100; 10], 700 * MS, 3500 * MS),
+            (vec![0; 10], MS, most),
+            (vec![5; 3], MS, most),
+        ] {
+            assert_eq!(length_ns(&pilot(&counts, mean_ns), most), length_ns_wanted, "{counts:?}");
+        }
+        assert_eq!(length_ns(&pilot(&[100; 10], MS), 400 * MS), 400 * MS);
+        assert_eq!([pilot_ns(0), pilot_ns(3 * SECOND), pilot_ns(60 * SECOND)], [300 * MS, 500 * MS, SECOND]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
-//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`profile`] reads profiles, sums them up and compares them.
+//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`profile`] reads
+//! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
+//! writes every figure, wherever it is said.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
 //! was made and how a finding looks are the affair of others.
@@ -11,6 +13,7 @@
 
 pub mod condition;
 pub mod find;
+pub mod format;
 pub mod judge;
 pub mod levels;
 pub mod others;
@@ -19,6 +22,7 @@ pub mod prove;
 pub mod series;
 pub mod server;
 pub mod slo;
+pub mod stages;
 pub mod summary;
 pub mod watch;
 

@@ -175,6 +175,37 @@ pub fn spread(run: &Run) -> Option<Spread> {
     Some(Spread { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
 }
 
+/// Batches whose means the interval of a goodput is made of, at most.
+const BATCHES_MAX: usize = 10;
+/// Fewer stretches say nothing about how sure a mean is.
+const STRETCHES_MIN: usize = 5;
+
+/// How far the goodput of a run may be off: the half-width of its 95 % interval as a share of it. From the means of up to
+/// ten batches of whole intervals inside the measured window, so that neighbours which resemble each other, or make up
+/// for each other, do not make it look better or worse known than it is. `None` where there is too little to tell.
+pub fn goodput_error(run: &Run) -> Option<f64> {
+    let length_ns = run.plan.interval_ns.max(1);
+    let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
+    let stretches = usize::try_from(end.saturating_sub(first)).ok().filter(|n| *n >= STRETCHES_MIN)?;
+    let each = stretches.div_ceil(BATCHES_MAX);
+    let batches = stretches / each;
+    let mut counts = vec![0u64; batches];
+    for (index, interval) in run.intervals.range(first as u32..end as u32) {
+        if let Some(count) = counts.get_mut((u64::from(*index) - first) as usize / each) {
+            *count += interval.succeeded_in_window;
+        }
+    }
+    let mean = counts.iter().sum::<u64>() as f64 / batches as f64;
+    if mean == 0.0 {
+        return None;
+    }
+    let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
+    let freedom = (batches - 1) as f64;
+    // Student's t at 97.5 %, to 1 % from four degrees of freedom on.
+    let student = 1.96 + 2.4 / freedom + 3.2 / (freedom * freedom);
+    Some(student * (squares / freedom / batches as f64).sqrt() / mean)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +222,7 @@ mod tests {
             interval.response = response.drain();
             interval.ledger.succeeded = *count;
             interval.ledger.scheduled = *count;
+            interval.succeeded_in_window = *count;
             run.push(at as u64 * length, &interval);
         }
         run.window_ns = (0, counts.len() as u64 * length);
@@ -230,6 +262,21 @@ mod tests {
         assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
         assert_eq!(curve.last().map(|last| last.1), Some(1e8));
         assert!(curve.len() < 1100, "{}", curve.len());
+    }
+
+    #[test]
+    fn the_error_of_a_goodput_is_that_of_batch_means() {
+        assert_eq!(goodput_error(&run(&[10; 4])), None);
+        assert_eq!(goodput_error(&run(&[0; 20])), None);
+        assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
+        // Ten stretches of 8 and 12: standard deviation 2.108, of the mean 0.667, times 2.262 is 1.508 of 10.
+        let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
+        assert!((ten - 0.1508).abs() < 0.002, "{ten}");
+        // What alternates makes up for itself: batches of two are all alike.
+        assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
+        // What stays for long is worth less than as many independent stretches.
+        let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
+        assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
     }
 
     #[test]

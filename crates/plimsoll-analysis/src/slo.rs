@@ -4,7 +4,7 @@
 //! failed, was never sent or was never answered is slower than any latency bound. Such counts add up exactly over
 //! workers and machines, which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
 
-use crate::condition::{Clock, Condition, ConditionError, Metric, Op, Statistic, format_duration, format_share};
+use crate::condition::{Clock, Condition, ConditionError, Metric, Op, Statistic, duration_syntax, share_syntax};
 use std::fmt;
 use std::str::FromStr;
 
@@ -110,10 +110,10 @@ impl FromStr for Slo {
 
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "success>={}", format_share(self.success_min))?;
+        write!(f, "success>={}", share_syntax(self.success_min))?;
         for bound in &self.latency {
             let statistic = if bound.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(bound.quantile) };
-            write!(f, ", {statistic}<={}", format_duration(bound.bound_ns as f64))?;
+            write!(f, ", {statistic}<={}", duration_syntax(bound.bound_ns as f64))?;
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 //!
 //! Not here: what the figures look like, and whether they are good.
 
-use crate::condition::{format_duration, format_number, format_share};
+use crate::format;
 use crate::others::Others;
+use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run, TlsFailure};
 use std::collections::BTreeMap;
@@ -124,6 +125,8 @@ pub struct Summary {
     pub others: Others,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<Ending>,
+    /// The figures of each stage, where the load has stages.
+    pub stages: Vec<StageFigures>,
 }
 
 impl Summary {
@@ -183,6 +186,7 @@ impl Summary {
             generator,
             others: Others::of(run),
             ending: run.ending.clone(),
+            stages: stages(run),
         }
     }
 }
@@ -221,15 +225,15 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached: bool) -> Option<(bool, String)> {
     let open = matches!(run.plan.load, LoadShape::Open { .. });
     if generator.work_share >= WORK_SHARE_MAX {
-        let share = format_number((generator.work_share * 100.0).round());
-        return Some((true, format!("a worker thread of plimsoll was busy {share} % of the time")));
+        let share = generator.work_share * 100.0;
+        return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time")));
     }
     if open && generator.lag.p99_ns > lag_max_ns {
-        let (lag, allowed) = (format_duration(round3(generator.lag.p99_ns)), format_duration(round3(lag_max_ns)));
+        let (lag, allowed) = (format::duration(generator.lag.p99_ns as f64), format::duration(lag_max_ns as f64));
         return Some((true, format!("requests left late: lag p99 was {lag}, more than the {allowed} allowed")));
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
-        let share = format_share((generator.sent_share * 1e4).floor() / 1e4);
+        let share = format::share(generator.sent_share);
         return Some(match connections_reached {
             // Waiting for a slow server is the server's doing.
             true => (
@@ -243,16 +247,6 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached:
         });
     }
     None
-}
-
-/// A time rounded to three significant digits.
-pub(crate) fn round3(ns: u64) -> f64 {
-    let ns = ns as f64;
-    if ns < 1.0 {
-        return 0.0;
-    }
-    let unit = 10f64.powf(ns.log10().floor() - 2.0);
-    (ns / unit).round() * unit
 }
 
 /// The fullest worker's share of work over the intervals that lie in the measured window.

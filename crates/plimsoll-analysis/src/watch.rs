@@ -3,7 +3,7 @@
 //! It counts the same things as [`crate::judge()`], which replays it over a finished run; so a trial that was ended
 //! early is judged from its record alone. Not here: whose fault a failure is.
 
-use crate::condition::{format_duration, format_share};
+use crate::format;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
 use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose};
@@ -293,10 +293,10 @@ fn slower_than(tick: &Interval, bound_ns: u64, timeout_ns: u64) -> u64 {
 /// The sentence for a bound that was broken by `bad` of `scheduled` requests.
 pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
     let share = percent(bad as f64 / scheduled.max(1) as f64);
-    let allowed = format_share((allowance.share * 1e9).round() / 1e9);
+    let allowed = percent(allowance.share);
     match allowance.bound_ns {
         Some(bound) => {
-            let bound = format_duration(bound as f64);
+            let bound = format::duration(bound as f64);
             format!("{share} of the requests failed or took longer than {bound}; {allowed} may")
         }
         None => format!("{share} of the requests failed; {allowed} may"),
@@ -305,7 +305,5 @@ pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String 
 
 /// A share as percent with about three digits.
 pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let digits = if percent.abs() >= 10.0 { 10.0 } else { 100.0 };
-    format_share((percent * digits).round() / digits / 100.0)
+    format!("{} %", format::rounded(share * 100.0, 3))
 }

@@ -8,7 +8,6 @@ use crate::format::{bytes, count, date, duration, rate, share};
 use crate::prove::{ProveContext, block_rows, ladder_report, load_line, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
 use crate::server::{ServerView, add_server};
-use crate::sweep::SweepLevel;
 use plimsoll_analysis::levels::{Level, Over};
 use plimsoll_analysis::{Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
@@ -17,8 +16,6 @@ use plimsoll_model::{Experiment, Purpose, Run, Trial};
 const COLUMNS: usize = 150;
 /// Rows of heat maps.
 const ROWS: usize = 48;
-/// Most levels of a sweep whose latencies are drawn beside each other.
-const CURVES_MAX: usize = 5;
 
 /// What a page shows beyond the figures of its experiment.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +110,7 @@ fn round4(value: f64) -> f64 {
 }
 
 /// A share as whole percent.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
@@ -158,7 +155,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
 }
 
 /// Where and by what it was measured, and how to repeat it.
-fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> Report {
+pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
     report.heading("Environment");
@@ -191,7 +188,7 @@ fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> R
 }
 
 /// The warning about a recording that has no end.
-fn cut_off(experiment: &Experiment) -> Report {
+pub(crate) fn cut_off(experiment: &Experiment) -> Report {
     let mut report = Report::default();
     if experiment.elapsed_ns.is_none() {
         let text = match experiment.broken() {
@@ -318,7 +315,7 @@ fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'
     experiment.trials.iter().find(|trial| trial.start_ns == best.start_ns)
 }
 
-fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &str) {
+pub(crate) fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &str) {
     let rows: Vec<Vec<String>> = levels
         .iter()
         .map(|level| {
@@ -341,70 +338,8 @@ fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &s
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
     report.chart(chart::throughput_chart(&above.0, over, levels, Theme::Page), &headings, rows.clone());
-    report.chart(chart::success_chart(&above.1, over, levels, Theme::Page), &headings, rows);
-}
-
-/// The page of a sweep.
-pub fn sweep_page(experiment: &Experiment, levels: &[SweepLevel], around: &Around) -> Report {
-    let mut report = cut_off(experiment);
-    for level in levels {
-        let users = count(level.concurrency);
-        match &level.outcome {
-            Ok(summary) if summary.generator.limited => {
-                let reason = summary.generator.reason.as_deref().unwrap_or("it could not keep up");
-                report.text(
-                    Tone::Warning,
-                    format!("at concurrency {users} the generator was the limit, not the server: {reason}"),
-                );
-            }
-            Ok(_) => {}
-            Err(reason) => {
-                report.text(Tone::Warning, format!("concurrency {users} was not measured: {reason}"));
-            }
-        }
+    // A straight line at 100 % shows nothing that the table does not.
+    if levels.iter().any(|level| level.success_rate < 1.0) {
+        report.chart(chart::success_chart(&above.1, over, levels, Theme::Page), &headings, rows);
     }
-    let measured: Vec<(Over, Level)> = experiment.trials.iter().filter_map(|trial| Level::of(&trial.run)).collect();
-    let measured: Vec<Level> = measured.into_iter().map(|level| level.1).collect();
-    let first = experiment.trials.first();
-    let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
-    report.text(Tone::Answer, heading::throughput(Over::Concurrency, &measured, "").title);
-    levels_charts(&mut report, Over::Concurrency, &measured, &target);
-    report.heading("Evidence");
-    let rows = levels.iter().map(|level| match &level.outcome {
-        Ok(s) => vec![
-            count(level.concurrency),
-            rate(s.throughput_rps),
-            duration(s.response.mean_ns),
-            duration(s.response.p50_ns as f64),
-            duration(s.response.p99_ns as f64),
-            duration(s.response.max_ns as f64),
-            share(s.success_rate),
-            percent(s.generator.work_share),
-        ],
-        Err(_) => {
-            let mut row = vec![count(level.concurrency)];
-            row.extend(std::iter::repeat_n("-".to_owned(), 7));
-            row
-        }
-    });
-    let headings = ["concurrency", "requests/s", "mean", "p50", "p99", "max", "success", "client busy"];
-    report.table(&headings, rows.collect());
-    // The fewest users, the most, and what lies evenly between.
-    let trials = &experiment.trials;
-    let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
-    let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
-    let lines: Vec<Line> = chosen
-        .map(|trial| Line {
-            name: match trial.run.plan.load.curve().max() as u64 {
-                1 => "1 user".to_owned(),
-                users => format!("{} users", count(users)),
-            },
-            points: series::by_quantile(&trial.run.totals().response),
-        })
-        .collect();
-    let above = Heading { title: "Response time by concurrency".into(), subtitle: target };
-    report.chart(chart::percentile_chart(&above, &lines, Theme::Page), &[], Vec::new());
-    let seed = first.map(|trial| trial.run.plan.seed);
-    report.append(around.extra.clone()).append(environment(experiment, seed, around));
-    report
 }

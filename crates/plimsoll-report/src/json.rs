@@ -1,11 +1,14 @@
 //! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
 
 use crate::csv::purpose_name;
+use crate::format::rounded;
 use crate::run::{load_text, surplus_text, system_text};
-use crate::sweep::{SweepLevel, sweep_others};
+use crate::sweep::{self, SweepFigures, SweepLevel};
+use plimsoll_analysis::levels::Level;
+use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Findings, Others, Summary};
-use plimsoll_model::{Ending, Experiment, Failure, Plan};
+use plimsoll_model::{Ending, Experiment, Failure, LoadShape, Plan};
 use serde_json::{Map, Value, json};
 
 fn latency(latency: &Latency) -> Value {
@@ -91,6 +94,41 @@ fn figures(summary: &Summary) -> Map<String, Value> {
     }
 }
 
+/// A stage of a load.
+fn stage(load: &LoadShape, stage: &StageFigures) -> Value {
+    let (from, to) = match load {
+        LoadShape::Closed { .. } => ("from_users", "to_users"),
+        LoadShape::Open { .. } => ("from_rps", "to_rps"),
+    };
+    json!({
+        from: stage.from,
+        to: stage.to,
+        "start_s": stage.start_ns as f64 / 1e9,
+        "duration_s": stage.duration_ns as f64 / 1e9,
+        "scheduled": stage.ledger.scheduled,
+        "succeeded": stage.ledger.succeeded,
+        "achieved_rps": stage.achieved_rps,
+        "success_rate": stage.success_rate,
+        "p50_ns": stage.p50_ns,
+        "p99_ns": stage.p99_ns,
+        "max_ns": stage.max_ns,
+    })
+}
+
+/// A document as it is written: every figure with seven digits, which is more than any of them is known to, and no more
+/// than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
+pub fn text(document: &Value) -> String {
+    fn tidy(value: &Value) -> Value {
+        match value {
+            Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
+            Value::Array(items) => items.iter().map(tidy).collect::<Vec<_>>().into(),
+            Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), tidy(value))).collect()),
+            other => other.clone(),
+        }
+    }
+    format!("{:#}\n", tidy(document))
+}
+
 /// What stands around the figures of every document: schema, command, machine, request.
 pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) -> Map<String, Value> {
     let environment = &experiment.environment;
@@ -115,6 +153,10 @@ pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) 
         map.insert("method".into(), plan.request.method.clone().into());
         map.insert("seed".into(), plan.seed.into());
         map.insert("threads".into(), plan.workers.into());
+        if plan.connect.unix.is_none() {
+            let addresses: Vec<String> = plan.request.addresses.iter().map(ToString::to_string).collect();
+            map.insert("addresses".into(), addresses.into());
+        }
     }
     map
 }
@@ -141,24 +183,36 @@ pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[
     map.insert("warnings".into(), warnings.into());
     map.insert("load".into(), load_text(&plan.load).into());
     map.append(&mut figures(summary));
+    let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load, figures)).collect();
+    map.insert("stages".into(), stages.into());
     Value::Object(map)
 }
 
-/// The document of a sweep: `plimsoll.sweep/1`.
-pub fn sweep(experiment: &Experiment, levels: &[SweepLevel]) -> Value {
+/// The document of a sweep: `plimsoll.sweep/1`. `noted`: what was warned of before it.
+pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -> Value {
     let documents: Vec<Value> = levels
         .iter()
         .map(|level| match &level.outcome {
-            Ok(summary) => {
+            Ok(SweepFigures { summary, error, .. }) => {
                 let mut map = figures(summary);
                 map.insert("concurrency".into(), level.concurrency.into());
+                map.insert("throughput_error".into(), (*error).into());
                 Value::Object(map)
             }
             Err(reason) => json!({ "concurrency": level.concurrency, "error": reason }),
         })
         .collect();
+    let (peak, knee) = sweep::peak_and_knee(levels);
+    let point = |level: Option<&Level>| {
+        level.map_or(Value::Null, |level| {
+            json!({ "rps": level.rps, "concurrency": level.load as u64, "p99_ns": level.p99_ns.map(|ns| ns as u64) })
+        })
+    };
     let mut map = frame("plimsoll.sweep/1", experiment, experiment.trials.first().map(|trial| &trial.run.plan));
-    others(&mut map, &sweep_others(levels));
+    others(&mut map, &sweep::sweep_others(levels));
+    map.insert("warnings".into(), sweep::sweep_warnings(noted, levels).into());
+    map.insert("peak".into(), point(peak.as_ref()));
+    map.insert("knee".into(), point(knee.as_ref()));
     map.insert("levels".into(), documents.into());
     Value::Object(map)
 }

@@ -10,7 +10,6 @@ pub mod block;
 pub mod chart;
 pub mod csv;
 pub mod flame;
-pub mod format;
 pub mod json;
 pub mod junit;
 pub mod levels;
@@ -32,12 +31,14 @@ mod sweep;
 mod tabular;
 mod wrap;
 
+pub use plimsoll_analysis::format;
+
 pub use block::{Block, Report, Tone};
 pub use diff::{DiffSide, diff_document, diff_report};
 pub use find::{find_report, search_text, trial_heading, trial_line};
 pub use full::{
     Around, find_page, heat_svg, ladder_page, ladder_svg, percentiles_svg, prove_page, prove_svg, run_page,
-    series_section, sweep_page, time_svg, two_searches,
+    series_section, time_svg, two_searches,
 };
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{
@@ -46,4 +47,7 @@ pub use prove::{
 };
 pub use run::{RunContext, load_text, run_report};
 pub use server::{ServerView, add_server, probes_csv, server_document};
-pub use sweep::{SweepLevel, dat_line, sweep_header, sweep_row};
+pub use sweep::{
+    SweepFigures, SweepLevel, dat_line, is_level, measured, peak_and_knee, sweep_header, sweep_lengths, sweep_page,
+    sweep_report, sweep_row,
+};

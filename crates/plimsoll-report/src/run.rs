@@ -2,6 +2,7 @@
 
 use crate::block::{Report, Tone};
 use crate::format::{bytes, count, duration, rate, share};
+use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Summary};
 use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin};
@@ -144,6 +145,26 @@ fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     row
 }
 
+/// The figures of one stage.
+fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
+    let level = |value: f64| count(value.round() as u64);
+    let time = |ns: u64| if ns > 0 { duration(ns as f64) } else { "-".to_owned() };
+    let levels = match stage.from == stage.to {
+        true => level(stage.from),
+        false => format!("{} to {}", level(stage.from), level(stage.to)),
+    };
+    vec![
+        (number + 1).to_string(),
+        levels,
+        duration(stage.duration_ns as f64),
+        rate(stage.achieved_rps),
+        share(stage.success_rate),
+        time(stage.p50_ns),
+        time(stage.p99_ns),
+        time(stage.max_ns),
+    ]
+}
+
 /// The report of one load.
 pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     let mut report = Report::default();
@@ -198,6 +219,14 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         rows.push(latency_row("TLS handshake", &summary.handshake));
     }
     report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
+    if !summary.stages.is_empty() {
+        let over = match context.plan.load {
+            LoadShape::Closed { .. } => "users",
+            LoadShape::Open { .. } => "offered/s",
+        };
+        let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
+        report.table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
+    }
     report.facts(ledger_facts(context, summary));
     report
 }

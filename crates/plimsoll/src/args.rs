@@ -275,7 +275,7 @@ pub struct FindArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// Exit with 1 if this is true of the line, such as 'rate<5000'
+    /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
     #[command(flatten)]
@@ -289,26 +289,31 @@ pub struct FindArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll sweep http://localhost:8080/\n  \
-    plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/")]
+    plimsoll sweep http://localhost:8080/                      1 to 512 users in a minute\n  \
+    plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/\n  \
+    plimsoll sweep --fail-if 'goodput<5000' http://localhost:8080/\n  \
+    plimsoll sweep --full http://localhost:8080/               200 to 50 000 users, 5 minutes each")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Concurrencies, in order
-    #[arg(
-        short = 'c',
-        long,
-        value_name = "LIST",
-        default_value = "200,500,1000,3000,5000,10000,15000,20000,25000,50000",
-        help_heading = "Load"
-    )]
-    pub concurrency: String,
-    /// Time for each level
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", help_heading = "Load")]
-    pub level_time: String,
-    /// Load first for this long at each level without measuring
-    #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Load")]
-    pub warmup: String,
+    /// Concurrencies, in order [default: 1 to 512, doubling]
+    #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
+    pub concurrency: Option<String>,
+    /// Time for each level [default: as long as it takes to know its goodput to 3 %; 10s with -c; 300s with --full]
+    #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
+    pub level_time: Option<String>,
+    /// Time for all levels together, each as long as it needs [default: 60s, unless -c, --for or --full is given]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub budget: Option<String>,
+    /// The long way: 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
+    #[arg(long, help_heading = "Load")]
+    pub full: bool,
+    /// Load first for this long at each level without measuring [default: 0s; 200ms within a budget]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub warmup: Option<String>,
+    /// Exit with 1 if this is true at the peak, such as 'goodput<5000'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]

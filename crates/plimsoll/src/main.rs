@@ -9,6 +9,8 @@ mod baseline;
 mod capacity;
 mod commands;
 mod connecting;
+#[cfg(test)]
+mod examples;
 mod failure;
 mod fetch;
 mod files;

@@ -3,11 +3,11 @@
 
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::{Pace, Settings, index_below, peak};
-use crate::condition::{format_duration, format_number, format_share};
+use crate::condition::{format_number, share_syntax};
+use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
 use crate::slo::Slo;
-use crate::summary::round3;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
 use serde::{Deserialize, Serialize};
@@ -139,17 +139,17 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let width = (width * (5.0 / line_trial_s).max(1.0)).min(0.5);
     let needed = requests_to_prove(settings.slo.success_min);
     let provable_rps = needed.map(|n| n / line_trial_s);
-    let budget = format_duration(settings.budget_ns as f64);
+    let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
         "In {budget} about {line_trials} trials of {} s near the line fit; that can give a bracket of about {}.",
         format_number(line_trial_s),
-        format_share(width)
+        crate::watch::percent(width)
     )];
     let answer_ns = settings.first_answer_ns;
     if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
         sentences.push(format!(
             "The first answer took {}, so a trial takes at least {} s unless answers get faster.",
-            format_duration(round3(answer_ns)),
+            format::duration(answer_ns as f64),
             format_number(line_trial_s)
         ));
     } else if settings.budget_ns < 60 * SECOND {
@@ -158,8 +158,8 @@ pub fn forecast(settings: &Settings) -> Forecast {
     match provable_rps {
         Some(rps) => sentences.push(format!(
             "A trial can prove success>={} from about {} requests a second on.",
-            format_share(settings.slo.success_min),
-            format_number(rps.ceil())
+            share_syntax(settings.slo.success_min),
+            format::rate(rps.ceil())
         )),
         None => sentences.push("No number of requests can prove that none will ever fail.".to_owned()),
     }
@@ -255,14 +255,14 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
             .push("The highest load allowed (--max-rate) still passes: the line is higher than was tried.".to_owned()),
         StoppedBy::LowestFails => {
             let lowest = evidence.open().iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
-            warnings.push(format!("Even the lowest load tried, {} a second, fails.", format_number(lowest)));
+            warnings.push(format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest)));
         }
         StoppedBy::NothingSucceeds => warnings.push("Not a single request succeeded, so there is no line.".to_owned()),
         StoppedBy::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             warnings.push(format!(
                 "Nobody answered within {}, so there is no line; a larger --budget waits for longer.",
-                format_duration(waited as f64)
+                format::duration(waited as f64)
             ))
         }
         StoppedBy::Interrupted => {
@@ -279,7 +279,7 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
         for bound in &findings.slo.latency {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
-                let (seen, asked) = (format_duration(round3(idle_ns)), format_duration(bound.bound_ns as f64));
+                let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
                 warnings.push(format!(
                     "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
                 ));
@@ -298,7 +298,7 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
         let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
         warnings.push(format!(
             "{sure} between two regimes: some trials held the load, in others it did only about {} a second. The line is that of the slower.",
-            format_number(regimes.slower_rps.round())
+            format::rate(regimes.slower_rps)
         ));
     } else if evidence.inversions() > 0 {
         warnings.push(format!(
@@ -346,9 +346,9 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
     if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n) {
         warnings.push(format!(
             "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
-            format_share(settings.slo.success_min),
-            format_number(needed),
-            format_number(made.round())
+            share_syntax(settings.slo.success_min),
+            format::count(needed as u64),
+            format::count(made.round() as u64)
         ));
     }
     warnings

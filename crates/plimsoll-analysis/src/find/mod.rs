@@ -15,12 +15,14 @@
 
 mod evidence;
 mod findings;
+mod gate;
 mod line;
 mod peak;
 mod plans;
 mod posterior;
 
 pub use findings::{Bracket, Findings, Forecast, Knee, Peak, StoppedBy, conclude, forecast};
+pub use gate::{Demand, DemandError};
 
 use crate::judge::{Load, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -187,8 +189,10 @@ fn index_below(rate: f64) -> i32 {
 /// The grid's load number `index`, with five significant digits.
 fn load_of(index: i32) -> f64 {
     let rate = STEP.powi(index);
-    let unit = 10f64.powf(rate.log10().floor() - 4.0);
-    (rate / unit).round() * unit
+    let places = 4 - rate.log10().floor() as i32;
+    let power = 10f64.powi(places.abs());
+    // By a whole power of ten either way: 2002.3, not 2002.3000000000002.
+    if places > 0 { (rate * power).round() / power } else { (rate / power).round() * power }
 }
 
 /// A first load in which nobody answered is repeated so often, so many times as long.

@@ -229,10 +229,17 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
         let differing: Vec<&Block> = differing.collect();
         if differing.len() * 2 > blocks.len() {
             let ((first_status, first_bytes), (status, bytes)) = (of(differing[0], 0), of(differing[0], arm));
+            // A size that is not known (no interval in which every answer came that was asked for) is not told.
+            let sizes = first_bytes > 0.0 && bytes > 0.0;
+            let answer = |status: u16, bytes: f64| match sizes {
+                true => format!("status {status} and {} bytes", crate::format::count(bytes.round() as u64)),
+                false => format!("status {status}"),
+            };
             return Some(format!(
-                "the targets answer differently: A with status {first_status} and {first_bytes:.0} bytes, {} with status \
-                 {status} and {bytes:.0} bytes; they may not do the same work",
-                arm_name(arm as u8)
+                "the targets answer differently: A with {}, {} with {}; they may not do the same work",
+                answer(first_status, first_bytes),
+                arm_name(arm as u8),
+                answer(status, bytes)
             ));
         }
     }

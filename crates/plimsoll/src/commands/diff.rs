@@ -22,8 +22,8 @@ struct Held {
 
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
-    // Loads during which profiles were taken are no measurement.
-    let trials = experiment.trials.iter().filter(|trial| trial.purpose != Purpose::Profile);
+    // Loads during which profiles were taken, and trials beforehand, are no measurement.
+    let trials = experiment.trials.iter().filter(|trial| !matches!(trial.purpose, Purpose::Profile | Purpose::Settle));
     let measured: Option<Vec<(Over, Level)>> = trials.map(|t| Level::of(&t.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;

@@ -10,7 +10,7 @@ use crate::meant::{Base, positive_time};
 use crate::probes::{self, Watcher};
 use crate::progress::Meter;
 use crate::recording::Recording;
-use plimsoll_analysis::find::{self, Forecast, Step};
+use plimsoll_analysis::find::{self, Demand, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::parse_number;
@@ -56,29 +56,6 @@ impl Options {
     }
 }
 
-/// A demand on the line itself, such as `line<5000`: true means that the command fails.
-struct LineCondition {
-    text: String,
-    below: bool,
-    rate: f64,
-}
-
-impl LineCondition {
-    fn parse(text: &str) -> Result<LineCondition, Failure> {
-        let bad =
-            || Failure::usage(format!("--fail-if: '{text}' is no condition on the line; write for example line<5000"));
-        let rest = text.trim().strip_prefix("line").ok_or_else(bad)?.trim_start();
-        let below = rest.starts_with('<');
-        let rest = rest.strip_prefix(['<', '>']).ok_or_else(bad)?;
-        let rate = parse_number(rest.trim_start_matches('=')).map_err(|_| bad())?;
-        Ok(LineCondition { text: text.trim().to_owned(), below, rate })
-    }
-
-    fn holds(&self, line: f64) -> bool {
-        if self.below { line < self.rate } else { line > self.rate }
-    }
-}
-
 /// Searches, reports, and says with which code to end.
 pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let slo = Slo::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
@@ -90,7 +67,8 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
             _ => return Err(Failure::usage("--max-rate: must be more than 0")),
         },
     };
-    let fail_if = args.fail_if.as_deref().map(LineCondition::parse).transpose()?;
+    let fail_if = args.fail_if.as_deref().map(Demand::parse_list).transpose();
+    let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?.unwrap_or_default();
     let base = Base::new(&args.request, &args.generator)?;
     let mut plan = base.plan.clone();
     // The load is chosen later; what it may take of the machine is what an open load may.
@@ -154,17 +132,15 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         live.note(&note);
     }
     let found = findings.load_line_rps.lower > 0.0;
-    // Where there is no line, no demand on it is met.
-    let crossed = fail_if.filter(|condition| !found || condition.holds(findings.load_line_rps.lower));
-    if let Some(condition) = &crossed {
-        live.note(&format!(
-            "--fail-if {}: the line was {:.1} requests/s",
-            condition.text, findings.load_line_rps.lower
-        ));
-    }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed) {
+    let cpu_ns = concluded(&experiment)?.2.used.ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3);
+    let crossed: Vec<String> = fail_if
+        .iter()
+        .filter_map(|demand| demand.crossed(&findings, cpu_ns).map(|figure| format!("--fail-if {demand}: {figure}")))
+        .collect();
+    crossed.iter().for_each(|sentence| live.note(sentence));
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty()) {
         (true, _) => exit::INTERRUPTED,
-        (false, None) if found => exit::DONE,
+        (false, true) if found => exit::DONE,
         (false, _) => exit::CROSSED,
     })
 }

@@ -19,7 +19,7 @@ use plimsoll_analysis::Summary;
 use plimsoll_model::Plan;
 use plimsoll_report::block::Block;
 use plimsoll_report::levels::{Profiles, levels_report};
-use plimsoll_report::{Report, text};
+use plimsoll_report::{Report, json, text};
 use std::io::IsTerminal;
 
 pub use crate::output::print;
@@ -45,7 +45,7 @@ pub fn print_profiles(profiles: Option<&Profiles>) {
 
 /// Writes a JSON document.
 pub fn print_json(document: &serde_json::Value) {
-    print(&format!("{document:#}\n"));
+    print(&json::text(document));
 }
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count.

@@ -13,7 +13,7 @@ use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::levels::levels_report;
 use plimsoll_report::{
-    Around, Report, heat_svg, junit, load_text, markdown, page, percentiles_svg, time_svg, two_searches,
+    Around, Report, heat_svg, json, junit, load_text, markdown, page, percentiles_svg, time_svg, two_searches,
 };
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
                 Ok([only]) => only,
                 Err(several) => several.into(),
             };
-            format!("{document:#}\n")
+            json::text(&document)
         }
     };
     match &args.output {
@@ -234,7 +234,11 @@ fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(Stri
         ExperimentKind::Find => junit::find_cases(&find::found(experiment)?.1),
         ExperimentKind::Prove => vec![prove::case(experiment)?],
         ExperimentKind::Run | ExperimentKind::Sweep => {
-            let loads = experiment.trials.iter().filter(|t| t.purpose != Purpose::Profile).map(|trial| &trial.run);
+            let loads = experiment
+                .trials
+                .iter()
+                .filter(|t| !matches!(t.purpose, Purpose::Profile | Purpose::Settle))
+                .map(|trial| &trial.run);
             loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load), run, slo)).collect()
         }
     };

@@ -10,6 +10,7 @@ use crate::meant;
 use crate::probes::Watcher;
 use crate::progress::Meter;
 use crate::recording::Recording;
+use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
 use plimsoll_engine::Phase;
@@ -30,6 +31,9 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             .transpose()
     };
     let stop_if = parse("--stop-if", &args.stop_if)?;
+    if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
+        return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
+    }
     let fail_if = parse("--fail-if", &args.fail_if)?;
     let (base, mut plan) = meant::run_plan(args)?;
     let flag = match &plan.load {

@@ -11,6 +11,7 @@ mod capture;
 mod diff;
 mod extremes;
 mod faults;
+mod figures;
 mod files;
 mod find;
 mod floods;

@@ -156,7 +156,12 @@ impl Asked {
             None => false,
             Some("worse") if !args.ladder => true,
             Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict")),
-            Some(other) => return Err(Failure::usage(format!("--fail-if: '{other}' is not worse"))),
+            Some(other) => {
+                return Err(Failure::usage(format!(
+                    "--fail-if: '{other}' is no verdict to fail on; a comparison knows one: worse (of --measure goodput, p50, \
+                     p99 or cpu)"
+                )));
+            }
         };
         let margin = margin(&args.margin)?;
         let budget_ns = positive_time("--budget", &args.budget)?;

@@ -1,0 +1,144 @@
+//! Demands on what a search found, such as `line<5000`: true means that whoever asked is not content.
+
+use super::Findings;
+use crate::condition::{Op, duration_syntax, format_number};
+use crate::format;
+use plimsoll_model::units::{UnitError, parse_duration_ns, parse_number};
+use std::fmt;
+
+/// A figure of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    /// The lower end of the load line, requests a second.
+    Line,
+    /// The peak goodput, requests a second.
+    Peak,
+    /// The users at the knee.
+    Knee,
+    /// CPU time of the server for each request at the line, ns.
+    Cpu,
+}
+
+/// One demand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    figure: Figure,
+    op: Op,
+    value: f64,
+}
+
+/// Why a demand could not be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DemandError {
+    /// No comparison in it.
+    #[error("'{0}' is no condition; write for example line<5000")]
+    Shape(String),
+    /// A search has no such figure.
+    #[error(
+        "'{0}' is no figure of a search; there are line (also rate), peak (also goodput), knee and cpu: write for example \
+         line<5000 (what users must get is said with --slo)"
+    )]
+    Figure(String),
+    /// A value that does not fit the figure.
+    #[error(transparent)]
+    Value(#[from] UnitError),
+}
+
+impl Demand {
+    /// Reads a list such as `line<5000, cpu>2ms`.
+    pub fn parse_list(text: &str) -> Result<Vec<Demand>, DemandError> {
+        text.split(',').map(Demand::parse).collect()
+    }
+
+    /// Reads one demand.
+    pub fn parse(text: &str) -> Result<Demand, DemandError> {
+        let text = text.trim();
+        let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
+        let figure = match name.to_ascii_lowercase().as_str() {
+            "line" | "rate" | "rps" => Figure::Line,
+            "peak" | "goodput" | "throughput" => Figure::Peak,
+            "knee" => Figure::Knee,
+            "cpu" => Figure::Cpu,
+            _ => return Err(DemandError::Figure(name.to_owned())),
+        };
+        let value = match figure {
+            Figure::Cpu => parse_duration_ns(value)? as f64,
+            Figure::Line | Figure::Peak | Figure::Knee => parse_number(value)?,
+        };
+        Ok(Demand { figure, op, value })
+    }
+
+    /// Whether it is true of what was found, and the figure in words. What was not found or seen is true of it: a gate that
+    /// cannot tell must not let pass, and where there is no line, no demand on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was seen.
+    pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
+        let figure = match self.figure {
+            Figure::Line => Some(findings.load_line_rps.lower).filter(|line| *line > 0.0),
+            Figure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
+            Figure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
+            Figure::Cpu => cpu_ns,
+        };
+        match figure {
+            None => Some("nothing was measured".to_owned()),
+            Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
+                Figure::Line => format!("the line was {} requests/s", format::rate(figure)),
+                Figure::Peak => format!("the peak was {} requests/s", format::rate(figure)),
+                Figure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
+                Figure::Cpu => format!("it was {} at the line", format::duration(figure)),
+            }),
+            Some(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, value) = match self.figure {
+            Figure::Line => ("line", format_number(self.value)),
+            Figure::Peak => ("peak", format_number(self.value)),
+            Figure::Knee => ("knee", format_number(self.value)),
+            Figure::Cpu => ("cpu", duration_syntax(self.value)),
+        };
+        write!(f, "{name}{}{value}", self.op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::{Settings, StoppedBy, findings};
+    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec};
+
+    #[test]
+    fn demands_are_read_and_judged() {
+        let request = RequestSpec::get("h", 80, vec![]);
+        let base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+        let slo = crate::Slo::default();
+        let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
+        let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
+        let mut found = findings::of(&settings, &[], 1, StoppedBy::Budget);
+        found.load_line_rps.lower = 4000.0;
+        for (text, expect) in [
+            ("line<5000", Ok(Some("the line was 4 000 requests/s"))),
+            ("rate<5k", Ok(Some("the line was 4 000 requests/s"))),
+            ("line<4000", Ok(None)),
+            ("line<=4000", Ok(Some("the line was 4 000 requests/s"))),
+            ("goodput<1", Ok(Some("nothing was measured"))),
+            ("knee>1", Ok(Some("nothing was measured"))),
+            ("CPU > 1.5ms", Ok(Some("it was 2.00 ms at the line"))),
+            ("cpu>2.5ms", Ok(None)),
+            ("p99>5ms", Err("line<5000")),
+            ("p99>5ms", Err("line (also rate), peak (also goodput), knee and cpu")),
+            ("line", Err("no condition")),
+            ("line<fast", Err("not a number")),
+            ("cpu<fast", Err("not a time")),
+        ] {
+            match (Demand::parse(text).map(|demand| demand.crossed(&found, Some(2e6))), expect) {
+                (Ok(got), Ok(expect)) => assert_eq!(got.as_deref(), expect, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
+            }
+        }
+        let list = Demand::parse_list("rate<5k, cpu>1.5ms").expect("read");
+        assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["line<5000", "cpu>1.5ms"]);
+    }
+}

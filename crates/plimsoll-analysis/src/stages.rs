@@ -1,0 +1,147 @@
+//! The figures of a staged load by stage, computed from the recorded intervals: whoever reads the file again says the same.
+//!
+//! An interval belongs to the stage in which its middle lies. As in every interval, scheduled requests count where their
+//! intended start lies, and answers where they came: one that was asked for in a stage and came in the next is among the
+//! latencies of the next. What came after the end of the schedule belongs to the last stage.
+
+use plimsoll_model::{Histogram, Ledger, Run};
+
+/// What was measured in one stage of a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageFigures {
+    /// Level at its start: users, or requests a second.
+    pub from: f64,
+    /// Level at its end.
+    pub to: f64,
+    /// Its start, ns since the start of the measured window.
+    pub start_ns: u64,
+    /// Its length, ns; shorter than asked for where the load was ended in it.
+    pub duration_ns: u64,
+    /// Where requests ended in it.
+    pub ledger: Ledger,
+    /// Successes a second inside it.
+    pub achieved_rps: f64,
+    /// Share of what ended in it that succeeded, 0..=1; failed, unsent and unanswered requests count against it.
+    pub success_rate: f64,
+    /// Response time p50, ns; 0 without an answer.
+    pub p50_ns: u64,
+    /// Response time p99, ns.
+    pub p99_ns: u64,
+    /// Longest response time, ns.
+    pub max_ns: u64,
+}
+
+/// The stages of a run, as far as it came; empty where its load is the same all along.
+pub fn stages(run: &Run) -> Vec<StageFigures> {
+    let curve = run.plan.load.curve();
+    if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
+        return Vec::new();
+    }
+    let length_ns = run.plan.interval_ns.max(1);
+    let mut out = Vec::new();
+    let mut from_ns = run.plan.warmup_ns;
+    for (number, stage) in curve.stages.iter().enumerate() {
+        let Some(asked_ns) = stage.duration_ns.or(run.plan.duration_ns) else { break };
+        let to_ns = from_ns.saturating_add(asked_ns);
+        let last = number + 1 == curve.stages.len();
+        if from_ns >= run.window_ns.1 {
+            break;
+        }
+        let (mut ledger, mut response) = (Ledger::default(), Histogram::new());
+        let (mut in_window, mut covered_ns) = (0, 0);
+        for (index, interval) in &run.intervals {
+            let start_ns = u64::from(*index).saturating_mul(length_ns);
+            let middle_ns = start_ns.saturating_add(length_ns / 2);
+            let open_end = last || to_ns >= run.window_ns.1;
+            if middle_ns < from_ns || middle_ns >= to_ns && !open_end {
+                continue;
+            }
+            ledger.merge(&interval.ledger);
+            response.merge_sparse(&interval.response);
+            in_window += interval.succeeded_in_window;
+            covered_ns += start_ns.saturating_add(length_ns).min(run.window_ns.1).saturating_sub(start_ns);
+        }
+        let ended = ledger.requests() + ledger.unsent + ledger.in_flight;
+        let covered_s = covered_ns as f64 / 1e9;
+        out.push(StageFigures {
+            from: stage.from,
+            to: stage.to,
+            start_ns: from_ns - run.plan.warmup_ns,
+            duration_ns: to_ns.min(run.window_ns.1) - from_ns,
+            ledger,
+            achieved_rps: if covered_s > 0.0 { in_window as f64 / covered_s } else { 0.0 },
+            success_rate: if ended > 0 { ledger.succeeded as f64 / ended as f64 } else { 0.0 },
+            p50_ns: response.quantile_ns(0.5),
+            p99_ns: response.quantile_ns(0.99),
+            max_ns: response.max_ns(),
+        });
+        from_ns = to_ns;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::units::SECOND;
+    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, RequestSpec};
+
+    /// A run of `counts` successes an interval of 100 ms, each taking its number in ms, after a warm-up of 200 ms.
+    fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
+        let rate = Curve::parse(stages).expect("a curve");
+        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+        let mut plan = Plan::new(RequestSpec::get("h", 80, vec![]), shape);
+        plan.warmup_ns = 200_000_000;
+        let mut run = Run::new(plan);
+        for (at, count) in counts.iter().enumerate() {
+            let mut interval = Interval::default();
+            let mut response = Histogram::new();
+            response.record_n(1_000_000 * (at as u64 + 1), *count);
+            interval.response = response.drain();
+            interval.ledger.succeeded = *count;
+            interval.ledger.scheduled = *count;
+            let inside = (at as u64 + 1) * 100_000_000 <= window_end_ns;
+            interval.succeeded_in_window = if inside { *count } else { 0 };
+            run.push(at as u64 * 100_000_000, &interval);
+        }
+        run.window_ns = (200_000_000, window_end_ns);
+        run
+    }
+
+    #[test]
+    fn each_stage_has_its_own_figures_and_together_they_are_the_whole() {
+        // Two intervals of warm-up, three and four of the stages, one of late answers.
+        let staged = run("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
+        let figures = stages(&staged);
+        let of = |s: &StageFigures| (s.from, s.to, s.start_ns, s.duration_ns, s.ledger.scheduled);
+        assert_eq!(
+            figures.iter().map(of).collect::<Vec<_>>(),
+            [(0.0, 100.0, 0, 300_000_000, 6), (100.0, 100.0, 300_000_000, 400_000_000, 41)]
+        );
+        assert!((figures[0].achieved_rps - 20.0).abs() < 1e-9, "{figures:?}");
+        assert!((figures[1].achieved_rps - 100.0).abs() < 1e-9, "{figures:?}");
+        let ms = |ns: u64| ns as f64 / 1e6;
+        assert!((ms(figures[0].max_ns) - 5.0).abs() < 0.01 && (ms(figures[1].max_ns) - 10.0).abs() < 0.01);
+        assert_eq!(
+            figures.iter().map(|s| s.ledger.scheduled).sum::<u64>(),
+            staged.totals().ledger.scheduled,
+            "nothing is lost between stages"
+        );
+    }
+
+    #[test]
+    fn a_stage_that_was_not_reached_has_none_and_one_that_was_cut_is_as_long_as_it_was() {
+        let cut = run("100@300ms,200@10s,300@10s", &[0, 0, 10, 10, 10, 20, 20], 700_000_000);
+        let figures = stages(&cut);
+        assert_eq!(figures.iter().map(|s| s.duration_ns).collect::<Vec<_>>(), [300_000_000, 200_000_000]);
+        assert!((figures[1].achieved_rps - 200.0).abs() < 1e-9, "{figures:?}");
+        for same in ["100", "100@10s"] {
+            let rate = Curve::parse(same).expect("a curve");
+            let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+            let mut plain = run("1@1s,2@1s", &[1, 1], SECOND);
+            plain.plan.load = shape;
+            assert!(stages(&plain).is_empty(), "{same}");
+        }
+        assert_eq!(stages(&run("0..100@1s", &[1; 12], 1_200_000_000)).len(), 1, "a ramp says from where to where");
+    }
+}

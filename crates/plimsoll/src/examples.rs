@@ -1,0 +1,97 @@
+//! Every command line that a help text, the README or a page of docs/ shows is understood as it stands there.
+
+use crate::args::Cli;
+use clap::CommandFactory;
+
+/// The words of a command line as a shell reads it, up to a comment, a pipe or a redirection.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut begun, mut quote) = (String::new(), false, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => (quote, begun) = (Some(c), true),
+            (None, '#' | '>' | '|' | '&') if !begun => return words,
+            (None, ' ') => {
+                if std::mem::take(&mut begun) {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            (_, c) => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+/// Example lines of a help text: what they do stands behind three spaces or more.
+fn examples_of_help() -> Vec<String> {
+    let mut examples = Vec::new();
+    for command in Cli::command().get_subcommands() {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let before = examples.len();
+        // A longer line is broken where nobody can copy it.
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        let lines = help.lines().filter(|line| line.starts_with("  plimsoll "));
+        examples.extend(lines.map(|line| line.trim().split("   ").next().unwrap_or_default().to_owned()));
+        let exempt = ["help"].contains(&command.get_name());
+        assert!(exempt || examples.len() > before, "{} shows no example", command.get_name());
+    }
+    examples
+}
+
+/// Command lines in the blocks of a Markdown text.
+fn examples_of_markdown(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut examples = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        let command = line.trim_start().trim_start_matches("cargo run --release -- ");
+        let shown = fenced || line.starts_with("    ");
+        if shown && line.trim_start().starts_with("cargo run --release -- ") {
+            examples.push(format!("plimsoll {command}"));
+        } else if shown && line.trim_start().starts_with("plimsoll ") {
+            examples.push(line.trim_start().to_owned());
+        }
+    }
+    examples
+}
+
+#[test]
+fn every_command_line_that_is_shown_is_understood() {
+    let mut examples = examples_of_help();
+    for text in [
+        include_str!("../../../README.md"),
+        include_str!("../../../docs/benchmarks.md"),
+        include_str!("../../../docs/json.md"),
+        include_str!("../../../docs/method.md"),
+        include_str!("../../../lab/README.md"),
+    ] {
+        examples.extend(examples_of_markdown(text));
+    }
+    assert!(examples.len() > 50, "{}", examples.len());
+    for example in examples {
+        let words: Vec<std::ffi::OsString> = words(&example).into_iter().map(Into::into).collect();
+        if let Err(error) = crate::parse(crate::with_default_command(words)) {
+            panic!("{example}\n{error}");
+        }
+    }
+}
+
+#[test]
+fn a_line_is_read_as_a_shell_does() {
+    for (line, expect) in [
+        ("plimsoll run -c 5 http://h/   # a comment", &["plimsoll", "run", "-c", "5", "http://h/"][..]),
+        ("a 'b c' \"d'e\" > f", &["a", "b c", "d'e"]),
+        ("a '' b#c", &["a", "", "b#c"]),
+    ] {
+        assert_eq!(words(line), expect, "{line}");
+    }
+}

@@ -1,0 +1,328 @@
+//! One figure has one spelling and one value, wherever it is said: the live result, `show` and `report` of its file agree,
+//! the columns of the CSV fit their headings, and every example of a help text works.
+
+use crate::rig::{Done, baseline, folder, number, plimsoll, serve};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn done(arguments: &[&str]) -> Done {
+    let done = plimsoll(arguments);
+    assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
+    done
+}
+
+/// A server of two workers that answers slowly for a while now and then: searches against it end trials early.
+fn uneven() -> crate::rig::Server {
+    const SOURCE: &str = r#"
+import http.server, socketserver, sys, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        time.sleep(0.002)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *args): pass
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+server = Server(("127.0.0.1", 0), Handler)
+print("http://127.0.0.1:%d" % server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+    serve(Command::new("python3").args(["-c", SOURCE]), "python3")
+}
+
+/// Every way to say what a file holds: the same text, document and warnings.
+fn assert_said_alike(text: &str, document: &Value, file: &Path) {
+    let path = file.to_str().expect("text");
+    assert_eq!(&done(&["show", "--json", path]).json(), document);
+    assert_eq!(&done(&["report", "--format", "json", path]).json(), document);
+    assert_eq!(done(&["show", path]).stdout, text);
+    let markdown = done(&["report", "--format", "md", path]).stdout;
+    let warned: Vec<String> = document["warnings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|warning| warning.as_str().expect("a sentence").to_owned())
+        .collect();
+    let shown = |text: &str, lead: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(lead));
+        lines.map(|line| line.replace("\\", "").replace("&lt;", "<").replace("&amp;", "&")).collect()
+    };
+    let mut in_markdown = shown(&markdown, "> **Warning:** ");
+    let mut in_text = shown(text, "warning: ");
+    for warnings in [&mut in_markdown, &mut in_text] {
+        for warning in &warned {
+            let head: String = warning.chars().take(60).collect();
+            assert!(warnings.iter().any(|shown| shown.starts_with(&head)), "'{warning}' is missing: {warnings:?}");
+        }
+        warnings.sort();
+    }
+    assert_eq!(in_markdown, in_text);
+}
+
+#[test]
+fn a_search_is_told_alike_from_its_file() {
+    let server = uneven();
+    let file = folder("alike").join("find.plimsoll");
+    let path = file.to_str().expect("text");
+    for slo in ["p99<=20ms", "p99<=5ms"] {
+        let live = done(&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", &server.url]);
+        let document = done(&["show", "--json", path]).json();
+        assert_said_alike(&live.stdout, &document, &file);
+        let live = done(&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", "--json", &server.url]);
+        assert_eq!(done(&["show", "--json", path]).json(), live.json());
+        assert!(live.json()["trials"].as_array().is_some_and(|trials| trials.len() > 3));
+    }
+}
+
+#[test]
+fn loads_are_told_alike_from_their_files() {
+    let server = baseline(1);
+    let folder = folder("loads-alike");
+    let file = folder.join("run.plimsoll");
+    let (dir, path) = (folder.to_str().expect("text"), file.to_str().expect("text"));
+    let url = format!("{}/delay/20", server.url);
+    for load in [
+        &["-c", "4", "-d", "500ms"][..],
+        // Ended while requests are under way: their end belongs to the record, too.
+        &["-c", "8", "-d", "20s", "--stop-if", "mean>1ms"],
+        &["--rate", "0..200@300ms,200@700ms"],
+        &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
+    ] {
+        let arguments = [&["run", &url, "--quiet", "-o", path][..], load].concat();
+        let live = done(&arguments);
+        let document = done(&["show", "--json", path]).json();
+        assert_said_alike(&live.stdout, &document, &file);
+        let live = done(&[&arguments[..], &["--json"]].concat()).json();
+        assert_eq!(done(&["show", "--json", path]).json(), live, "{load:?}");
+    }
+    let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "--quiet", "--dir", dir];
+    let live = done(&sweep);
+    let file = folder.join("sweep.plimsoll");
+    let document = done(&["show", "--json", file.to_str().expect("text")]).json();
+    assert_said_alike(&live.stdout, &document, &file);
+    let live = done(&[&sweep[..], &["--json"]].concat()).json();
+    assert_eq!(done(&["show", "--json", file.to_str().expect("text")]).json(), live);
+}
+
+#[test]
+fn stages_have_figures_of_their_own() {
+    let server = baseline(1);
+    let file = folder("stages").join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = format!("{}/healthz", server.url);
+    let live = done(&["run", &url, "--rate", "0..400@1s,400@1s,100@500ms", "--quiet", "-o", path, "--json"]).json();
+    let stages = live["stages"].as_array().expect("stages");
+    let of = |key: &str| -> Vec<f64> { stages.iter().map(|stage| number(stage, key)).collect() };
+    assert_eq!(of("from_rps"), [0.0, 400.0, 100.0]);
+    assert_eq!(of("to_rps"), [400.0, 400.0, 100.0]);
+    assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
+    assert_eq!(of("duration_s"), [1.0, 1.0, 0.5]);
+    // An arrival at the very edge of two stages may fall to either.
+    assert!(
+        of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 1.0),
+        "{stages:?}"
+    );
+    assert_eq!(of("scheduled").iter().sum::<f64>(), number(&live, "ledger.scheduled"));
+    assert_eq!(of("succeeded").iter().sum::<f64>(), number(&live, "ledger.succeeded"));
+    assert!(of("p99_ns").iter().all(|p99| *p99 > 0.0));
+    let text = done(&["show", path]).stdout;
+    assert!(text.contains("stage") && text.contains("0 to 400"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(done(&["report", "--format", "md", path]).stdout.contains("| 0 to 400 |"));
+    let page = folder("stages").join("page.html");
+    done(&["report", path, "-o", page.to_str().expect("text")]);
+    assert!(std::fs::read_to_string(page).expect("a page").contains("0 to 400"));
+    let users = done(&["run", &url, "-c", "2@300ms,4@300ms", "--quiet", "--json"]).json();
+    assert_eq!(users["stages"][1]["from_users"], 4.0);
+    let same = done(&["run", &url, "-c", "2", "-n", "50", "--quiet", "--json"]).json();
+    assert_eq!(same["stages"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn rows_of_the_csv_have_as_many_cells_as_headings() {
+    let server = baseline(1);
+    let file = folder("csv").join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    done(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
+    for what in ["--csv", "--probes"] {
+        let csv = done(&["show", what, path]).stdout;
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert!(rows.len() > 1, "{csv}");
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    }
+    let csv = done(&["show", "--csv", path]).stdout;
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|heading| *heading == name).expect("a column");
+    let sum = |name: &str| rows[1..].iter().map(|row| row[column(name)].parse::<u64>().expect("a count")).sum::<u64>();
+    assert_eq!((sum("succeeded"), sum("failed_timeout"), sum("failed_tls"), sum("unsent")), (200, 0, 0, 0));
+    assert!(sum("bytes_in") > 200_000, "{csv}");
+}
+
+#[test]
+fn figures_have_one_spelling() {
+    let server = baseline(1);
+    let folder = folder("spelling");
+    let file = folder.join("run.plimsoll");
+    let (dir, path) = (folder.to_str().expect("text"), file.to_str().expect("text"));
+    let url = format!("{}/delay/3", server.url);
+    let mut said = Vec::new();
+    let mut take = |done: Done| said.push(format!("{}{}", done.stdout, done.stderr));
+    take(plimsoll(&["run", &url, "-d", "400ms", "--fail-if", "p99>1ms, goodput<1G, errors<5%", "-o", path]));
+    take(plimsoll(&["run", &url, "--rate", "0..333@300ms,333.3@500ms", "--json"]));
+    take(plimsoll(&["run", &url, "-d", "5s", "--stop-if", "p50>1ms"]));
+    take(plimsoll(&["sweep", &url, "-c", "1,3", "--for", "300ms", "--fail-if", "p99>1ms", "--dir", dir]));
+    take(plimsoll(&["sweep", &url, "-c", "1,3", "--for", "300ms", "--json", "--dir", dir]));
+    let found = folder.join("find.plimsoll");
+    let found = found.to_str().expect("text");
+    take(plimsoll(&["find", &url, "--budget", "5s", "--slo", "p99<=8ms", "--fail-if", "line<1M", "-o", found]));
+    take(plimsoll(&["prove", &url, &url, "--budget", "6s", "--json", "-o", path]));
+    for file in [path, found] {
+        for how in [&["show"][..], &["show", "--json"], &["report", "--format", "md"], &["report", "--format", "junit"]]
+        {
+            take(plimsoll(&[how, &[file]].concat()));
+        }
+    }
+    for text in &said {
+        for line in text.lines() {
+            assert!(!too_many_digits(line), "more digits than are known: {line}");
+            assert!(!stuck_unit(line), "a unit without a space: {line}");
+        }
+    }
+}
+
+/// A number with more than eight digits after the point.
+fn too_many_digits(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let fraction = |at: usize| bytes[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+    (1..bytes.len()).any(|at| {
+        // Numbers below 1 have their digits after zeros.
+        let whole = bytes[at - 1].is_ascii_digit() && bytes[at - 1] != b'0';
+        bytes[at] == b'.' && (fraction(at) > 12 || whole && fraction(at) > 8)
+    })
+}
+
+/// A time written as `1.5ms` outside of conditions, flags and promises (`p99<=500ms`, `--for 5s`).
+fn stuck_unit(line: &str) -> bool {
+    // What was typed is repeated as it was typed: in the command of a document, and after flags.
+    let listed = line.trim_start().starts_with('"') && !line.contains("\": ");
+    if listed || line.contains("--") && !line.contains("it was") {
+        return false;
+    }
+    line.split([' ', ',', ';', '(', ')', '"']).any(|word| {
+        let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = &word[digits.len()..];
+        ["ns", "us", "ms", "s", "%"].contains(&unit)
+            && !digits.is_empty()
+            && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
+    }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
+}
+
+/// Examples of a help text that need what is not there: they must be understood, and fail for that alone.
+const NEEDS: [(&str, &str); 3] =
+    [("https://api.test/", "api.test"), ("/run/api.sock", "/run/api.sock"), ("http://localhost:6060", "6060")];
+
+#[test]
+fn every_example_of_a_help_text_works() {
+    let server = baseline(1);
+    let folder = folder("examples");
+    let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    let url = format!("{}/healthz", server.url);
+    std::fs::write(at("order.json"), "{}").expect("written");
+    done(&["run", &url, "-d", "300ms", "--quiet", "-o", &at("run.plimsoll")]);
+    done(&["find", &url, "--budget", "3s", "--quiet", "-o", &at("find.plimsoll")]);
+    done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);
+    for name in ["before", "after"] {
+        std::fs::copy(at("sweep.dat"), at(&format!("{name}.dat"))).expect("copied");
+    }
+    let mut run = 0;
+    for command in ["run", "find", "sweep", "show", "diff", "report"] {
+        let help = done(&[command, "--help"]).stdout;
+        for line in help.lines().filter(|line| line.starts_with("  plimsoll ")) {
+            let example = line.trim().split("   ").next().expect("a command");
+            run += 1;
+            check_example(example, &server.url, &folder);
+        }
+    }
+    assert!(run > 20, "{run} examples");
+}
+
+/// Runs one example, on a small server and for a short time.
+fn check_example(example: &str, server: &str, folder: &Path) {
+    let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/healthz"));
+    line = line.replace("http://localhost:8080/", &format!("{server}/healthz"));
+    line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
+    for (long, short) in
+        [("-d 30s", "-d 300ms"), ("@30s", "@300ms"), ("@60s", "@300ms"), ("--budget 2m", "--budget 3s")]
+    {
+        line = line.replace(long, short);
+    }
+    line = line.replace("--for 5s", "--for 200ms").replace("--full", "--full --for 100ms");
+    line = line.replace("'goodput<5000'", "'goodput<1'").replace("'p99>200ms'", "'p99>20s'").replace("-X POST ", "");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let more = match words[1] {
+        "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --quiet"][..],
+        "run" => &["--quiet"],
+        "find" if !line.contains("--budget") => &["--budget 3s --quiet"],
+        "find" => &["--quiet"],
+        "sweep" if !line.contains("-c") && !line.contains("--full") => &["--budget 6s --quiet"],
+        "sweep" => &["--quiet"],
+        _ => &[],
+    };
+    // A time that the example gives itself is given once.
+    let more = if line.contains("-d ") { more.join(" ").replace("-d 300ms ", "") } else { more.join(" ") };
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    let line = line.replacen("plimsoll", program, 1);
+    let line = match line.split_once(" > ") {
+        Some((before, after)) => format!("{before} {more} > {after}"),
+        None => format!("{line} {more}"),
+    };
+    let output = Command::new("bash").args(["-c", &line]).current_dir(folder).output().expect("bash");
+    let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
+    match NEEDS.iter().find(|(part, _)| example.contains(part)) {
+        Some((_, said)) => assert!(code == Some(2) && stderr.contains(said) || code == Some(0), "{line}: {stderr}"),
+        None => assert_eq!(code, Some(0), "{line}: {stderr}"),
+    }
+}
+
+#[test]
+fn figures_are_named_alike_in_conditions() {
+    let server = baseline(1);
+    let folder = folder("conditions");
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
+    let out = folder.join("x.plimsoll");
+    let out = out.to_str().expect("text");
+    let run = &["run", &url, "-d", "1200ms", "--quiet"][..];
+    let sweep = &["sweep", &url, "-c", "2", "--for", "1200ms", "--quiet", "--dir", dir];
+    let find = &["find", &url, "--budget", "3s", "--quiet", "-o", out];
+    for (command, condition, code) in [
+        (run, "rate<1", 0),
+        (run, "rate<1G", 1),
+        (run, "goodput<1G", 1),
+        (run, "cpu>1ns", 1),
+        (run, "cpu>1s", 0),
+        (sweep, "goodput<1G", 1),
+        (sweep, "rate<1, cpu>1s", 0),
+        (find, "rate<1G", 1),
+        (find, "goodput<1, cpu>1s", 0),
+    ] {
+        let done = plimsoll(&[command, &["--fail-if", condition]].concat());
+        assert_eq!(done.code, code, "{command:?} {condition}: {}", done.stderr);
+    }
+    for (command, condition, said) in [
+        (run, "line<5", "goodput (also rate, rps), cpu"),
+        (sweep, "knee<5", "goodput (also rate, rps), cpu"),
+        (find, "p99>5ms", "line (also rate), peak (also goodput), knee and cpu"),
+        (&["prove", &url, &url], "goodput<5", "worse"),
+    ] {
+        let done = plimsoll(&[command, &["--fail-if", condition]].concat());
+        assert_eq!(done.code, 2, "{command:?} {condition}: {}", done.stderr);
+        assert!(done.stderr.lines().count() == 1 && done.stderr.contains(said), "{condition}: {}", done.stderr);
+    }
+    let refused = plimsoll(&[run, &["--stop-if", "cpu>1s"]].concat());
+    assert!(refused.code == 2 && refused.stderr.contains("--fail-if"), "{}", refused.stderr);
+}

@@ -18,6 +18,16 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
+/// A time in ns as a flag takes it: `45s`, `4m`, `90m`, `3h`; nothing below a second.
+pub fn flag_time(ns: u64) -> String {
+    let s = ns.div_ceil(1_000_000_000);
+    match s {
+        s if s >= 7200 && s.is_multiple_of(3600) => format!("{}h", s / 3600),
+        s if s >= 120 && s.is_multiple_of(60) => format!("{}m", s / 60),
+        s => format!("{s}s"),
+    }
+}
+
 /// A number with three significant digits, trailing zeros kept so that columns read alike.
 fn significant(value: f64) -> String {
     match value {

@@ -1,11 +1,11 @@
 //! How the result of a comparison looks.
 
 use crate::block::{Report, Tone};
-use crate::format::{count, duration, rate};
+use crate::format::{count, duration, flag_time, rate};
 use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::prove::{
-    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, StoppedBy, Verdict, arm_name,
+    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, Settings, StoppedBy, Verdict, arm_name,
 };
 use plimsoll_model::{Experiment, Plan, Purpose};
 
@@ -37,6 +37,14 @@ fn changes(interval: Option<Interval>) -> String {
     }
 }
 
+/// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
+fn interval_text(one: &Compared) -> String {
+    match one.verdict {
+        Verdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
+        _ => changes(one.ratio_interval),
+    }
+}
+
 /// A share as a percentage with one digit.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -64,16 +72,27 @@ pub(crate) fn value_text(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Where a comparison stands, in a sentence.
-pub fn prove_standing(measure: Measure, standing: &Progress) -> String {
+/// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably tell, where the one there is
+/// will not do.
+pub fn prove_standing(settings: &Settings, standing: &Progress, budget_enough_ns: Option<u64>) -> String {
+    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would tell", flag_time(ns)));
     format!(
-        "after {} blocks {} of B against A is {} ({}); the margin is {}",
+        "after {} blocks {} of B against A is {} ({}); {}{}",
         standing.blocks,
-        measure_text(measure),
+        measure_text(settings.primary),
         change(standing.ratio),
         changes(standing.ratio_interval),
-        percent(standing.margin),
+        margin_text(settings.margin, standing.margin),
+        enough.unwrap_or_default(),
     )
+}
+
+/// The margin that was asked for, and the noise where it is more than that.
+fn margin_text(asked: f64, margin: f64) -> String {
+    match margin > asked * 1.001 {
+        true => format!("the margin is {}, the noise {}", percent(asked), percent(margin)),
+        false => format!("the margin is {}", percent(asked)),
+    }
 }
 
 /// A row of the live log: 57 columns, so that it fits nearly everywhere.
@@ -87,10 +106,10 @@ pub fn prove_heading() -> String {
 }
 
 /// One row of the live log.
-pub fn prove_line(elapsed_ns: u64, standing: &Progress) -> String {
+pub fn prove_line(elapsed_ns: u64, settings: &Settings, standing: &Progress) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
-    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(standing.margin)])
+    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
 }
 
 /// What each rung of a ladder has left so far.
@@ -115,23 +134,46 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
     let Some(primary) = proof.measures.first() else { return "inconclusive: nothing was compared".into() };
-    let Compared { measure, ratio, ratio_interval, margin, .. } = primary;
+    let Compared { measure, ratio, ratio_interval, margin, margin_asked, .. } = primary;
     let what = measure_text(*measure);
     let seen = format!("{what} {} ({})", change(*ratio), changes(*ratio_interval));
-    let margin = percent(*margin);
-    match (proof.verdict, proof.blocks_more) {
-        (Verdict::Better, _) => format!("B is better than A: {seen}, beyond the margin of {margin}"),
-        (Verdict::Worse, _) => format!("B is worse than A: {seen}, beyond the margin of {margin}"),
-        (Verdict::Same, _) => format!("B is the same as A: {seen}, inside the margin of {margin}"),
-        (Verdict::Small, _) => format!("B differs from A, but by little: {seen}; the margin is {margin}"),
-        (Verdict::Inconclusive, Some(more)) => {
+    let (margin, asked) = (percent(*margin), percent(*margin_asked));
+    let noise = if margin == asked { "" } else { " that noise leaves" };
+    match proof.verdict {
+        Verdict::Better => format!("B is better than A: {seen}, beyond the margin of {margin}{noise}"),
+        Verdict::Worse => format!("B is worse than A: {seen}, beyond the margin of {margin}{noise}"),
+        Verdict::Same => {
+            let seen = format!("{what} {} ({})", change(*ratio), interval_text(primary));
+            format!("B is the same as A: {seen}, inside the margin of {asked}")
+        }
+        Verdict::Small => format!("B differs from A, but by little: {seen}; the margin is {asked}"),
+        Verdict::Inconclusive => {
             // A verdict asks for more than the interval that is shown.
             let likely = ratio_interval.is_some_and(|interval| !interval.contains(1.0));
             let likely = if likely { ", though a difference is likely" } else { "" };
-            format!("inconclusive{likely}: {seen}; about {more} more blocks would tell (--budget, --blocks)")
+            let open = proof.blocks_more.is_some() && likely.is_empty();
+            let at_most = primary.at_most().map(percent).filter(|_| open);
+            let at_most = at_most.map(|most| format!(", no difference of more than {most} ({asked} was asked for)"));
+            let enough = enough_text(proof).map(|enough| format!("; {enough}"));
+            format!("inconclusive{likely}: {seen}{}{}", at_most.unwrap_or_default(), enough.unwrap_or_default())
         }
-        (Verdict::Inconclusive, None) => format!("inconclusive: {seen}"),
     }
+}
+
+/// A budget beyond this is no advice any more.
+const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+/// What would tell, where it is a longer comparison.
+fn enough_text(proof: &Proof) -> Option<String> {
+    let more = proof.blocks_more?;
+    let blocks = proof.stopped_by == StoppedBy::Blocks;
+    Some(match proof.budget_enough_ns {
+        Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy a day would not tell".into(),
+        Some(ns) if blocks => format!("--budget {} without --blocks would tell", flag_time(ns)),
+        Some(ns) => format!("--budget {} would tell", flag_time(ns)),
+        // Nothing is known of how long a block takes.
+        None => format!("about {more} more blocks would tell"),
+    })
 }
 
 /// Why a comparison ended, in words.
@@ -231,10 +273,10 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let rows = proof.measures.iter().map(|one| {
         vec![
             if one.measure == Measure::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
-            value_text(one.measure, one.medians[0]),
-            value_text(one.measure, one.medians[1]),
+            value_text(one.measure, one.levels[0]),
+            value_text(one.measure, one.levels[1]),
             change(one.ratio),
-            changes(one.ratio_interval),
+            interval_text(one),
             p_text(one.p),
             one.verdict.to_string(),
         ]

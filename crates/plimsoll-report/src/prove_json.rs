@@ -77,12 +77,14 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
         json!({
             "name": measure_name(one.measure),
             "primary": one.primary,
-            "a": one.medians[0],
-            "b": one.medians[1],
+            "a": one.levels[0],
+            "b": one.levels[1],
             "ratio": one.ratio,
             "ci95": ends(one.ratio_interval),
+            "ci90": ends(one.equivalence_interval),
             "p": one.p,
             "margin": one.margin,
+            "at_most": one.at_most(),
             "verdict": one.verdict.to_string(),
         })
     };
@@ -101,6 +103,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
     map.insert("verdict".into(), proof.verdict.to_string().into());
     map.insert("measures".into(), proof.measures.iter().map(compared).collect());
     map.insert("margin".into(), proof.measures.first().map(|primary| primary.margin).into());
+    map.insert("margin_asked".into(), proof.measures.first().map(|primary| primary.margin_asked).into());
     map.insert(
         "aa".into(),
         json!({
@@ -112,6 +115,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
     map.insert("blocks".into(), proof.blocks.into());
     map.insert("blocks_void".into(), proof.blocks_void.into());
     map.insert("blocks_more".into(), proof.blocks_more.into());
+    map.insert("budget_enough_s".into(), proof.budget_enough_ns.map(|ns| ns as f64 / 1e9).into());
     map.insert("stopped_by".into(), stopped_name(&proof.stopped_by).into());
     map.insert("narrowing".into(), narrowing.iter().map(point).collect());
     map.insert("readings".into(), readings(blocks));

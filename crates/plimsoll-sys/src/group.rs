@@ -1,40 +1,18 @@
-//! Children and what they start: ending them whole, by group and by descent, and the CPU time that they use.
+//! What a process starts: seeing it and ending it whole, by descent, whatever sessions and groups it makes; the end of a
+//! child told to others; and the CPU time that processes use.
 
 use crate::probe::listener;
-use crate::probe::process::{CpuClock, Stat, look_at, numbers_in};
+use crate::probe::process::{CpuClock, Stat};
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
-/// How a group is asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// It may clean up (SIGTERM).
-    Ask,
-    /// At once (SIGKILL).
-    Force,
-}
-
-impl End {
-    fn signal(self) -> libc::c_int {
-        match self {
-            End::Ask => libc::SIGTERM,
-            End::Force => libc::SIGKILL,
-        }
-    }
-}
-
-/// Sends the wish to end to every process of a group. That there is none any more is no error.
-pub fn end(group: u32, how: End) -> io::Result<()> {
-    match send(group, how.signal()) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        other => other,
-    }
-}
-
-/// Whether any process of a group still runs (one that has ended and was not waited for does not).
-pub fn alive(group: u32) -> bool {
-    members(group).next().is_some()
-}
+/// How often it is looked whether all have ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long those that were killed may take to be gone: the kernel may be writing for them.
+const GONE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// From now on, a process below this one whose parent ends becomes this one's own child: so nothing that a child starts
 /// can leave the family, whatever sessions and groups it makes.
@@ -42,6 +20,49 @@ pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
     crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
     Ok(())
+}
+
+/// The process that a command becomes is killed when the thread that starts it ends. What that process starts is not.
+pub fn end_with_this_thread(command: &mut Command) {
+    let parent = std::process::id();
+    let bind = move || {
+        // SAFETY: these take numbers and no memory, and are async-signal-safe.
+        let late = unsafe {
+            crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            libc::getppid()
+        };
+        // The parent ended before it was asked for.
+        if late as u32 == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    };
+    // SAFETY: `bind` neither allocates nor locks; its error is a number.
+    unsafe { command.pre_exec(bind) };
+}
+
+/// Waits for the next child that ends, own or adopted; `None` when there is none.
+pub fn next_ended() -> Option<(u32, ExitStatus)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for a status.
+        match crate::check(unsafe { libc::waitpid(-1, &mut status, 0) }) {
+            Ok(pid) => return Some((pid as u32, ExitStatus::from_raw(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Ends this process as another one ended: with its exit code, or by its signal.
+pub fn end_like(status: ExitStatus) -> ! {
+    if let Some(signal) = status.signal() {
+        let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `nothing` is a valid rlimit, so that one death leaves one core file; the rest takes numbers only.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_CORE, &nothing);
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+    std::process::exit(status.code().unwrap_or(128))
 }
 
 /// What came below this process since a moment. Whole only after [`adopt_orphans`].
@@ -56,6 +77,11 @@ impl Offspring {
         Offspring { before: below_this().map(|stat| stat.pid).collect() }
     }
 
+    /// All that is and will be below this process.
+    pub fn all_below_this() -> Offspring {
+        Offspring { before: BTreeSet::new() }
+    }
+
     fn all(&self) -> impl Iterator<Item = Stat> {
         below_this().filter(|stat| !self.before.contains(&stat.pid))
     }
@@ -65,24 +91,48 @@ impl Offspring {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Sends the wish to end to each that is not of `group`, which is ended as a whole.
-    pub fn end_strays(&self, group: u32, how: End) {
-        for stat in self.all().filter(|stat| stat.group != group && !stat.has_ended()) {
-            if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
-                // SAFETY: no memory is passed; the process is below this one. That it has ended meanwhile is no error.
-                unsafe { libc::kill(pid, how.signal()) };
+    /// Ends all: asks each once (SIGTERM), also those that come up meanwhile; forces those (SIGKILL) that still live after
+    /// `patience`, which is asked anew each time. An error if some live on all the same.
+    pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
+        let began = Instant::now();
+        let mut asked = BTreeSet::new();
+        loop {
+            let living = self.living();
+            let force = began.elapsed() >= patience();
+            if living.is_empty() {
+                return Ok(());
             }
+            if began.elapsed() >= patience() + GONE_PATIENCE {
+                return Err(io::Error::other("some of its processes do not end"));
+            }
+            for pid in living {
+                if force {
+                    send(pid, libc::SIGKILL);
+                } else if asked.insert(pid) {
+                    send(pid, libc::SIGTERM);
+                }
+            }
+            std::thread::sleep(LOOK);
         }
     }
 
     /// Waits for those that have ended and became this process's own, but not for `child`, for which somebody else waits.
     pub fn reap(&self, child: u32) {
-        for stat in self.all().filter(|s| s.state == b'Z' && s.parent == std::process::id() && s.pid != child) {
+        let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
+        for stat in self.all().filter(own) {
             if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
                 // SAFETY: the status is not asked for; WNOHANG never blocks.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
             }
         }
+    }
+}
+
+/// Sends a signal to one process below this one. That it has ended meanwhile is no error.
+fn send(pid: u32, signal: libc::c_int) {
+    if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
+        // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the system's first.
+        unsafe { libc::kill(pid, signal) };
     }
 }
 
@@ -127,29 +177,10 @@ impl CpuClocks {
     }
 }
 
-fn send(group: u32, signal: libc::c_int) -> io::Result<()> {
-    let group = i32::try_from(group).ok().filter(|group| *group > 1);
-    let group = group.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: no memory is passed; the group is not our own (0) and not everybody (1).
-    crate::check(unsafe { libc::kill(-group, signal) })?;
-    Ok(())
-}
-
-/// The processes of a group that have not ended.
-fn members(group: u32) -> impl Iterator<Item = u32> {
-    let mut buffer = Vec::new();
-    numbers_in("/proc")
-        .unwrap_or_default()
-        .into_iter()
-        .filter(move |pid| look_at(*pid, &mut buffer).is_ok_and(|(stat, _)| stat.group == group && !stat.has_ended()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-    use std::time::{Duration, Instant};
+    use std::process::{Command, Stdio};
 
     /// Waits for what must come true soon.
     fn soon(what: &str, mut check: impl FnMut() -> bool) {
@@ -160,26 +191,42 @@ mod tests {
         }
     }
 
+    /// The only test of this crate that has children: what it ends is all that is below the test's process.
     #[test]
-    fn a_group_is_seen_and_ended_whole() {
-        // A shell with a child that works, in a group of their own.
-        let script = "(while :; do :; done) & wait";
-        let mut shell = Command::new("sh").args(["-c", script]).process_group(0).spawn().expect("sh starts");
-        let group = shell.id();
-        soon("both run", || members(group).count() == 2);
-        let clocks = CpuClocks::of(&members(group).collect::<Vec<_>>());
+    fn offspring_is_seen_and_ended_whole() {
+        adopt_orphans().expect("Linux 3.4 or newer");
+        let offspring = Offspring::since_now();
+        // A child that works, one that left the session and lost its parent, and one that takes no hint.
+        let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
+        let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
+        soon("all run", || offspring.living().len() >= 4);
+        let clocks = CpuClocks::of(&offspring.living());
         let before = clocks.cpu_ns();
         soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
-        end(group, End::Ask).expect("asked");
-        shell.wait().expect("ends");
-        soon("the whole group ends", || !alive(group));
-        // The clocks of before may go on to be read: an orphan that ended has one until somebody has waited for it.
-        assert_eq!(members(group).count(), 0);
-        end(group, End::Force).expect("nobody is left, which is what was wanted");
+        offspring.end(|| Duration::from_millis(200)).expect("all end");
+        assert_eq!(offspring.living(), []);
+        shell.wait().expect("ended");
+        offspring.reap(0);
+        assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
+        offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
+
+        // A process whose first thread has ended lives for as long as any other does, and holds what it has open.
+        let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
+                       ctypes.CDLL(None).syscall(60, 0)";
+        if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
+            let state = || offspring.all().find(|stat| stat.pid == headless.id()).map(|stat| stat.state);
+            soon("its first thread ends", || state() == Some(b'Z') || offspring.living().is_empty());
+            if cfg!(target_arch = "x86_64") {
+                assert_eq!(offspring.living(), [headless.id()]);
+            }
+            offspring.end(|| Duration::from_millis(100)).expect("ends");
+            headless.wait().expect("ended");
+        }
     }
 
     #[test]
-    fn nobody_elses_group_is_touched() {
-        assert!(end(0, End::Force).is_err() && end(1, End::Force).is_err() && end(u32::MAX, End::Force).is_err());
+    fn nobody_elses_process_is_touched() {
+        // Were any of these taken for a group or for everybody, this test would not come to its end.
+        [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
     }
 }

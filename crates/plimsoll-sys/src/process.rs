@@ -157,6 +157,12 @@ pub fn cpu_model() -> String {
     line.split_once(':').map(|(_, name)| name.trim().to_owned()).unwrap_or_default()
 }
 
+/// Gives this process the name that `ps` and `pkill` know it by (15 bytes at most).
+pub fn call_itself(name: &std::ffi::CStr) {
+    // SAFETY: `name` ends with a zero; the kernel copies it.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+}
+
 /// Columns and rows of the terminal that standard error goes to, else standard output, if one of them is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {

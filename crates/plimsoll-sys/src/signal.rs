@@ -1,39 +1,64 @@
-//! The user's wish to stop (^C, SIGTERM), as a flag.
+//! The user's wish to stop, as a flag: ^C, SIGTERM, and what else asks a program to end (SIGHUP, SIGQUIT).
 
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-/// The process group that must not outlive this process; 0: none.
-static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// The signals that ask to end and leave time to do so.
+const WISHES: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
     // Only an atomic and, on the third wish, an immediate end: both are safe in a signal handler.
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) >= 2 {
-        let group = GROUP.load(Ordering::Relaxed);
-        if group > 1 {
-            // SAFETY: kill is async-signal-safe and takes no memory.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-        }
         // SAFETY: _exit is async-signal-safe and does not return.
         unsafe { libc::_exit(128 + signal) };
     }
 }
 
-/// From now on SIGINT and SIGTERM are counted instead of ending the process; the third one ends it at once.
-pub fn catch_interrupts() {
+extern "C" fn on_nothing(_: libc::c_int) {}
+
+/// Sets the handler of a signal; `nohup` is respected: a SIGHUP that was ignored stays so.
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is async-signal-safe.
     unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut before);
+        if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+            return;
+        }
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_interrupt as *const () as usize;
-        libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut());
-        libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = flags;
+        libc::sigaction(signal, &action, std::ptr::null_mut());
     }
 }
 
-/// Names the process group that an immediate end takes with it; `None`: none any more.
-pub fn end_with_us(group: Option<u32>) {
-    let group = group.and_then(|group| i32::try_from(group).ok()).unwrap_or(0);
-    GROUP.store(group, Ordering::Relaxed);
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process; the third one ends it at once.
+pub fn catch_interrupts() {
+    WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
+}
+
+/// From now on such a wish ends the process at once again: for what is left to do when all is measured and kept.
+pub fn release_interrupts() {
+    for signal in WISHES {
+        // SAFETY: all-zero bytes are a valid sigaction, the default one.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut before);
+            if before.sa_sigaction == on_interrupt as *const () as usize {
+                let action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// From now on neither these nor the signals that users may send for purposes of their own do anything to this process;
+/// to the processes that it starts they do what they always do.
+pub fn withstand() {
+    for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
+        handle(signal, on_nothing, libc::SA_RESTART);
+    }
 }
 
 /// Whether the user has asked to stop.

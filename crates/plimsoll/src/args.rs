@@ -46,6 +46,17 @@ pub enum Command {
     Rerun(RerunArgs),
 }
 
+impl Command {
+    /// Whether it measures, and so has an end of its own to come to when it is interrupted; others just end.
+    pub fn stops_by_itself(&self) -> bool {
+        match self {
+            Command::Find(_) | Command::Prove(_) | Command::Run(_) | Command::Sweep(_) => true,
+            Command::Baseline(_) | Command::Demo(_) => true,
+            Command::Show(_) | Command::Profile(_) | Command::Diff(_) | Command::Report(_) | Command::Rerun(_) => false,
+        }
+    }
+}
+
 /// What is asked, and how answers count.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Request")]

@@ -14,6 +14,7 @@ mod examples;
 mod failure;
 mod fetch;
 mod files;
+mod keeper;
 mod live;
 mod meant;
 mod output;
@@ -38,8 +39,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    keeper::keep_if_asked();
     plimsoll_sys::process::raise_files_max();
-    plimsoll_sys::signal::catch_interrupts();
     plimsoll_sys::signal::survive_file_size_limit();
     let result = match understood(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),
@@ -64,11 +65,17 @@ fn main() -> ExitCode {
             carry_out(&cli)
         }
     };
-    let code = result.unwrap_or_else(|failure| complain(&failure));
+    let code = result.unwrap_or_else(|failure| match (complain(&failure), plimsoll_sys::signal::interrupted()) {
+        (_, true) => exit::INTERRUPTED,
+        (code, false) => code,
+    });
     ExitCode::from(if told_unwritten() { exit::USAGE } else { code })
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
+    if cli.command.stops_by_itself() {
+        plimsoll_sys::signal::catch_interrupts();
+    }
     match &cli.command {
         Command::Find(args) => commands::find::run(args),
         Command::Prove(args) => commands::prove::run(args),

@@ -4,7 +4,10 @@ use crate::failure::Failure;
 use crate::target::system_text;
 use plimsoll_model::{AddressRange, Plan, TlsFailure};
 use plimsoll_sys::epoll::Epoll;
-use plimsoll_sys::tcp::Socket;
+use plimsoll_sys::probe::listener::listening_on;
+use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::signal;
+use plimsoll_sys::tcp::{Socket, is_local};
 use plimsoll_wire::h1::{EndError, ResponseParser};
 use plimsoll_wire::tls::{Client, Session};
 use std::io::{self, ErrorKind};
@@ -14,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Longer than any healthy first answer; `--timeout` can make it shorter.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The first answer.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +57,21 @@ pub fn ask(plan: &Plan) -> Result<Answer, Failure> {
     Err(Failure::start(format!("nothing was started: {} (--no-preflight starts all the same)", reasons.join("; "))))
 }
 
-/// Whether anybody accepts connections there.
-pub fn listens(address: &SocketAddr) -> bool {
+/// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody else can.
+pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
-    Line::open(|| Socket::connect_from(None, address), deadline).is_ok()
+    if let Some(path) = &plan.connect.unix {
+        return Line::open(|| Socket::connect_unix(path), deadline).is_ok();
+    }
+    // Who holds the address may be too busy to accept; where the kernel does not tell, only who accepts is seen.
+    let held = |address: &SocketAddr| {
+        is_local(&address.ip())
+            && Asker::open()
+                .and_then(|mut asker| listening_on(&mut asker, *address))
+                .is_ok_and(|sockets| !sockets.is_empty())
+    };
+    let accepts = |address: &SocketAddr| Line::open(|| Socket::connect_from(None, address), deadline).is_ok();
+    plan.request.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
 struct Question {
@@ -82,13 +99,16 @@ impl Line {
         Ok(line)
     }
 
-    /// Waits for an event; whether the connection could be written to then.
+    /// Waits for an event; whether the connection could be written to then. The user may end it.
     fn wait(&mut self) -> io::Result<bool> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
-        Ok(self.epoll.wait(Some(left.as_nanos() as u64))?.iter().any(|event| event.writable()))
+        if signal::interrupted() {
+            return Err(io::Error::other("interrupted"));
+        }
+        Ok(self.epoll.wait(Some(left.min(LOOK).as_nanos() as u64))?.iter().any(|event| event.writable()))
     }
 
     fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {

@@ -1,24 +1,31 @@
-//! A build under test that plimsoll starts and stops itself: a command in a process group of its own, its output kept
-//! in a file, the whole group and all that it started ended whatever happens. So is the server of the demo.
+//! A build under test that plimsoll starts and stops itself: a command under a keeper, its output kept in a file, all that
+//! it started ended whatever happens, and its port silent before the next one begins. So is the server of the demo.
 //!
-//! Not here: what is measured on it.
+//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`keeper`).
 
 use crate::failure::Failure;
+use crate::keeper::{self, Left};
+use crate::meant::Base;
 use crate::preflight;
+use crate::probes::Finder;
 use crate::secrets::command_shown;
 use crate::target::system_text;
-use plimsoll_model::Plan;
-use plimsoll_sys::group::{self, CpuClocks, End, Offspring};
+use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a build may take to end by itself before it is ended.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// The same where the user has asked to stop, and waits for it.
+const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
+/// How long an address may take to fall silent: where nobody of ours was, somebody may just be ending; where a build of
+/// ours was, the kernel or something that it started elsewhere may still hold it.
+const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
+const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
 /// How often something is looked at that may have changed.
 const LOOK: Duration = Duration::from_millis(10);
 /// A command that only prepares something may take this long.
@@ -35,32 +42,30 @@ pub struct Subject {
     pub output: PathBuf,
     /// How long it may take until it answers.
     pub patience: Duration,
+    /// Whether a build that was started here answered at the same address before.
+    pub after_another: bool,
 }
 
 /// A build that runs; dropping it ends all that it started.
 pub struct Running {
     name: char,
     output: PathBuf,
-    group: Group,
+    kept: Kept,
 }
 
-/// A child that leads a process group of its own; dropping it ends the whole group. So does an end of plimsoll itself.
-struct Group {
-    leader: Child,
-    /// The child and all that it started, also in sessions of their own; `None` where only the group is looked after.
-    offspring: Option<Offspring>,
+/// A program under a keeper; dropping it ends the program and all that it started. So does an end of plimsoll itself.
+struct Kept {
+    keeper: Child,
+    /// The keeper and all below it, also in sessions of their own.
+    offspring: Offspring,
     ended: bool,
 }
 
-/// A shell command in a process group of its own, with its output in a file.
-fn shell(command: &str, output: &File) -> std::io::Result<Child> {
-    Command::new("sh")
-        .args(["-c", command])
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output.try_clone()?)
-        .spawn()
+/// A shell command under a keeper, with its output in a file.
+fn shell(command: &str, left: Left, output: &File) -> std::io::Result<Kept> {
+    let mut keeper = keeper::command("sh", left);
+    keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Kept::start(&mut keeper)
 }
 
 fn open(output: &Path) -> Result<File, Failure> {
@@ -90,24 +95,16 @@ fn last_line(output: &Path) -> String {
 }
 
 impl Subject {
-    /// Starts the build and waits until it answers the plan's request. Nobody else may answer there before.
-    pub fn start(&self, plan: &Plan) -> Result<Running, Failure> {
+    /// Starts the build and waits until it answers the request of `base`. Nobody else may answer there before.
+    pub fn start(&self, base: &Base) -> Result<Running, Failure> {
+        let plan = &base.plan;
         let url = plan.request.url_redacted();
-        if plan.request.addresses.iter().any(preflight::listens) {
-            return Err(Failure::start(format!(
-                "somebody else answers at {url} already: end that first, so that what is measured is --{}",
-                self.name.to_ascii_lowercase()
-            )));
-        }
+        self.wait_for_silence(base, &url)?;
         let file = open(&self.output)?;
-        // Where the system refuses, what leaves the build's group is not seen; the group is.
-        let _ = group::adopt_orphans();
-        let offspring = Offspring::since_now();
-        let child = shell(&self.command, &file).map_err(|e| {
-            Failure::start(format!("--{}: no shell: {}", self.name.to_ascii_lowercase(), system_text(&e)))
+        let kept = shell(&self.command, Left::End, &file).map_err(|e| {
+            Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
         })?;
-        let group = Group::led_by(child, Some(offspring));
-        let mut running = Running { name: self.name, output: self.output.clone(), group };
+        let mut running = Running { name: self.name, output: self.output.clone(), kept };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
@@ -116,7 +113,7 @@ impl Subject {
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
             }
-            if plan.request.addresses.iter().any(preflight::listens) {
+            if preflight::is_taken(plan) {
                 match preflight::ask(plan) {
                     Ok(_) => return Ok(running),
                     Err(failure) if Instant::now() >= deadline => return Err(failure),
@@ -134,12 +131,41 @@ impl Subject {
             std::thread::sleep(LOOK);
         }
     }
+
+    /// Waits until nobody answers at the address. Who still does then is somebody else, and is named.
+    fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
+        let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
+        let deadline = Instant::now() + patience;
+        while preflight::is_taken(&base.plan) {
+            if signal::interrupted() {
+                return Err(Failure::start(format!("interrupted before {} was started", self.name)));
+            }
+            if Instant::now() >= deadline {
+                let finder = Finder::of_listener(base);
+                let who = finder.first().as_ref().map(|found| {
+                    let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
+                    format!("{name}, process {},", found.roots.first().unwrap_or(&0))
+                });
+                let who = who.unwrap_or_else(|_| "somebody else".into());
+                let still = match self.after_another {
+                    true => format!("{} s after the last build was ended", patience.as_secs()),
+                    false => "already".into(),
+                };
+                return Err(Failure::start(format!(
+                    "{who} answers at {url} {still}: end that first, so that what is measured is --{}",
+                    self.name.to_ascii_lowercase()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
 }
 
 impl Running {
     /// Why the build no longer runs, if so.
     pub fn died(&mut self) -> Option<String> {
-        let status = self.group.leader.try_wait().ok().flatten()?;
+        let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_line(&self.output);
         let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
         Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
@@ -147,75 +173,58 @@ impl Running {
 
     /// The CPU clocks of the build's processes.
     pub fn cpu_clocks(&self) -> CpuClocks {
-        CpuClocks::of(&self.group.offspring.as_ref().map(Offspring::living).unwrap_or_default())
+        let mut pids = self.kept.offspring.living();
+        pids.retain(|pid| *pid != self.kept.keeper.id());
+        CpuClocks::of(&pids)
     }
 
-    /// Ends the whole group: asks, waits, forces.
+    /// Ends it and all that it started: asks, waits, forces.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.group.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+        self.kept.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
     }
 }
 
-impl Group {
-    /// The group of `leader`; from here on it is ended whatever happens.
-    fn led_by(leader: Child, offspring: Option<Offspring>) -> Group {
-        signal::end_with_us(Some(leader.id()));
-        Group { leader, offspring, ended: false }
+impl Kept {
+    /// Starts a keeper; from here on it and all below it are ended whatever happens.
+    fn start(keeper: &mut std::process::Command) -> std::io::Result<Kept> {
+        // Where the system refuses, what outlives its keeper is not seen.
+        let _ = group::adopt_orphans();
+        let offspring = Offspring::since_now();
+        Ok(Kept { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
+    /// Asks all to end, waits up to [`END_PATIENCE`], forces.
     fn end(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        end_whole(self.leader.id(), &mut self.leader, self.offspring.as_ref())?;
-        signal::end_with_us(None);
+        self.offspring.end(|| if signal::interrupted() { END_PATIENCE_HURRIED } else { END_PATIENCE })?;
+        self.keeper.wait()?;
+        self.offspring.reap(self.keeper.id());
         Ok(())
     }
 }
 
-/// Ends a group, and what its processes started elsewhere: asks, waits up to [`END_PATIENCE`], forces.
-fn end_whole(group: u32, leader: &mut Child, offspring: Option<&Offspring>) -> std::io::Result<()> {
-    for (how, patience) in [(End::Ask, END_PATIENCE), (End::Force, END_PATIENCE)] {
-        group::end(group, how)?;
-        if let Some(offspring) = offspring {
-            offspring.end_strays(group, how);
-        }
-        let deadline = Instant::now() + patience;
-        while Instant::now() < deadline {
-            leader.try_wait()?;
-            if !group::alive(group) && offspring.is_none_or(|offspring| offspring.living().is_empty()) {
-                leader.try_wait()?;
-                if let Some(offspring) = offspring {
-                    offspring.reap(leader.id());
-                }
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-    Err(std::io::Error::other("some of its processes do not end"))
-}
-
-impl Drop for Group {
+impl Drop for Kept {
     fn drop(&mut self) {
         // Nobody is left to tell; what could be done was done.
         let _ = self.end();
     }
 }
 
-/// A program of our own that runs beside, in a process group of its own; dropping it ends the whole group.
+/// A program of our own that runs beside; dropping it ends it.
 pub struct Helper {
     said: String,
-    group: Group,
+    kept: Kept,
 }
 
 impl Helper {
     /// Starts it and waits for the first line that it prints.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
-        let mut command = Command::new(program);
-        command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut helper = Helper { said: String::new(), group: Group::led_by(command.spawn()?, None) };
-        if let Some(output) = helper.group.leader.stdout.take() {
+        let mut keeper = keeper::command(program, Left::End);
+        keeper.args(arguments).stdout(Stdio::piped());
+        let mut helper = Helper { said: String::new(), kept: Kept::start(&mut keeper)? };
+        if let Some(output) = helper.kept.keeper.stdout.take() {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
         match helper.said().is_empty() {
@@ -229,24 +238,26 @@ impl Helper {
         self.said.trim()
     }
 
-    /// Ends the whole group.
+    /// Ends it.
     pub fn end(mut self) -> std::io::Result<()> {
-        self.group.end()
+        self.kept.end()
     }
 }
 
 /// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
-    let mut file = open(output)?;
-    let _ = file.flush();
-    let mut child =
-        shell(command, &file).map_err(|e| Failure::start(format!("{flag}: no shell: {}", system_text(&e))))?;
-    let group = child.id();
+    let file = open(output)?;
+    let no_start = |e: std::io::Error| Failure::start(format!("{flag}: it cannot be started: {}", system_text(&e)));
+    let mut kept = shell(command, Left::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + PREPARE_PATIENCE;
     loop {
-        let status = child.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
+        let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
         let why = match status {
-            Some(status) if status.success() => return Ok(()),
+            Some(status) if status.success() => {
+                // What it left running was meant to be.
+                kept.ended = true;
+                return Ok(());
+            }
             Some(status) => format!("it ended with {}; its output: {}", status_text(status), output.display()),
             None if signal::interrupted() => "interrupted".into(),
             None if Instant::now() >= deadline => format!("it did not end within {} s", PREPARE_PATIENCE.as_secs()),
@@ -255,7 +266,6 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
                 continue;
             }
         };
-        let _ = end_whole(group, &mut child, None);
         return Err(Failure::start(format!("{flag} '{}': {why}", command_shown(command))));
     }
 }

@@ -8,12 +8,16 @@
 //!
 //! Everything is a pure function of the blocks measured so far. Not here: carrying loads out, starting builds.
 
+pub mod enough;
 pub mod ladder;
 pub mod looks;
+pub mod past;
 pub mod reading;
 pub mod stats;
 
+pub use enough::budget_enough_ns;
 pub use ladder::{Ladder, Rung, ladder};
+pub use past::Past;
 pub use reading::{Block, Blocks, Measure, Reading, arm_name, blocks, order};
 pub use stats::Interval;
 
@@ -46,7 +50,7 @@ pub enum Verdict {
     Better,
     /// A real difference beyond the margin, for the worse.
     Worse,
-    /// Any difference lies inside the margin, and none was seen.
+    /// Any difference lies inside the margin asked for, and none was seen.
     Same,
     /// A real difference inside the margin.
     Small,
@@ -92,14 +96,26 @@ pub struct Compared {
     pub ratio: f64,
     /// Interval of B/A that holds over all looks, and over all secondary measures together; `None`: too few blocks.
     pub ratio_interval: Option<Interval>,
+    /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all looks are an interval at 90 %.
+    pub equivalence_interval: Option<Interval>,
     /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by Holm among them.
     pub p: f64,
-    /// The margin it was held against, a share.
+    /// The margin that was asked for, a share: what it takes to be the same.
+    pub margin_asked: f64,
+    /// The margin that noise leaves, a share: what it takes to be better or worse. At least the one asked for.
     pub margin: f64,
     /// What it says.
     pub verdict: Verdict,
-    /// Median over the blocks, by arm, in the measure's unit.
-    pub medians: [f64; 2],
+    /// The level of each arm in the measure's unit: the middle of both, apart by the estimated ratio. (The medians of the
+    /// arms may lie the other way round than what the blocks say, as the machine drifts.)
+    pub levels: [f64; 2],
+}
+
+impl Compared {
+    /// The largest difference that the interval leaves, as a share; `None` with too few blocks.
+    pub fn at_most(&self) -> Option<f64> {
+        self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
+    }
 }
 
 /// The A/A control.
@@ -141,6 +157,8 @@ pub struct Proof {
     pub blocks_void: usize,
     /// About how many more blocks it would take, when inconclusive for want of blocks.
     pub blocks_more: Option<usize>,
+    /// The budget that would hold them, ns; for who knows how long blocks take ([`budget_enough_ns`]) to fill in.
+    pub budget_enough_ns: Option<u64>,
     /// Why it ended.
     pub stopped_by: StoppedBy,
     /// What a reader must know.
@@ -178,20 +196,21 @@ fn margin_ln(asked: f64, control: &[f64]) -> f64 {
     (1.0 + asked).ln().max(half_width)
 }
 
-/// What one look says, in logarithms. A difference is real where the wide interval has no 0. At a planned look the whole
-/// interval has to lie beyond the margin; at the last one it is enough that the best estimate is beyond.
-fn judge(seen: &Seen, margin: f64, more_is_better: bool, last: bool) -> Verdict {
+/// What one look says, in logarithms. A difference is real where the wide interval has no 0. It is beyond the margin that
+/// noise leaves: at a planned look with the whole interval, at the last one with the best estimate. It is inside the margin
+/// asked for when the equivalence interval lies there as a whole: noise does not change what was asked.
+fn judge(seen: &Seen, (asked, margin): (f64, f64), more_is_better: bool, last: bool) -> Verdict {
     let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return Verdict::Inconclusive };
     let real = !wide.contains(0.0);
-    let inside = seen.equivalence.is_some_and(|interval| interval.within(margin));
+    let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(asked));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
         (true, true, _) if (seen.estimate > 0.0) == more_is_better => Verdict::Better,
         (true, true, _) => Verdict::Worse,
-        (false, false, true) => Verdict::Same,
+        (false, _, true) => Verdict::Same,
         (true, false, true) => Verdict::Small,
         // Inside to the best of our knowledge, not for certain.
-        (true, false, false) if last => Verdict::Small,
+        (true, false, false) if last && seen.estimate.abs() <= asked => Verdict::Small,
         _ => Verdict::Inconclusive,
     }
 }
@@ -208,10 +227,11 @@ fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
     let seen = Seen::of(&log_ratios(counted, settings.primary), part, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
     let margin = margin_ln(settings.margin, &control);
-    match judge(&seen, margin, settings.primary.more_is_better(), false) {
+    let asked = (1.0 + settings.margin).ln();
+    match judge(&seen, (asked, margin), settings.primary.more_is_better(), false) {
         Verdict::Better | Verdict::Worse => Some(part),
-        // A margin that noise has widened narrows with more blocks: until then "inside" says little.
-        Verdict::Same | Verdict::Small if margin <= (1.0 + settings.margin).ln() => Some(part),
+        // Noise beyond the margin narrows with more blocks: until then "inside" says little.
+        Verdict::Same | Verdict::Small if margin <= asked => Some(part),
         _ => None,
     }
 }
@@ -299,12 +319,15 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
         warnings.push("no verdict, because two measurements of the same build differ (the A/A control)".into());
         verdict = Verdict::Inconclusive;
     }
+    // What decides says what the whole says.
+    measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     let only_blocks_are_missing = verdict == Verdict::Inconclusive
         && matches!(stopped_by, StoppedBy::Blocks | StoppedBy::Budget)
         && !control.rejected
         && !disturbed_mostly;
-    let blocks_more = only_blocks_are_missing.then(|| more(settings, &counted));
-    Proof { verdict, measures, control, blocks: counted.len(), blocks_void: void, blocks_more, stopped_by, warnings }
+    let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
+    let (blocks, budget_enough_ns) = (counted.len(), None);
+    Proof { verdict, measures, control, blocks, blocks_void: void, blocks_more, budget_enough_ns, stopped_by, warnings }
 }
 
 /// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
@@ -334,31 +357,21 @@ fn compare(settings: &Settings, counted: &[Block], measure: Measure, part: f64, 
         seen.wide = seen.interval;
     }
     let margin = margin_ln(settings.margin, &control_log_ratios(counted, measure, settings.seed));
-    let middle = |arm: usize| {
+    let median = |arm: usize| {
         let values: Vec<f64> = counted.iter().filter_map(|block| block.readings[arm].value(measure)).collect();
         stats::median(&values).unwrap_or(0.0)
     };
+    let (middle, apart) = ((median(0) * median(1)).sqrt(), (seen.estimate / 2.0).exp());
     Some(Compared {
         measure,
         primary: measure == settings.primary,
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
+        equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),
         p: seen.p,
+        margin_asked: settings.margin,
         margin: margin.exp() - 1.0,
-        verdict: judge(&seen, margin, measure.more_is_better(), part == LAST),
-        medians: [middle(0), middle(1)],
+        verdict: judge(&seen, ((1.0 + settings.margin).ln(), margin), measure.more_is_better(), part == LAST),
+        levels: [middle / apart, middle * apart],
     })
-}
-
-/// How many more blocks it would take to see a difference as large as the margin four times in five: n = (z(0.975) +
-/// z(0.8))^2 s^2 / margin^2 in all, and at least as many again as are needed for any answer.
-fn more(settings: &Settings, counted: &[Block]) -> usize {
-    let values = log_ratios(counted, settings.primary);
-    let n = values.len();
-    // The spread, by the interval: half-width = z s / sqrt(n).
-    let half_width = stats::interval(&values, 0.05).map(|interval| interval.half_width());
-    let Some(half_width) = half_width else { return 10usize.saturating_sub(n).max(1) };
-    let spread = half_width * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    let needed = (2.8 * spread / (1.0 + settings.margin).ln()).powi(2).ceil() as usize;
-    needed.saturating_sub(n).max(n / 2).max(1)
 }

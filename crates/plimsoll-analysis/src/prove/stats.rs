@@ -36,6 +36,13 @@ impl Interval {
         self.lower >= -bound && self.upper <= bound
     }
 
+    /// Whether an interval of logarithms of ratios, read as shares, lies within the share that `bound` is the logarithm of:
+    /// -2 % is farther from 0 than +2 % there, and it is shares that people read.
+    pub fn within_ratio(&self, bound: f64) -> bool {
+        let share = bound.exp_m1();
+        self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
+    }
+
     /// The same interval of another scale; `change` must be increasing.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { lower: change(self.lower), upper: change(self.upper) }

@@ -1,5 +1,8 @@
-//! The picture of a comparison: what both sides did in each block and where their middles lie, with the measured change
-//! between them; below it, how the interval of that change narrowed against the margin.
+//! The picture of a comparison: what both sides did in each block and where their levels lie, with the estimated change
+//! and the verdict between them; below it, how the interval of that change narrowed against the margin.
+//!
+//! It says what the sentence above it says: the levels lie apart as the estimate has it, an arrow is drawn only where a
+//! difference was found, and its colour is that of the verdict.
 
 use super::plot::{
     Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y, empty,
@@ -9,7 +12,7 @@ use super::scale::{Scale, extent};
 use super::svg::{Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
-use plimsoll_analysis::prove::{Block, Interval, Measure, Progress, Proof};
+use plimsoll_analysis::prove::{Block, Compared, Interval, Measure, Progress, Proof, Verdict};
 
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +72,29 @@ fn range_of(values: &[f64]) -> (f64, f64) {
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
+/// What stands between the two levels: which way the change goes, in words and as an arrow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pointer {
+    text: String,
+    /// Whether B lies above A, where an arrow is drawn: only where a difference was found.
+    up: Option<bool>,
+    paint: Paint,
+}
+
+impl Pointer {
+    fn of(verdict: Verdict, primary: &Compared) -> Pointer {
+        let found = matches!(verdict, Verdict::Better | Verdict::Worse | Verdict::Small);
+        let paint = match verdict {
+            Verdict::Better => Paint::Green,
+            Verdict::Worse => Paint::Vermilion,
+            Verdict::Small => Paint::Ink,
+            Verdict::Same | Verdict::Inconclusive => Paint::Muted,
+        };
+        let text = format!("{}, {verdict}", signed(primary.ratio - 1.0));
+        Pointer { text, up: found.then_some(primary.ratio > 1.0), paint }
+    }
+}
+
 /// Draws the picture of a comparison.
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
@@ -91,9 +117,10 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     };
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
-    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.medians[arm])));
-    let mean = signed(primary.ratio - 1.0);
-    let widest = labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&mean, TEXT, true) + 14.0, f64::max);
+    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.levels[arm])));
+    let pointer = Pointer::of(proof.verdict, primary);
+    let widest =
+        labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
     let area =
         Area { x: left, y: heading.height() + 52.0, width: WIDTH - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT };
@@ -112,14 +139,17 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     }
     canvas.close();
     open_on(&mut canvas, 'h', &area, (&y, Side::Left));
-    waterlines(&mut canvas, &area, &y.scale, (primary.medians, &labels), &mean);
+    waterlines(&mut canvas, &area, &y.scale, (primary.levels, &labels), &pointer);
     canvas.close();
 
     // What was known after so many blocks that count stands at the last of them.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<Progress> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
-    narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), primary.margin);
+    narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), (primary.margin_asked, primary.margin));
+    if let (Verdict::Same, Some(interval), Some(last)) = (proof.verdict, primary.equivalence_interval, numbers.last()) {
+        decisive(&mut canvas, &below, (&x, &change), *last, interval);
+    }
     draw_x(&mut canvas, &below, &x, "block");
     canvas.finish(&heading.label())
 }
@@ -204,9 +234,15 @@ fn points(
     }
 }
 
-/// The middles of both sides as waterlines, with the mark of Plimsoll at their ends, and the change between them.
-fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, (medians, labels): ([f64; 2], &[String; 2]), change: &str) {
-    let places = medians.map(|value| area.at_y(y, value));
+/// The levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the change between them.
+fn waterlines(
+    canvas: &mut Canvas,
+    area: &Area,
+    y: &Scale,
+    (levels, labels): ([f64; 2], &[String; 2]),
+    pointer: &Pointer,
+) {
+    let places = levels.map(|value| area.at_y(y, value));
     let end = area.right() + 8.0;
     for (arm, at) in places.into_iter().enumerate() {
         let paint = side(arm).0;
@@ -215,30 +251,40 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, (medians, labels): ([
     }
     // The names, and between them the change; apart from each other wherever the lines lie.
     let middle = (places[0] + places[1]) / 2.0;
-    let (first, second) = if places[0] <= places[1] { (0, 1) } else { (1, 0) };
+    let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
     let heights = spread_out(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
     let text_x = end + 9.0;
     canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side(first).0).bold().halo());
     canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side(second).0).bold().halo());
-    canvas.text((text_x + 14.0, heights[1] + 4.5), change, Font::new(TEXT, Paint::Ink).bold().halo());
-    // An arrow from A to B.
-    let (from, to) = match first {
-        0 => (heights[1] - 5.0, heights[1] + 6.0),
-        _ => (heights[1] + 5.0, heights[1] - 6.0),
-    };
+    let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
+    canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
+    let Some(up) = pointer.up else { return };
+    // From A to B; up the page is less.
+    let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
-    canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(Paint::Ink, 1.5));
-    canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], Paint::Ink);
+    canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
+    canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
 }
 
-/// How the interval narrowed: its ends as a band, its middle as a line, the margin as a shade.
+/// The interval by which both are the same: a bar at the last block.
+fn decisive(canvas: &mut Canvas, area: &Area, (x, y): (&Axis, &Axis), last: f64, interval: Interval) {
+    open_on(canvas, 'h', area, (y, Side::Left));
+    let at = area.at_x(&x.scale, last);
+    let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
+    canvas.line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
+    canvas.text((at - 4.0 - text_width("90 %", SMALL, false), top - 3.0), "90 %", Font::new(SMALL, Paint::Ink));
+    canvas.close();
+}
+
+/// How the interval narrowed: its ends as a band, its middle as a line; the margin asked for as a shade, and a lighter one
+/// up to what noise leaves of it.
 fn narrowed(
     canvas: &mut Canvas,
     area: &Area,
     (x, y): (&Axis, &Axis),
     (narrowing, numbers): (&[Progress], &[f64]),
-    margin: f64,
+    (margin, noise): (f64, f64),
 ) {
     canvas.text(
         (EDGE, area.y - 12.0),
@@ -248,6 +294,11 @@ fn narrowed(
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
     open_on(canvas, 'h', area, (y, Side::Left));
     canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
+    let noisy = noise > margin * 1.001;
+    let (noise_top, noise_bottom) = (area.at_y(&y.scale, noise), area.at_y(&y.scale, -noise));
+    if noisy {
+        canvas.rect(area.x, noise_top, area.width, noise_bottom - noise_top, Paint::Muted, 0.07);
+    }
     canvas.close();
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
@@ -261,6 +312,9 @@ fn narrowed(
     }
     if bottom - zero > SMALL + 3.0 {
         canvas.text((area.right() + 8.0, bottom + 4.0), &format!("margin {}", signed(-margin)), font);
+    }
+    if noisy && top - noise_top > SMALL + 3.0 {
+        canvas.text((area.right() + 8.0, noise_top + 4.0), &format!("noise {}", signed(noise)), font);
     }
     canvas.close();
     open_on(canvas, 'z', area, (y, Side::Left));
@@ -276,4 +330,77 @@ fn narrowed(
     canvas.polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
     canvas.polyline(narrowing.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
     canvas.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prove::prove_answer;
+    use plimsoll_analysis::prove::{Control, StoppedBy};
+
+    /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
+    fn compared(verdict: Verdict, measure: Measure, ratio: f64) -> Proof {
+        let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
+        let ratio_interval = Some(Interval { lower: ratio - 0.04, upper: ratio + 0.055 });
+        let (margin_asked, margin, p) = (0.02, 0.056, 0.5);
+        let equivalence_interval = Some(Interval { lower: ratio - 0.01, upper: ratio + 0.01 });
+        let one = Compared {
+            measure,
+            primary: true,
+            ratio,
+            ratio_interval,
+            equivalence_interval,
+            p,
+            margin_asked,
+            margin,
+            verdict,
+            levels,
+        };
+        let control = Control { rejected: false, p: 0.5, half_width: Some(0.056) };
+        let blocks_more = (verdict == Verdict::Inconclusive).then_some(90);
+        Proof {
+            verdict,
+            measures: vec![one],
+            control,
+            blocks: 20,
+            blocks_void: 0,
+            blocks_more,
+            budget_enough_ns: blocks_more.map(|_| 240_000_000_000),
+            stopped_by: StoppedBy::Budget,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whatever the verdict and whichever way is better, picture and sentence point one way.
+    #[test]
+    fn the_picture_points_with_the_sentence() {
+        use Verdict::{Better, Inconclusive, Same, Small, Worse};
+        for (verdict, measure, ratio, said, text, up, paint) in [
+            (Better, Measure::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
+            (Worse, Measure::Goodput, 0.9, "worse than A", "\u{2212}10.0 %, worse", Some(false), Paint::Vermilion),
+            (Better, Measure::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
+            (Worse, Measure::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
+            (Same, Measure::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
+            (Small, Measure::P50, 1.015, "by little", "+1.5 %, small", Some(true), Paint::Ink),
+            (Inconclusive, Measure::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
+            (Inconclusive, Measure::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
+        ] {
+            let proof = compared(verdict, measure, ratio);
+            let pointer = Pointer::of(verdict, &proof.measures[0]);
+            assert_eq!(pointer, Pointer { text: text.into(), up, paint });
+            let [a, b] = proof.measures[0].levels;
+            assert!(up.is_none_or(|up| up == (b > a)), "{verdict}: the levels lie as the arrow points");
+            let answer = prove_answer(&proof);
+            assert!(answer.contains(said), "{answer}");
+            assert_eq!(answer.contains("more than"), verdict == Inconclusive, "{answer}");
+        }
+        let answer = prove_answer(&compared(Same, Measure::Goodput, 1.001));
+        assert_eq!(answer, "B is the same as A: goodput +0.1 % (90 %: -0.9 to +1.1 %), inside the margin of 2.0 %");
+        let answer = prove_answer(&compared(Inconclusive, Measure::Goodput, 1.011));
+        assert_eq!(
+            answer,
+            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (2.0 % was asked for); --budget 4m \
+             would tell"
+        );
+    }
 }

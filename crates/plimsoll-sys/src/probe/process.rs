@@ -35,9 +35,10 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the process has ended, and only waits to be waited for.
+    /// Whether the process has ended, and only waits to be waited for. One whose first thread alone has ended has not:
+    /// the others work on and hold what is open.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X')
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 }
 
@@ -245,6 +246,16 @@ mod tests {
         }
         for text in ["", "42", "42 (x", "42 (x) S 7 1", "x (x) S 7", "42 )x( S 7 1 1"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_process_ends_with_its_last_thread() {
+        for (state, threads, ended) in
+            [("S", 1, false), ("R", 7, false), ("Z", 1, true), ("Z", 2, false), ("X", 0, true), ("D", 1, false)]
+        {
+            let text = format!("42 (x) {state} 7 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9000 0 0\n");
+            assert_eq!(parse_stat(text.as_bytes()).expect("a stat").has_ended(), ended, "{state} {threads}");
         }
     }
 

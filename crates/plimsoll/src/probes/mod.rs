@@ -18,7 +18,7 @@ mod sockets;
 mod tests;
 mod threads;
 
-pub use finder::Finder;
+pub use finder::{Finder, Found};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod builds;
 mod capture;
 #[cfg(feature = "png")]
 mod diff;

@@ -142,18 +142,18 @@ fn a_load_without_an_answer_does_not_count() {
 }
 
 /// A free port, for a server that cannot be asked to choose one. Should somebody take it in between, the test fails.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
 /// `plimsoll baseline` on `port`, as a shell command; with a child beside it that would outlive a careless end.
-fn build(port: u16, mark: &str) -> String {
+pub fn build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
 }
 
 /// Whether any process still sleeps for the time that marks the builds on `port`.
-fn left_over(port: u16) -> bool {
+pub fn left_over(port: u16) -> bool {
     let mark = format!("sleep\0{}\0", format_args!("10{port}"));
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes
@@ -161,7 +161,7 @@ fn left_over(port: u16) -> bool {
         .any(|line| line == mark.as_bytes())
 }
 
-fn wait_for(what: &str, mut check: impl FnMut() -> bool) {
+pub fn wait_for(what: &str, mut check: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !check() {
         assert!(Instant::now() < deadline, "{what}");
@@ -409,6 +409,12 @@ fn bad_use_is_one_sentence() {
         (&["--budget", "0s", one, two], "--budget"),
         (&["--blocks", "0", one, two], "--blocks"),
         (&["--for", "soon", one, two], "--for"),
+        (
+            &["--budget", "3s", "--for", "8s", one, two],
+            "--for 8s: a block is such a load on each of 2 sides, and --budget 3s",
+        ),
+        (&["--budget", "3s", "--for", "2s", "--a", "x", "--b", "y", one], "give at least --budget 7s"),
+        (&["--budget", "10s", "--for", "3s", "--ladder", one, two, one], "each of 3 sides"),
         (&["--rate", "5", one, two], "-c"),
         (&["--measure", "p99", "-c", "5", one, two], "--rate"),
         (&["--measure", "p99", "--rate", "0", one, two], "--rate"),

@@ -1,17 +1,21 @@
 //! What a comparison was asked to do: flags become arms, a measure and limits, checked before anything is started.
 
+use super::load::WARMUP_FRESH_NS;
 use super::profiles::{AskedProfiles, Recorded};
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
-use crate::probes::Finder;
+use crate::probes::{Finder, Found};
 use crate::secrets::command_shown;
+use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_analysis::prove::{Measure, Settings, arm_name};
 use plimsoll_model::Plan;
 use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_report::format::duration;
+use plimsoll_report::format::{duration, flag_time};
 use plimsoll_report::measure_text;
+use plimsoll_sys::group::CpuClocks;
+use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -95,6 +99,16 @@ impl Options {
     }
 }
 
+/// What is known of the past of a server on this machine.
+fn past(found: &Found) -> Option<Past> {
+    let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
+    let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let cpu_s = CpuClocks::below(&found.roots).cpu_ns() as f64 / 1e9;
+    Some(Past { age_s: (uptime_s - first_s).max(0.0), cpu_s })
+}
+
 fn margin(text: &str) -> Result<f64, Failure> {
     let bad =
         || Failure::usage(format!("--margin: '{text}' is not a percentage between 0 and 100; write for example 2%"));
@@ -166,6 +180,21 @@ impl Asked {
         let margin = margin(&args.margin)?;
         let budget_ns = positive_time("--budget", &args.budget)?;
         let start_patience = Duration::from_nanos(positive_time("--start-timeout", &args.start_timeout)?);
+        if let Some(load_ns) = load_ns {
+            let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_FRESH_NS } else { 0 });
+            let sides = if commands { 2 } else { targets as u64 };
+            let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
+            // What finds the load takes a quarter of the budget.
+            if block_ns > budget_ns / 4 * 3 {
+                return Err(Failure::usage(format!(
+                    "--for {}: a block is such a load on each of {sides} sides, and --budget {} does not hold one: give at least \
+                     --budget {}, or a shorter --for",
+                    args.load_time.as_deref().unwrap_or_default(),
+                    args.budget,
+                    flag_time(block_ns.saturating_mul(4).div_ceil(3))
+                )));
+            }
+        }
         let mut arms = Vec::new();
         for url in std::iter::once(&args.request.url).chain(&args.more) {
             let mut request = args.request.clone();
@@ -206,6 +235,24 @@ impl Asked {
             fail_if_worse,
             profiles,
         })
+    }
+
+    /// Of two URLs: what to warn about where their processes have different pasts, and what to say in any case, unless it is
+    /// one server.
+    pub fn pasts(&self) -> (Option<String>, Option<&'static str>) {
+        let [a, b] = self.arms.as_slice() else { return (None, None) };
+        let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
+        let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
+        if self.ladder || found_a.roots == found_b.roots {
+            return (None, None);
+        }
+        let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+        (
+            differing,
+            Some(
+                "two URLs compare two processes as they are: --a CMD --b CMD compares two builds, each started afresh",
+            ),
+        )
     }
 
     /// What is recorded of it.

@@ -16,8 +16,12 @@ use plimsoll_report::{
     Progress, ladder_heading, ladder_line, ladder_standing, prove_heading, prove_line, prove_standing,
 };
 use plimsoll_sys::group::CpuClocks;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+
+/// Before so many blocks nobody can say how many it takes.
+const ENOUGH_FROM: usize = 14;
 
 /// A comparison under way.
 pub struct Comparison<'a> {
@@ -35,6 +39,8 @@ pub struct Comparison<'a> {
     pub standing: String,
     /// What of the load was fitted to the machine.
     pub setup: Vec<String>,
+    /// Whether any build was started already.
+    pub builds_started: Cell<bool>,
 }
 
 impl Comparison<'_> {
@@ -91,9 +97,11 @@ impl Comparison<'_> {
             (Some((ladder_heading(), line, ladder_standing(&ladder))), ladder.blocks, over)
         } else {
             let standing = prove::standing(settings, blocks);
+            let enough = prove::budget_enough_ns(settings, blocks, self.recording.trials())
+                .filter(|ns| blocks.len() >= ENOUGH_FROM && *ns > self.asked.budget_ns);
             let shown = standing.map(|standing| {
-                let line = prove_line(elapsed_ns, &standing);
-                (prove_heading(), line, prove_standing(settings.primary, &standing))
+                let line = prove_line(elapsed_ns, settings, &standing);
+                (prove_heading(), line, prove_standing(settings, &standing, enough))
             });
             (shown, standing.map_or(0, |standing| standing.blocks), prove::stop(settings, blocks).is_some())
         };
@@ -182,8 +190,9 @@ impl Comparison<'_> {
             command: command.clone(),
             output: self.output_of(&name.to_ascii_lowercase().to_string()),
             patience: self.asked.start_patience,
+            after_another: self.builds_started.replace(true),
         };
-        subject.start(&base.plan).map(Some)
+        subject.start(base).map(Some)
     }
 
     fn output_of(&self, what: &str) -> PathBuf {

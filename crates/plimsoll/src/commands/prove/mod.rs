@@ -41,8 +41,13 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
             warnings.push(format!("{}: {warning}", arm_name(number as u8)));
         }
     }
+    let (differing, hint) = asked.pasts();
+    warnings.extend(differing);
     let mut live = Live::new(args.out.quiet);
     live.line(&asked.question());
+    if let Some(hint) = hint {
+        live.line(hint);
+    }
     let path = args.output.clone().unwrap_or_else(|| default_path("prove"));
     let options = serde_json::json!(asked.options(warnings));
     let local = asked.arms.iter().all(|arm| arm.base.local);
@@ -57,6 +62,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         meter: Meter::default(),
         standing: String::new(),
         setup: Vec::new(),
+        builds_started: false.into(),
     };
     let broken = comparison.carry_out();
     let missing = if broken.is_none() { comparison.profile() } else { Vec::new() };
@@ -121,7 +127,10 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options
         Some(reason) => StoppedBy::Broken(reason),
         None => prove::stop(&settings, &blocks).unwrap_or(StoppedBy::Budget),
     };
-    let proof = Box::new(prove::conclude(&settings, &blocks, stopped_by));
+    let mut proof = Box::new(prove::conclude(&settings, &blocks, stopped_by));
+    if proof.blocks_more.is_some() {
+        proof.budget_enough_ns = prove::budget_enough_ns(&settings, &blocks, &experiment.trials);
+    }
     Ok((options, blocks, Outcome::Proof(proof)))
 }
 

@@ -1,0 +1,67 @@
+//! What it would take: blocks, and a budget that holds them, for a comparison that could not tell.
+
+use super::stats;
+use super::{Block, Settings, counting, log_ratios};
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Purpose, Trial};
+
+/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), and as far as the estimate may lie
+/// below the truth in four of five cases (0.84). With so much room in the margin a difference as large as the margin is seen;
+/// copies, which take half of the equivalence interval (1.66) and 1.28, are the same more often.
+const ROOM: f64 = 3.35;
+/// Fewer blocks give no verdict.
+const BLOCKS_LEAST: usize = 10;
+
+/// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and at least half as many
+/// again as there are.
+pub(super) fn blocks_more(settings: &Settings, counted: &[Block]) -> usize {
+    let values = log_ratios(counted, settings.primary);
+    let n = values.len();
+    // The spread, by the interval: half-width = z s / sqrt(n).
+    let half_width = stats::interval(&values, 0.05).map(|interval| interval.half_width());
+    let Some(half_width) = half_width else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
+    let spread = half_width * (n as f64).sqrt() / stats::normal_quantile(0.975);
+    let needed = (ROOM * spread / (1.0 + settings.margin).ln()).powi(2).ceil() as usize;
+    needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
+}
+
+/// The budget, in a round figure, in which a comparison like this one would probably tell; `None` before its first block.
+pub fn budget_enough_ns(settings: &Settings, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
+    let counted = counting(blocks, settings.primary);
+    let of_blocks = || trials.iter().filter(|trial| matches!(trial.purpose, Purpose::Arm(_)));
+    let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
+    let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;
+    let block_ns = ended_ns.saturating_sub(began_ns) as f64 / blocks.len().max(1) as f64;
+    // As many will not count as did not so far.
+    let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
+    let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
+    // One block of room: none is begun that would not end in time.
+    Some(round_up(began_ns as f64 + block_ns * (needed + 1.0)))
+}
+
+/// The next time that somebody would write on a command line.
+fn round_up(ns: f64) -> u64 {
+    let s = (ns / SECOND as f64).ceil() as u64;
+    let step = match s {
+        0..=60 => 5,
+        61..=120 => 30,
+        121..=600 => 60,
+        601..=7200 => 300,
+        _ => 3600,
+    };
+    s.next_multiple_of(step).saturating_mul(SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_round() {
+        for (s, expect) in
+            [(0.2, 5), (31.0, 35), (60.0, 60), (61.0, 90), (121.0, 180), (599.0, 600), (601.0, 900), (7201.0, 10_800)]
+        {
+            assert_eq!(round_up(s * 1e9), expect * SECOND, "{s}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the processes under two URLs did before they were compared: two URLs compare two *processes*, as they have become, and
+//! not only two builds.
+
+/// What is known of a side's processes at the start of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Past {
+    /// Since the first of them was started, s.
+    pub age_s: f64,
+    /// CPU time that they have used, s.
+    pub cpu_s: f64,
+}
+
+/// Ages that differ by this factor, and by so many seconds, are told.
+const AGE_TIMES: f64 = 4.0;
+const AGE_S: f64 = 60.0;
+/// The same of the CPU time used: that of some thousand requests.
+const CPU_TIMES: f64 = 3.0;
+const CPU_S: f64 = 0.3;
+
+fn differ(a: f64, b: f64, times: f64, by: f64) -> bool {
+    a.max(b) > times * a.min(b) && (a - b).abs() > by
+}
+
+fn time(s: f64) -> String {
+    match s {
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 119.5 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+/// What to warn about where one side has done much more than the other.
+pub fn pasts_differ(a: &Past, b: &Past) -> Option<String> {
+    let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
+    let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
+    let of = |past: &Past| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
+    (age || cpu).then(|| {
+        format!(
+            "two processes are compared, not only two builds, and they have different pasts: A {}, B {}; \
+             --a CMD --b CMD starts both afresh for each load",
+            of(a),
+            of(b)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_pasts_are_told() {
+        for (a, b, expect) in [
+            ((10.0, 0.1), (12.0, 0.1), None),
+            ((40.0, 0.2), (20.0, 0.2), None),
+            // One has worked.
+            ((40.0, 2.0), (41.0, 0.1), Some("A was started 40 s ago and has used 2.0 s of CPU, B")),
+            ((40.0, 0.3), (41.0, 0.01), None),
+            ((40.0, 0.01), (41.0, 400.0), Some("B was started 41 s ago and has used 7 min of CPU;")),
+            // One is much older, though it has done little.
+            ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
+            ((3600.0, 9.0), (3000.0, 8.0), None),
+            ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
+        ] {
+            let past = |(age_s, cpu_s)| Past { age_s, cpu_s };
+            let told = pasts_differ(&past(a), &past(b));
+            match expect {
+                None => assert_eq!(told, None, "{a:?} {b:?}"),
+                Some(part) => assert!(told.as_ref().is_some_and(|told| told.contains(part)), "{a:?} {b:?}: {told:?}"),
+            }
+        }
+    }
+}

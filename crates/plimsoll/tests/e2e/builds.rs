@@ -1,0 +1,132 @@
+//! Builds that `prove` starts, and the demo's server: none is left behind, however plimsoll ends, and none is blamed for the
+//! port that the one before it had not let go of.
+
+use crate::prove::{build, free_port, left_over, wait_for};
+use crate::rig::{command, finish, folder, number, plimsoll, signal};
+use std::process::{Child, Stdio};
+
+/// Whether any process has this among its arguments.
+fn runs(mark: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).split('\0').any(|word| word.contains(mark)))
+}
+
+fn listens(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+/// A comparison under way, of builds that leave their session and take no hint to end.
+fn comparison(port: u16) -> Child {
+    let astray = format!("(setsid sleep 10{port} &); (trap '' TERM HUP; sleep 10{port}) & {}", build(port, "a"));
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    command(&["prove", "--a", &astray, "--b", &astray, &url, "-c", "2", "--for", "2s", "--warmup", "0s", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts")
+}
+
+/// Signals that ask, signals that nobody expects, and the one that leaves no time for anything.
+#[test]
+fn no_build_outlives_plimsoll() {
+    for name in ["KILL", "HUP", "QUIT", "TERM", "USR1", "USR2"] {
+        let port = free_port();
+        let child = comparison(port);
+        wait_for("a build answers", || listens(port));
+        signal(child.id(), name);
+        let done = finish(child);
+        let asks = ["HUP", "QUIT", "TERM"].contains(&name);
+        assert_eq!(done.code, if asks { 130 } else { -1 }, "{name}: {}", done.stderr);
+        wait_for(&format!("{name}: nothing of the build is left"), || !left_over(port) && !listens(port));
+        // A command that measured nothing yet says so; it is not a verdict.
+        assert!(
+            !asks || done.stderr.contains("interrupted") || done.stdout.contains("interrupted"),
+            "{name}: {}",
+            done.stderr
+        );
+    }
+}
+
+/// The demo's server has no other life either.
+#[test]
+fn the_server_of_the_demo_ends_with_it() {
+    for name in ["KILL", "HUP", "USR1"] {
+        let child = command(&["demo", "--budget", "30s"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("starts");
+        let below = || {
+            let children = format!("/proc/{0}/task/{0}/children", child.id());
+            let keeper = std::fs::read_to_string(children).ok()?.split_whitespace().next()?.to_owned();
+            let server = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).ok()?;
+            Some([keeper, server.split_whitespace().next()?.to_owned()])
+        };
+        wait_for("the server runs", || below().is_some());
+        let pids = below().expect("a keeper and the server");
+        let lives = |pid: &String| std::path::Path::new("/proc").join(pid).join("exe").read_link().is_ok();
+        assert!(pids.iter().all(lives));
+        signal(child.id(), name);
+        finish(child);
+        wait_for(&format!("{name}: keeper and server end"), || !pids.iter().any(lives));
+    }
+}
+
+/// Who kills the keeper as well leaves plimsoll to end what is left.
+#[test]
+fn a_keeper_that_is_killed_leaves_nothing_either() {
+    let port = free_port();
+    let child = comparison(port);
+    wait_for("a build answers", || listens(port));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).expect("children");
+    for keeper in children.split_whitespace() {
+        signal(keeper.parse().expect("a number"), "KILL");
+    }
+    let done = finish(child);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!((done.stdout + &done.stderr).contains("signal 9"));
+    assert!(!left_over(port) && !listens(port));
+}
+
+/// A process whose first thread has ended looks ended, and holds its port for as long as the others take to end; another
+/// one leaves children in sessions of their own that hold it; a third shares it with whoever asks.
+#[test]
+fn a_port_is_silent_before_the_next_build_begins() {
+    let folder = folder("silent");
+    let program = folder.join("server.py");
+    std::fs::write(&program, include_str!("slow-server.py")).expect("written");
+    let (program, file) = (program.display(), folder.join("silent.plimsoll"));
+    let port = free_port();
+    for (a, b) in [("headless", "slow"), ("fork", "fork reuseport")] {
+        let (a, b) = (format!("exec python3 {program} {port} {a}"), format!("python3 {program} {port} {b} & wait"));
+        let url = format!("http://127.0.0.1:{port}/");
+        let load = ["--blocks", "2", "-c", "2", "--for", "100ms", "--warmup", "0s", "--json", "-q"];
+        let sides = ["prove", "--a", &a, "--b", &b, &url, "-o", file.to_str().expect("text")];
+        let done = plimsoll(&[&sides[..], &load[..]].concat());
+        assert_eq!(done.code, 0, "{a}, {b}: {}", done.stderr);
+        assert_eq!(number(&done.json(), "blocks"), 2.0, "{a}, {b}: {}", done.stdout);
+        assert!(!runs(&program.to_string()) && !listens(port), "{a}, {b}: something is left");
+    }
+}
+
+/// Who is not ours is named, once there was time for whoever was just ending.
+#[test]
+fn who_holds_the_port_is_named() {
+    let other = crate::rig::baseline(1);
+    let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains(&format!("plimsoll, process {},", other.pid())), "{}", done.stderr);
+    // Gone in time, it is no hindrance.
+    let port = free_port();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("bound");
+    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let build = build(port, "a");
+    let child = command(&["prove", "--a", &build, "--b", &build, &url, "--blocks", "1", "-c", "1", "--for", "100ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(listener);
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}

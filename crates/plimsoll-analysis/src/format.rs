@@ -73,11 +73,6 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// A length of time in s as progress shows it: one digit after the point, so that it ticks evenly.
-pub fn seconds(value: f64) -> String {
-    format!("{value:.1} s")
-}
-
 /// A change in percent with its sign: `+3.1 %`, `-0.4 %`.
 pub fn change(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)

@@ -176,7 +176,7 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
     let mut facts =
         vec![("target", format!("{} {}", context.plan.request.method, context.plan.request.url_redacted()))];
     if findings.load_line_rps.lower > 0.0 {
-        facts.push(("held", format!("{:.1} s in one trial", findings.held_s)));
+        facts.push(("held", format!("{} in one trial", duration(findings.held_s * 1e9))));
     }
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} requests/s with {}", rate(peak.rps), users(peak.concurrency))));
@@ -196,9 +196,9 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
     facts.push((
         "search",
         format!(
-            "{} trials in {:.1} s ({voids} void); ended because {} (seed {})",
+            "{} trials in {} ({voids} void); ended because {} (seed {})",
             trials().count(),
-            findings.elapsed_s,
+            duration(findings.elapsed_s * 1e9),
             stopped_text(findings.stopped_by),
             context.plan.seed
         ),

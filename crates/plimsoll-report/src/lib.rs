@@ -26,6 +26,7 @@ mod full;
 mod progress;
 mod prove;
 mod run;
+mod searches;
 mod server;
 mod sweep;
 mod tabular;
@@ -46,6 +47,7 @@ pub use prove::{
     prove_heading, prove_line, prove_report, prove_standing,
 };
 pub use run::{RunContext, load_text, run_report};
+pub use searches::{SearchSide, searches_chart, searches_document, searches_report};
 pub use server::{ServerView, add_server, probes_csv, server_document};
 pub use sweep::{
     SweepFigures, SweepLevel, dat_line, is_level, measured, peak_and_knee, sweep_header, sweep_lengths, sweep_page,

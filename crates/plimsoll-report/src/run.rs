@@ -209,12 +209,17 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         ("target", target_text(context.plan)),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.seed)),
     ]);
-    let mut rows = vec![
-        latency_row("response time", &summary.response),
-        latency_row("service time", &summary.service),
-        latency_row("time to first byte", &summary.ttfb),
-        latency_row("connect", &summary.connect),
-    ];
+    let mut rows = vec![latency_row("response time", &summary.response)];
+    // Where nothing waits before it is sent and answers come in one piece, three clocks tell the same: once is enough.
+    let mut alike = Vec::new();
+    for (name, latency) in [("service time", &summary.service), ("time to first byte", &summary.ttfb)] {
+        let row = latency_row(name, latency);
+        match latency.count > 0 && row[1..] == rows[0][1..] {
+            true => alike.push(name),
+            false => rows.push(row),
+        }
+    }
+    rows.push(latency_row("connect", &summary.connect));
     if context.plan.connect.tls.is_some() {
         rows.push(latency_row("TLS handshake", &summary.handshake));
     }
@@ -227,7 +232,11 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
         report.table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
     }
-    report.facts(ledger_facts(context, summary));
+    let mut facts = ledger_facts(context, summary);
+    if !alike.is_empty() {
+        facts.insert(0, ("alike", format!("{}: the same as the response time", alike.join(", "))));
+    }
+    report.facts(facts);
     report
 }
 

@@ -437,9 +437,11 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Files are run files of a sweep or of one load, or .dat files: lines of \
-    concurrency, requests/s, mean ms, success %.\n\n\
-    Example:\n  plimsoll diff before.dat after.dat")]
+#[command(
+    after_help = "Files are two searches for the load line, or run files of a sweep or of one load and .dat files:\n\
+    lines of concurrency, requests/s, mean ms, success %.\n\n\
+    Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll"
+)]
 pub struct DiffArgs {
     /// The recording to compare with
     #[arg(value_name = "A")]

@@ -1,7 +1,8 @@
-//! `plimsoll diff`: two recordings beside each other, as a table and as charts. It compares what two files hold and
-//! claims nothing beyond: which of two servers is better is for a command that runs both.
+//! `plimsoll diff`: two recordings beside each other, as a table and as charts: levels (sweeps, runs of one load, `.dat`
+//! files) or searches for the load line. It compares what two files hold and claims nothing beyond: which of two servers is
+//! better is for a command that runs both.
 
-use super::{print, print_json, print_report, show};
+use super::{find, print, print_json, print_report, show};
 use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
@@ -10,14 +11,33 @@ use plimsoll_analysis::levels::{Level, Over, parse_dat};
 use plimsoll_model::codec::MAGIC;
 use plimsoll_model::{Experiment, ExperimentKind, Purpose};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
-use plimsoll_report::{DiffSide, diff_document, diff_report};
+use plimsoll_report::{
+    DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
+};
 use std::path::Path;
 
 /// What a file holds that can be compared.
-struct Held {
-    name: String,
+enum Held {
+    /// Loads, each with its figures.
+    Levels(Levels),
+    /// A search for the load line.
+    Search(Box<find::Found>),
+}
+
+struct Levels {
     over: Over,
     levels: Vec<Level>,
+}
+
+impl Held {
+    /// What kind it is, in words.
+    fn kind(&self) -> &'static str {
+        match self {
+            Held::Levels(Levels { over: Over::Concurrency, .. }) => "loads of users at once",
+            Held::Levels(Levels { over: Over::Rate, .. }) => "loads of requests a second",
+            Held::Search(_) => "a search for the load line",
+        }
+    }
 }
 
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
@@ -34,67 +54,106 @@ fn read(path: &Path) -> Result<Held, Failure> {
     let shown = path.display();
     let bytes = files::read_as(path, |first| if first.starts_with(&MAGIC) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
-    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     if bytes.starts_with(&MAGIC) {
         let experiment = show::decode(path, &bytes)?;
-        if experiment.kind == ExperimentKind::Find {
-            return Err(Failure::usage(format!(
-                "'{shown}' holds a search for the load line; diff compares sweeps, runs of one load and .dat files"
-            )));
+        match experiment.kind {
+            ExperimentKind::Find => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),
+            ExperimentKind::Prove => {
+                return Err(Failure::usage(format!(
+                    "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
+                     one load, .dat files, and searches"
+                )));
+            }
+            ExperimentKind::Run | ExperimentKind::Sweep => {}
         }
         let (over, levels) = levels(&experiment).ok_or_else(|| {
             Failure::usage(format!("'{shown}' holds no load that stays the same; diff compares sweeps and such runs"))
         })?;
-        return Ok(Held { name, over, levels });
+        return Ok(Held::Levels(Levels { over, levels }));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("'{shown}' is neither a run file nor the text of a .dat file")))?;
     let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
-    Ok(Held { name, over: Over::Concurrency, levels })
+    Ok(Held::Levels(Levels { over: Over::Concurrency, levels }))
+}
+
+/// The names of two files in tables and charts: their own where they differ, else with their folders. The third is for
+/// files of both.
+fn names(args: &DiffArgs) -> ([String; 2], String) {
+    let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let (a, b) = (stem(&args.a), stem(&args.b));
+    let both = format!("{a}_{b}");
+    match a == b {
+        true => ([args.a.display().to_string(), args.b.display().to_string()], both),
+        false => ([a, b], both),
+    }
 }
 
 /// Compares, reports, and says with which code to end.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
-    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
-    if a.over != b.over {
-        let kind = |held: &Held| match held.over {
-            Over::Concurrency => "users at once",
-            Over::Rate => "requests a second",
-        };
-        return Err(Failure::usage(format!(
-            "'{}' and '{}' are of different kinds: the load of one is {}, that of the other {}",
+    match (read(&args.a)?, read(&args.b)?) {
+        (Held::Search(a), Held::Search(b)) => searches(args, [&a, &b]),
+        (Held::Levels(a), Held::Levels(b)) if a.over == b.over => loads(args, &a, &b),
+        (a, b) => Err(Failure::usage(format!(
+            "'{}' and '{}' are of different kinds: one holds {}, the other {}; diff compares two of a kind",
             args.a.display(),
             args.b.display(),
-            kind(&a),
-            kind(&b)
-        )));
+            a.kind(),
+            b.kind()
+        ))),
     }
-    let stem = format!("{}_{}", a.name, b.name);
-    if a.name == b.name {
-        (a.name, b.name) = (args.a.display().to_string(), args.b.display().to_string());
+}
+
+/// Writes charts; returns where.
+fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Failure> {
+    let write = |(name, svg): &(String, String)| {
+        let path = args.dir.join(format!("{name}.{PICTURE_SUFFIX}"));
+        write_chart(&path, svg).map(|()| path.display().to_string())
+    };
+    charts.iter().map(write).collect()
+}
+
+/// Two searches.
+fn searches(args: &DiffArgs, found: [&find::Found; 2]) -> Result<u8, Failure> {
+    let (names, both) = names(args);
+    let files = [&args.a, &args.b];
+    let sides = [0, 1].map(|n| SearchSide {
+        file: files[n].display().to_string(),
+        name: &names[n],
+        url: found[n].url.clone(),
+        findings: &found[n].findings,
+        cpu_us: found[n].cpu_us,
+    });
+    let written = draw(args, &[(format!("{both}.line.diff"), searches_chart(&sides, Theme::Light))])?;
+    if args.json {
+        print_json(&searches_document(&sides, &written));
+    } else {
+        print_report(&searches_report(&sides));
+        print(&format!("\nchart: {}\n", written.join(", ")));
     }
-    let (first, second) = ((a.name.as_str(), a.levels.as_slice()), (b.name.as_str(), b.levels.as_slice()));
+    Ok(exit::DONE)
+}
+
+/// Two recordings of loads.
+fn loads(args: &DiffArgs, a: &Levels, b: &Levels) -> Result<u8, Failure> {
+    let (names, both) = names(args);
+    let (first, second) = ((names[0].as_str(), a.levels.as_slice()), (names[1].as_str(), b.levels.as_slice()));
     let recorded = [first, second].map(|(name, levels)| Recorded { name, levels });
     let charts = [
         (
-            format!("{stem}.qps.ttlb.diff.{PICTURE_SUFFIX}"),
+            format!("{both}.qps.ttlb.diff"),
             throughput_diff_chart(&heading::throughput_diff(first, second), a.over, recorded, Theme::Light),
         ),
         (
-            format!("{stem}.success_rate.diff.{PICTURE_SUFFIX}"),
+            format!("{both}.success_rate.diff"),
             success_diff_chart(&heading::success_diff(first, second), a.over, recorded, Theme::Light),
         ),
     ];
-    let mut written = Vec::new();
-    for (name, svg) in charts {
-        let path = args.dir.join(name);
-        write_chart(&path, &svg)?;
-        written.push(path.display().to_string());
-    }
-    let sides = [(&args.a, &a), (&args.b, &b)].map(|(path, held)| DiffSide {
+    let written = draw(args, &charts)?;
+    let sides = [(&args.a, first), (&args.b, second)].map(|(path, (name, levels))| DiffSide {
         file: path.display().to_string(),
-        name: &held.name,
-        levels: &held.levels,
+        name,
+        levels,
     });
     if args.json {
         print_json(&diff_document(a.over, &sides, &written));

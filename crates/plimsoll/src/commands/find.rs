@@ -132,7 +132,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         live.note(&note);
     }
     let found = findings.load_line_rps.lower > 0.0;
-    let cpu_ns = concluded(&experiment)?.2.used.ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3);
+    let cpu_ns = searched(&experiment)?.cpu_us.map(|us| us * 1e3);
     let crossed: Vec<String> = fail_if
         .iter()
         .filter_map(|demand| demand.crossed(&findings, cpu_ns).map(|figure| format!("--fail-if {demand}: {figure}")))
@@ -280,6 +280,22 @@ pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure>
 pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
     let (options, findings, _) = concluded(experiment)?;
     Ok((heading::target(&options.base), findings))
+}
+
+/// What a recorded search found, to be compared with another.
+pub struct Found {
+    /// The URL searched, without secrets.
+    pub url: String,
+    pub findings: Findings,
+    /// CPU time of the server for each request at the line, us, where it was seen.
+    pub cpu_us: Option<f64>,
+}
+
+/// What a recorded search found.
+pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
+    let (options, findings, server) = concluded(experiment)?;
+    let cpu_us = server.used.ok().and_then(|used| used.cpu_us_per_request());
+    Ok(Found { url: options.base.request.url_redacted(), findings, cpu_us })
 }
 
 /// The JSON document of a recorded search.

@@ -237,6 +237,7 @@ fn every_example_of_a_help_text_works() {
     done(&["find", &url, "--budget", "3s", "--quiet", "-o", &at("find.plimsoll")]);
     done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);
     for name in ["before", "after"] {
+        std::fs::copy(at("find.plimsoll"), at(&format!("find-{name}.plimsoll"))).expect("copied");
         std::fs::copy(at("sweep.dat"), at(&format!("{name}.dat"))).expect("copied");
     }
     let mut run = 0;
@@ -287,6 +288,39 @@ fn check_example(example: &str, server: &str, folder: &Path) {
         Some((_, said)) => assert!(code == Some(2) && stderr.contains(said) || code == Some(0), "{line}: {stderr}"),
         None => assert_eq!(code, Some(0), "{line}: {stderr}"),
     }
+}
+
+#[test]
+#[cfg(feature = "png")]
+fn two_searches_are_compared_with_their_caveat() {
+    let server = baseline(1);
+    let folder = folder("searches");
+    let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    let url = format!("{}/delay/1", server.url);
+    for (name, slo) in [("a", "p99<=500ms"), ("b", "p99<=500ms"), ("other", "p99<=400ms")] {
+        done(&["find", &url, "--budget", "3s", "--slo", slo, "--quiet", "-o", &at(&format!("{name}.plimsoll"))]);
+    }
+    done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);
+    let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
+    let text = done(&["diff", &a, &b, "--dir", &dir]).stdout;
+    for part in ["prove nothing", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(folder.join("out/a_b.line.diff.png").exists());
+    let document = done(&["diff", &a, &b, "--dir", &dir, "--json"]).json();
+    assert_eq!((&document["schema"], &document["over"]), (&"plimsoll.diff/1".into(), &"search".into()));
+    let found = done(&["show", "--json", &a]).json();
+    assert_eq!(document["figures"]["line_rps"]["a"], found["load_line_rps"]["lower"]);
+    assert_eq!(document["figures"]["peak_rps"]["a"], found["peak"]["rps"]);
+    assert_eq!(document["figures"]["cpu_us_per_request"]["a"], found["server"]["cpu_us_per_request"]);
+    let (line_a, line_b) = (number(&document, "figures.line_rps.a"), number(&document, "figures.line_rps.b"));
+    assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
+    let text = done(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
+    assert!(text.contains("the promises differ"), "{text}");
+    let mixed = plimsoll(&["diff", &a, &at("sweep.plimsoll"), "--dir", &dir]);
+    assert!(mixed.code == 2 && mixed.stderr.lines().count() == 1, "{}", mixed.stderr);
+    assert!(mixed.stderr.contains("a search for the load line, the other loads of users"), "{}", mixed.stderr);
 }
 
 #[test]

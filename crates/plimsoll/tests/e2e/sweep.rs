@@ -10,7 +10,8 @@ fn a_sweep_writes_its_table() {
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(done.stdout.lines().count(), 4, "{}", done.stdout);
+    assert_eq!(done.stdout.lines().take_while(|line| !line.is_empty()).count(), 4, "{}", done.stdout);
+    assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
     let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
     let rows: Vec<Vec<f64>> =
         table.lines().map(|line| line.split(' ').map(|field| field.parse().expect("a number")).collect()).collect();
@@ -23,6 +24,34 @@ fn a_sweep_writes_its_table() {
     let document = json(&["sweep", &url, "-c", "2", "--for", "100ms", "--dir", dir]);
     assert_eq!(document["schema"], "plimsoll.sweep/1");
     assert_eq!(document["levels"][0]["concurrency"], 2);
+    assert_eq!((&document["peak"]["concurrency"], &document["knee"]["concurrency"]), (&2.into(), &2.into()));
+    assert!(document["warnings"].is_array());
+}
+
+#[test]
+fn a_sweep_keeps_its_budget_and_tells_its_peak() {
+    let server = baseline(1);
+    let folder = folder("budget");
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
+    let began = std::time::Instant::now();
+    let document = json(&["sweep", &url, "--budget", "8s", "--dir", dir]);
+    assert!(began.elapsed().as_secs_f64() < 16.0, "{:?} of 8 s", began.elapsed());
+    let levels = document["levels"].as_array().expect("levels");
+    let users: Vec<u64> = levels.iter().filter_map(|level| level["concurrency"].as_u64()).collect();
+    assert_eq!(users, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+    // Peak and knee are levels of the table, with its figures.
+    for what in ["peak", "knee"] {
+        let found = &document[what];
+        let level = levels.iter().find(|level| level["concurrency"] == found["concurrency"]).expect("a level");
+        assert_eq!(level["throughput_rps"], found["rps"], "{what}");
+    }
+    let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
+    assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");
+    let all = levels.iter().all(|level| level["success_rate"] == 1.0);
+    assert_eq!(page.contains("First failures at"), !all, "a picture of 100 % shows nothing");
+    assert!(!page.contains("Every request succeeded"));
+    let refused = plimsoll(&["sweep", &url, "--budget", "1s", "--dir", dir]);
+    assert!(refused.code == 2 && refused.stderr.contains("-c"), "{}", refused.stderr);
 }
 
 #[test]

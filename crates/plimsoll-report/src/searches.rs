@@ -1,0 +1,216 @@
+//! How two searches look beside each other: lines, peaks, knees, p99 and CPU at the line, and the sentence about what two
+//! searches prove. It decides nothing: that is for a comparison that runs both in turn.
+
+use crate::block::{Report, Tone};
+use crate::chart::{self, Heading, Searched, Theme};
+use crate::format::{change, count, duration, rate};
+use plimsoll_analysis::find::Bracket;
+use plimsoll_analysis::{Findings, Verdict};
+use plimsoll_model::Purpose;
+use serde_json::{Value, json};
+
+/// One of the two searches.
+#[derive(Debug, Clone)]
+pub struct SearchSide<'a> {
+    /// The file it was read from.
+    pub file: String,
+    /// Its name in tables and charts.
+    pub name: &'a str,
+    /// The URL searched, without secrets.
+    pub url: String,
+    /// What was found.
+    pub findings: &'a Findings,
+    /// CPU time of the server for each request at the line, us, where it was seen.
+    pub cpu_us: Option<f64>,
+}
+
+impl SearchSide<'_> {
+    fn line(&self) -> Option<f64> {
+        Some(self.findings.load_line_rps.lower).filter(|line| *line > 0.0)
+    }
+
+    /// Response time p99 in the longest trial that held the line, ns.
+    fn p99_at_line_ns(&self) -> Option<f64> {
+        let line = self.line()?;
+        let held = self.findings.trials.iter().filter(|trial| {
+            trial.verdict == Verdict::Pass
+                && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
+                && trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() < 1e-6)
+        });
+        held.max_by_key(|trial| trial.duration_ns).map(|trial| trial.p99_ns as f64)
+    }
+}
+
+/// A figure that both searches have: its name in words and in documents, its values, and how it is written.
+struct Figure {
+    name: &'static str,
+    key: &'static str,
+    values: [Option<f64>; 2],
+    text: fn(f64) -> String,
+}
+
+impl Figure {
+    /// B over A, less 1.
+    fn change(&self) -> Option<f64> {
+        match self.values {
+            [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
+            _ => None,
+        }
+    }
+}
+
+fn figures(sides: &[SearchSide; 2]) -> Vec<Figure> {
+    let of = |value: &dyn Fn(&SearchSide) -> Option<f64>| [value(&sides[0]), value(&sides[1])];
+    let users: fn(f64) -> String = |users| count(users as u64);
+    vec![
+        Figure { name: "load line, requests/s", key: "line_rps", values: of(&|side| side.line()), text: rate },
+        Figure {
+            name: "did not hold, requests/s",
+            key: "line_upper_rps",
+            values: of(&|side| side.findings.load_line_rps.upper),
+            text: rate,
+        },
+        Figure {
+            name: "p99 at the line",
+            key: "p99_at_line_ns",
+            values: of(&|side| side.p99_at_line_ns()),
+            text: duration,
+        },
+        Figure {
+            name: "CPU a request at the line",
+            key: "cpu_us_per_request",
+            values: of(&|side| side.cpu_us),
+            text: |us| duration(us * 1e3),
+        },
+        Figure {
+            name: "peak, requests/s",
+            key: "peak_rps",
+            values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.rps)),
+            text: rate,
+        },
+        Figure {
+            name: "users at the peak",
+            key: "peak_concurrency",
+            values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.concurrency as f64)),
+            text: users,
+        },
+        Figure {
+            name: "users at the knee",
+            key: "knee_concurrency",
+            values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.concurrency as f64)),
+            text: users,
+        },
+    ]
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// The comparison that would tell.
+fn prove_command(sides: &[SearchSide; 2]) -> String {
+    let [a, b] = sides;
+    match a.url == b.url {
+        // One address cannot hold both at once.
+        true => format!("plimsoll prove --a 'COMMAND_A' --b 'COMMAND_B' {}", quoted(&a.url)),
+        false => format!("plimsoll prove {} {}", quoted(&a.url), quoted(&b.url)),
+    }
+}
+
+/// What speaks against comparing the two, the caveat first.
+fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
+    let [a, b] = sides;
+    let mut warnings = vec![format!(
+        "Two searches at different times prove nothing: how far they differ by chance is not known from them. This tells: {}",
+        prove_command(sides)
+    )];
+    if a.findings.slo != b.findings.slo {
+        warnings.push(format!(
+            "the promises differ, so that the lines do not compare: {} in {}, {} in {}",
+            a.findings.slo, a.name, b.findings.slo, b.name
+        ));
+    }
+    for side in sides {
+        let of_side = side.findings.warnings.iter().map(|warning| format!("{}: {warning}", side.name));
+        warnings.extend(of_side);
+    }
+    warnings
+}
+
+/// The two lines in one sentence.
+fn answer(sides: &[SearchSide; 2]) -> String {
+    let [a, b] = sides;
+    let bracket = |side: &SearchSide| match side.findings.load_line_rps {
+        Bracket { lower, upper: Some(upper) } => format!("{} to {}", rate(lower), rate(upper)),
+        Bracket { lower, upper: None } => format!("at least {}", rate(lower)),
+    };
+    match (a.line(), b.line()) {
+        (Some(line_a), Some(line_b)) => {
+            let apart = |upper: Option<f64>, lower: f64| upper.is_some_and(|upper| upper <= lower);
+            let (line_of_a, line_of_b) = (a.findings.load_line_rps, b.findings.load_line_rps);
+            let overlap = !apart(line_of_a.upper, line_b) && !apart(line_of_b.upper, line_a);
+            format!(
+                "load line of {}: {} requests/s; of {}: {} ({}){}",
+                a.name,
+                bracket(a),
+                b.name,
+                bracket(b),
+                change(line_b / line_a - 1.0),
+                if overlap { "; the brackets overlap" } else { "" }
+            )
+        }
+        (None, None) => "neither search found a load line".into(),
+        (None, _) => format!("{} found no load line; {}: {} requests/s", a.name, b.name, bracket(b)),
+        (_, None) => format!("{} found no load line; {}: {} requests/s", b.name, a.name, bracket(a)),
+    }
+}
+
+/// The table of both.
+pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
+    let mut report = Report::default();
+    for warning in warnings(sides) {
+        report.text(Tone::Warning, warning);
+    }
+    report.text(Tone::Answer, answer(sides));
+    let cell = |figure: &Figure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
+    let rows = figures(sides).into_iter().map(|figure| {
+        let changed = figure.change().map_or_else(|| "-".to_owned(), change);
+        vec![figure.name.to_owned(), cell(&figure, 0), cell(&figure, 1), changed]
+    });
+    report.table(&["", "A", "B", "change"], rows.collect());
+    let side = |side: &SearchSide| format!("{}, {}", side.file, side.url);
+    report.facts(vec![("A", side(&sides[0])), ("B", side(&sides[1]))]);
+    report
+}
+
+/// Both searches in one picture.
+pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
+    let searched = [0, 1].map(|n| Searched { name: sides[n].name, findings: sides[n].findings });
+    let heading = Heading {
+        title: answer(sides),
+        subtitle: "Two separate searches: how far they differ by chance is not known from them.".into(),
+    };
+    chart::find_chart(&heading, &searched, None, theme)
+}
+
+/// The same as a document of the schema `plimsoll.diff/1`.
+pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
+    let figures: serde_json::Map<String, Value> = figures(sides)
+        .into_iter()
+        .map(|f| (f.key.to_owned(), json!({ "a": f.values[0], "b": f.values[1], "change": f.change() })))
+        .collect();
+    let side = |side: &SearchSide| json!({ "file": side.file, "name": side.name, "url": side.url, "slo": side.findings.slo.to_string() });
+    json!({
+        "schema": "plimsoll.diff/1",
+        "warnings": warnings(sides),
+        "a": side(&sides[0]),
+        "b": side(&sides[1]),
+        "over": "search",
+        "levels": [],
+        "figures": figures,
+        "prove": prove_command(sides),
+        "charts": charts,
+    })
+}

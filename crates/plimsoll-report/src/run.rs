@@ -214,9 +214,9 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.service), ("time to first byte", &summary.ttfb)] {
         let row = latency_row(name, latency);
-        match latency.count > 0 && row[1..] == rows[0][1..] {
-            true => alike.push(name),
-            false => rows.push(row),
+        match rows.iter().find(|above| latency.count > 0 && above[1..] == row[1..]) {
+            Some(above) => alike.push(format!("{name} as {}", above[0])),
+            None => rows.push(row),
         }
     }
     rows.push(latency_row("connect", &summary.connect));
@@ -234,7 +234,7 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     }
     let mut facts = ledger_facts(context, summary);
     if !alike.is_empty() {
-        facts.insert(0, ("alike", format!("{}: the same as the response time", alike.join(", "))));
+        facts.insert(0, ("alike", alike.join(", ")));
     }
     report.facts(facts);
     report

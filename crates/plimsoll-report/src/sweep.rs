@@ -155,7 +155,7 @@ pub fn sweep_warnings(noted: &[String], levels: &[SweepLevel]) -> Vec<String> {
     if let Some(worst) = rough.iter().filter_map(|level| level.figures()?.error).reduce(f64::max) {
         let at: Vec<String> = rough.iter().map(|level| count(level.concurrency)).collect();
         warnings.push(format!(
-            "goodput varied: with {} users it is known to {:.0} % only, so that small differences between levels mean \
+            "goodput varied: with {} users it may be off by up to {:.0} %, so that small differences between levels mean \
              nothing; more time (--for, --budget) narrows that",
             at.join(", "),
             worst * 100.0

@@ -8,7 +8,8 @@ use std::process::Command;
 
 fn done(arguments: &[&str]) -> Done {
     let done = plimsoll(arguments);
-    assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
+    // A load of which nothing counts as success ends with 1, and has its figures all the same.
+    assert!(done.code <= 1, "{arguments:?}: {}", done.stderr);
     done
 }
 
@@ -132,7 +133,8 @@ fn stages_have_figures_of_their_own() {
     assert!(of("p99_ns").iter().all(|p99| *p99 > 0.0));
     let text = done(&["show", path]).stdout;
     assert!(text.contains("stage") && text.contains("0 to 400"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let table: Vec<&str> = text.lines().skip_while(|line| !line.contains("offered/s")).take(4).collect();
+    assert!(table.len() == 4 && table.iter().all(|line| line.chars().count() <= 80), "{text}");
     assert!(done(&["report", "--format", "md", path]).stdout.contains("| 0 to 400 |"));
     let page = folder("stages").join("page.html");
     done(&["report", path, "-o", page.to_str().expect("text")]);

@@ -139,7 +139,8 @@ fn searches_and_sweeps_write_a_page_and_say_where() {
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "300ms", "--dir", dir, "--name", "swept", "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.contains("swept.html"), "{}", done.stderr);
-    assert_works_in_a_browser(&folder.join("swept.html"), 3);
+    // Every request succeeded: the success rate is no picture.
+    assert_works_in_a_browser(&folder.join("swept.html"), 2);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn files_that_are_no_run_files_are_said() {
         std::fs::write(&path, bytes).expect("written");
         check(&["show", path.to_str().expect("text")], said);
     }
-    check(&["show", folder.to_str().expect("text")], "cannot be read");
+    check(&["show", folder.to_str().expect("text")], "is a folder");
 }
 
 #[test]

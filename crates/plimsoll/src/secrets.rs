@@ -50,7 +50,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
-            | "quiet" | "ladder" | "record_commands" | "csv" | "probes" | "dark" | "print" | "yes" | "help" | "version",
+            | "quiet" | "ladder" | "record_commands" | "csv" | "probes" | "full" | "dark" | "print" | "yes" | "help"
+            | "version",
         ) => Class::Switch,
         (
             _,
@@ -83,9 +84,13 @@ pub fn command_shown(command: &str) -> String {
     // A name, not a secret that stands alone or a piece of what was quoted.
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == redact::word(name);
     let name = if plain && !name.is_empty() { name } else { "command" };
-    let digest = ring::digest::digest(&ring::digest::SHA256, command.as_bytes());
-    let digest: String = digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{name} (sha256 {digest})")
+    format!("{name} (sha256 {})", digest(command))
+}
+
+/// Enough of a digest to tell two texts apart, and too little to find a long one by.
+fn digest(text: &str) -> String {
+    let whole = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What is kept of a value; the same text means that all of it is.
@@ -101,7 +106,7 @@ pub fn kept(class: Class, value: &str, how: Redact, whole_commands: bool) -> Str
         Class::Body if value == "-" => value.to_owned(),
         Class::Body => match value.strip_prefix('@') {
             Some(path) => format!("@{}", redact::path(path)),
-            None => format!("[{} bytes]", value.len()),
+            None => format!("[{} bytes, sha256 {}]", value.len(), digest(value)),
         },
         Class::Header => match value.split_once(':') {
             Some((name, value)) => {

@@ -24,9 +24,8 @@ static RECORDED: OnceLock<Plan> = OnceLock::new();
 pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
     let experiment = show::read(&args.file)?;
     let command = command_of(&experiment)?;
-    let recorded = shown(&words(&command, &experiment.said));
     if args.print {
-        super::print(&format!("{recorded}\n"));
+        super::print(&format!("{}\n", shown(&words(&command, &experiment.said))));
         let missing = missing(&experiment.said);
         if !missing.is_empty() {
             say(&format!("what the record leaves out must be given again: {}", missing.join(", ")));
@@ -35,7 +34,8 @@ pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
     }
     let filled = filled(&command, &experiment.said, args)?;
     let place = place(&command, args)?;
-    say(&format!("again: {recorded}"));
+    let kept: Vec<Said> = experiment.said.iter().filter(|said| !is_place(said)).chain(&place).cloned().collect();
+    say(&format!("again: {}", shown(&words(&command, &kept))));
     differences(&experiment);
     consent(&experiment.said, args)?;
     if let Some(trial) = experiment.trials.first() {

@@ -84,6 +84,105 @@ fn bad_use_is_one_sentence() {
     }
 }
 
+/// Whatever is given: exit code 2, one sentence with one way out, little of the input again, nothing that steers a terminal.
+#[test]
+fn no_sentence_is_long_or_doubled() {
+    let url = "http://127.0.0.1:9/";
+    let long = "x1".repeat(2_500);
+    let steering = "\u{1b}[31m\u{7}\u{9b}2J\u{202e}a\r\n\tb";
+    for given in [long.as_str(), steering, "' or '", "", " "] {
+        let flags = "-X -c -n -d -t -b@ --rate --timeout --ok-status --max-connections --connect-to --unix --source-ip \
+                     --resolve-every --close --spin --seed --arrivals --pprof --pprof-seconds --pid --process --metrics \
+                     --cgroup --warmup --stop-if --fail-if --redact --no-such --insecure --cert -H";
+        let mut lines: Vec<Vec<String>> = Vec::new();
+        for flag in flags.split_whitespace() {
+            let glued = if flag.starts_with("--") { format!("{flag}={given}") } else { format!("{flag}{given}") };
+            lines.push(["run", &glued, url].map(str::to_owned).to_vec());
+            lines.push(["run", "-n1", &flag.replace('@', ""), given, url].map(str::to_owned).to_vec());
+        }
+        for command in ["run", "find", "sweep", "prove", "show", "report", "diff", "profile", "rerun", ""] {
+            lines.push([command, given].map(str::to_owned).to_vec());
+        }
+        for (command, flag) in [
+            ("find", "--slo"),
+            ("find", "--budget"),
+            ("find", "--max-rate"),
+            ("find", "--fail-if"),
+            ("sweep", "-c"),
+            ("sweep", "--for"),
+            ("prove", "--measure"),
+            ("prove", "--margin"),
+            ("prove", "--blocks"),
+            ("baseline", "--listen"),
+            ("demo", "--budget"),
+            ("report", "--format"),
+        ] {
+            lines.push([command, flag, given, url].map(str::to_owned).to_vec());
+        }
+        for line in lines {
+            let words: Vec<&str> = line.iter().map(String::as_str).filter(|word| *word != "").collect();
+            if words.is_empty() {
+                continue;
+            }
+            let done = plimsoll(&words);
+            if done.code == 2 && done.stdout.is_empty() {
+                let said = done.stderr.lines().last().unwrap_or_default();
+                let ways_out = said.matches("--help").count();
+                assert!(said.starts_with("plimsoll: ") && ways_out <= 1, "{words:?}: {said}");
+                assert!(done.stderr.matches("x1").count() <= 150, "{words:?}: {said}");
+                assert!(said.chars().count() < 700, "{words:?}: {said}");
+                assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{words:?}: {said:?}");
+                assert!(!said.contains("(see") || !said.contains("; try"), "{words:?}: {said}");
+            } else {
+                // An empty word is left out above: such lines may be good ones, or ask for help.
+                let harmless = given.trim().is_empty() || done.stderr.contains("Usage:");
+                assert!(harmless, "{words:?}: {} {}{}", done.code, done.stdout, done.stderr);
+            }
+        }
+    }
+}
+
+/// Bytes that are no text, in every kind of place.
+#[test]
+fn arguments_that_are_not_utf8_are_said() {
+    use std::os::unix::ffi::OsStrExt;
+    let not_text = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    for before in [
+        &[][..],
+        &["run"],
+        &["run", "-c"],
+        &["run", "-H"],
+        &["run", "-b"],
+        &["run", "--unix"],
+        &["run", "--seed"],
+        &["run", "--spin"],
+        &["run", "--cacert"],
+        &["run", "-n1", "-o"],
+        &["find"],
+        &["prove", "--a"],
+        &["sweep", "--dir"],
+        &["baseline", "--listen"],
+        &["demo", "--budget"],
+        &["show"],
+        &["report"],
+        &["report", "-o"],
+        &["diff", "x"],
+        &["profile"],
+        &["rerun"],
+        &["rerun", "x", "-o"],
+    ] {
+        let mut child = command(before);
+        child.arg(not_text).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if before.first() == Some(&"run") && before.len() > 1 {
+            child.arg("http://127.0.0.1:9/");
+        }
+        let done = child.output().expect("ends");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{before:?}: {said}");
+        assert!(said.starts_with("plimsoll: ") && !said.contains("panicked"), "{before:?}: {said}");
+    }
+}
+
 #[test]
 fn files_that_are_no_run_files_are_said() {
     let folder = folder("bad");

@@ -1,0 +1,133 @@
+//! `plimsoll rerun`: the same again, or a refusal. That the first load is the recorded one is checked by the program itself,
+//! so that a repetition which ends well has shown it.
+
+use crate::rig::{Server, baseline, folder, number, plimsoll};
+use serde_json::Value;
+
+/// What a command line with these words records, and what its repetition says; `again` is given to `rerun`.
+fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
+    let folder = folder("again");
+    let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
+    let (first, second) = (first.to_str().expect("text"), second.to_str().expect("text"));
+    let dir = folder.to_str().expect("text");
+    let output: &[&str] = if words[0] == "sweep" { &["--dir", dir, "--name", "first"] } else { &["-qo", first] };
+    let done = plimsoll(&[words, output].concat());
+    // On a busy machine a short search may find no line; what was asked is recorded all the same.
+    let codes: &[i32] = if words[0] == "find" { &[0, 1] } else { &[0] };
+    assert!(codes.contains(&done.code), "{name}: {}", done.stderr);
+    let record = std::fs::read(first).expect("a run file");
+    let repeated = plimsoll(&[&["rerun", first, "-o", second], again].concat());
+    assert!(codes.contains(&repeated.code), "{name}: {}", repeated.stderr);
+    assert!(repeated.stderr.contains("again: plimsoll "), "{name}: {}", repeated.stderr);
+    assert_eq!(std::fs::read(first).expect("a run file"), record, "{name}: the record was written over");
+    let shown = plimsoll(&["show", "--json", first, second]);
+    let documents = shown.json();
+    (documents[0].clone(), documents[1].clone())
+}
+
+#[test]
+fn every_command_is_done_again_with_its_seed() {
+    let server = baseline(1);
+    let folder = folder("bodies");
+    let body = folder.join("body");
+    std::fs::write(&body, "0123456789").expect("written");
+    let body = format!("@{}", body.display());
+    let url = format!("{}/healthz?id=5", server.url);
+    let secret = format!("{}/healthz?token=abc", server.url);
+    let other = format!("{}/healthz?token=def", server.url);
+    let short = ["--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
+    for (name, words, again) in [
+        ("closed", vec!["run", "-c3", "-d", "300ms", &url], vec![]),
+        ("staged users", vec!["run", "-c", "2@200ms,4@200ms", &url], vec![]),
+        ("staged rate", vec!["run", "--rate", "0..300@300ms,300@200ms", "--arrivals", "poisson", &url], vec![]),
+        ("counted", vec!["run", "-n", "30", "--no-keepalive", "--close", "reset", "-X", "PUT", &url], vec![]),
+        ("harmless header", vec!["run", "-n", "5", "-H", "Accept: a/b", "--seed", "7", &url], vec![]),
+        ("left out", vec!["run", "-n5", "-HX-Any: a", "-bxyz", &secret], vec!["-HX-Any:a", "-bxyz", "--url", &secret]),
+        ("a file is sent", vec!["run", "-n5", "-b", &body, &url], vec!["--yes"]),
+        ("public", vec!["run", "-n5", "--allow-public", &url], vec!["-y"]),
+        ("sweep", vec!["sweep", "-c1,2", "--for", "100ms", &url], vec![]),
+        ("find", vec!["find", "--budget", "2s", "--max-rate", "500", &url], vec![]),
+        ("prove", [&["prove", &url, &url][..], &short].concat(), vec![]),
+        ("secret sides", [&["prove", &secret, &other][..], &short].concat(), vec!["--url", &secret, "--url", &other]),
+    ] {
+        let (first, second) = repeat(name, &words, &again);
+        assert_eq!(number(&first, "seed"), number(&second, "seed"), "{name}");
+        for same in ["url", "method", "load", "slo", "sides", "measure", "rungs"] {
+            // What a measurement found is not what was asked.
+            assert!(
+                same == "load" && first[same].is_number() || first[same] == second[same],
+                "{name} {same}: {first:#}"
+            );
+        }
+    }
+}
+
+fn recorded(server: &Server, words: &[&str]) -> String {
+    let file = folder("record").join("record.plimsoll");
+    let file = file.to_str().expect("text").to_owned();
+    let url = format!("{}/healthz", server.url);
+    let bare = [url.as_str()];
+    let target: &[&str] = if words.len() < 4 { &bare } else { &[] };
+    let done = plimsoll(&[words, &["-qo", &file], target].concat());
+    assert!([0, 2].contains(&done.code), "{words:?}: {}", done.stderr);
+    file
+}
+
+#[test]
+fn what_would_not_be_the_same_is_refused() {
+    let server = baseline(1);
+    let plain = format!("{}/healthz", server.url);
+    let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
+    let short = ["--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
+    let run = recorded(&server, &["run", "-n5", "-HAuthorization:x", "-bxyz", &a]);
+    let bare = recorded(&server, &["run", "-n5"]);
+    let public = recorded(&server, &["run", "-n5", "--allow-public"]);
+    let sides = recorded(&server, &[&["prove", &a, &b][..], &short].concat());
+    let marker = folder("marker").join("ran");
+    let touch = format!("touch {}; exec sleep 60", marker.display());
+    let start = ["--start-timeout", "200ms", "http://127.0.0.1:9/"];
+    let builds = recorded(&server, &[&["prove", "--a", &touch, "--b", &touch][..], &start].concat());
+    let whole =
+        recorded(&server, &[&["prove", "--record-commands", "--a", &touch, "--b", &touch][..], &start].concat());
+    let _ = std::fs::remove_file(&marker);
+    let body = folder("body").join("body");
+    std::fs::write(&body, "four").expect("written");
+    let at = format!("@{}", body.display());
+    let sent = recorded(&server, &["run", "-n5", "-b", &at, &plain]);
+    std::fs::write(&body, "five5").expect("written");
+    let link = folder("link").join("link.plimsoll");
+    std::os::unix::fs::symlink(&bare, &link).expect("a link");
+    let link = link.to_str().expect("text");
+    let given = ["-HAuthorization:x", "-bxyz", "--url", &a];
+    for (words, said) in [
+        (vec![run.as_str()], "--url"),
+        (vec![&run, "-bxyz", "--url", &a], "-H 'Authorization"),
+        (vec![&run, "-HAuthorization:x", "-bxy", "--url", &a], "--body"),
+        (vec![&run, "-HAuthorization:x", "-bxyy", "--url", &a], "--body"),
+        (vec![&run, "-HAuthorization:x", "-bxyz", "--url", &plain], "not what was recorded"),
+        ([&[run.as_str()][..], &given, &["-HAccept:x"]].concat(), "--header"),
+        ([&[run.as_str()][..], &given, &["--url", &a]].concat(), "--url"),
+        (vec![&bare, "--url", &plain], "--url"),
+        (vec![&bare, "-HAccept:x"], "--header"),
+        (vec![&bare, "--a", "true"], "--a"),
+        (vec![&bare, "-o", &bare], "the record itself"),
+        (vec![&bare, "-o", link], "the record itself"),
+        (vec![&public], "--yes"),
+        (vec![&sides], "--url"),
+        (vec![&sides, "--url", &a], "--url"),
+        (vec![&sides, "--url", &a, "--url", &a], "--url"),
+        (vec![&builds], "--a"),
+        (vec![&builds, "--yes"], "--a"),
+        (vec![&builds, "--a", "true", "--b", &touch], "--a"),
+        (vec![&whole], "--yes"),
+        (vec![&sent, "--yes"], "body"),
+    ] {
+        let done = plimsoll(&[&["rerun"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+    assert!(!marker.exists(), "a command of a file was run without leave");
+    let printed = plimsoll(&["rerun", &whole, "--print"]);
+    assert!(printed.code == 0 && printed.stdout.contains("exec sleep 60"), "{}{}", printed.stdout, printed.stderr);
+    assert!(!plimsoll(&["rerun", &builds, "--print"]).stdout.contains("exec sleep 60"));
+}

@@ -33,7 +33,7 @@ pub use load::{Arrivals, Curve, LoadShape, Stage};
 pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use redact::Redact;
-pub use run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
+pub use run::{Ending, Environment, Experiment, ExperimentKind, ProfileTaken, Remark, Run, Trial};
 pub use said::Said;
 pub use schedule::{Schedule, Stripe};
 pub use tls::{TlsFailure, TlsSpec};

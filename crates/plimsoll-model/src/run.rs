@@ -213,6 +213,23 @@ pub enum Remark {
         /// Why not, in words.
         reason: String,
     },
+    /// A profile was to be taken.
+    Profile(ProfileTaken),
+}
+
+/// One profile of the target that was to be taken under a load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileTaken {
+    /// What it is of: a level (`low`, `line`, `load`), or a side of a comparison (`a`, `b`).
+    pub of: String,
+    /// Which of several of the same, from 1.
+    pub turn: u32,
+    /// `cpu`, `heap`, ...
+    pub kind: String,
+    /// The load under which it was taken, by its place among all loads of the experiment; `None`: there was none.
+    pub trial: Option<u32>,
+    /// The name of its file, beside the run file; or why there is none.
+    pub file: Result<String, String>,
 }
 
 /// An experiment: all loads that one command made. This is what a run file holds.
@@ -243,7 +260,15 @@ impl Experiment {
     pub fn broken(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
             Remark::Broken { reason } => Some(reason.as_str()),
-            Remark::Unheld { .. } => None,
+            Remark::Unheld { .. } | Remark::Profile(_) => None,
+        })
+    }
+
+    /// The profiles that were to be taken, in order.
+    pub fn profiles(&self) -> impl Iterator<Item = &ProfileTaken> {
+        self.remarks.iter().filter_map(|remark| match remark {
+            Remark::Profile(taken) => Some(taken),
+            Remark::Broken { .. } | Remark::Unheld { .. } => None,
         })
     }
 }

@@ -141,6 +141,8 @@ fn experiment(seed: u64) -> Experiment {
         remarks: vec![
             Remark::Unheld { users: 50_000, reason: "open files".into() },
             Remark::Broken { reason: "B died".into() },
+            a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
+            a_profile(Err("it answers 404".into())),
         ],
         elapsed_ns: Some(12),
     }
@@ -322,4 +324,8 @@ fn ticks_join_to_longer_intervals() {
     let seen: BTreeMap<u32, (u64, u64)> =
         run.intervals.iter().map(|(k, i)| (*k, (i.ledger.scheduled, i.connections_open))).collect();
     assert_eq!(seen, BTreeMap::from([(0, (20, 9)), (1, (10, 14))]));
+}
+
+fn a_profile(file: Result<String, String>) -> Remark {
+    Remark::Profile(ProfileTaken { of: "a".into(), turn: 1, kind: "cpu".into(), trial: Some(3), file })
 }

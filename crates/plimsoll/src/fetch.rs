@@ -5,16 +5,41 @@
 
 use crate::target::{Target, system_text};
 use plimsoll_model::plan::bracketed;
+use plimsoll_sys::signal;
 use plimsoll_wire::h1::{EndError, ResponseParser};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+/// How often it is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A connection that takes longer comes to nothing.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// An answer: its status, and its content whatever the status.
 #[derive(Debug)]
 pub struct Fetched {
     pub status: u16,
     pub body: Vec<u8>,
+}
+
+/// How many bytes may still be received: by one fetch, or by all that share it.
+#[derive(Debug, Clone)]
+pub struct BytesLeft(Arc<AtomicUsize>);
+
+impl BytesLeft {
+    /// So many.
+    pub fn new(bytes: usize) -> BytesLeft {
+        BytesLeft(Arc::new(AtomicUsize::new(bytes)))
+    }
+
+    /// Takes some; `false` if there were not so many any more.
+    fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
 }
 
 /// Why there is no answer.
@@ -40,12 +65,12 @@ impl FetchError {
     }
 }
 
-/// Asks for `path` at the target; the whole answer must be there within `timeout` and have at most `bytes_max` bytes.
-/// Every address is tried in turn.
+/// Asks for `path` at the target; the whole answer must be there within `timeout` and have no more bytes than are left.
+/// Every address is tried in turn. The user may end it.
 ///
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.
-pub fn fetch(target: &Target, path: &str, timeout: Duration, bytes_max: usize) -> Result<Fetched, FetchError> {
+pub fn fetch(target: &Target, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
     let Target { scheme, host, port, .. } = target;
     if scheme != "http" {
         return Err(FetchError::other(
@@ -58,7 +83,7 @@ pub fn fetch(target: &Target, path: &str, timeout: Duration, bytes_max: usize) -
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
     for address in &target.addresses {
-        match fetch_at(address, request.as_bytes(), deadline, bytes_max) {
+        match fetch_at(address, request.as_bytes(), deadline, left) {
             Err(FetchError::Other(reason)) => reasons.push(format!("{address} {reason}")),
             done => return done,
         }
@@ -66,13 +91,18 @@ pub fn fetch(target: &Target, path: &str, timeout: Duration, bytes_max: usize) -
     Err(FetchError::Other(reasons.join("; ")))
 }
 
-fn fetch_at(address: &SocketAddr, request: &[u8], deadline: Instant, bytes_max: usize) -> Result<Fetched, FetchError> {
+fn fetch_at(
+    address: &SocketAddr,
+    request: &[u8],
+    deadline: Instant,
+    bytes_left: &BytesLeft,
+) -> Result<Fetched, FetchError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => FetchError::Late,
         _ => FetchError::Other(format!("failed: {}", system_text(&error))),
     };
     let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let mut stream = TcpStream::connect_timeout(address, left().min(Duration::from_secs(10))).map_err(|e| {
+    let mut stream = TcpStream::connect_timeout(address, left().min(CONNECT)).map_err(|e| {
         FetchError::Other(format!("cannot be connected to: {} (is the server running?)", system_text(&e)))
     })?;
     stream.set_write_timeout(Some(left())).map_err(failed)?;
@@ -81,11 +111,19 @@ fn fetch_at(address: &SocketAddr, request: &[u8], deadline: Instant, bytes_max: 
     parser.begin(false);
     let (mut received, mut buffer) = (Vec::new(), vec![0; 256 << 10]);
     let reply = loop {
-        stream.set_read_timeout(Some(left())).map_err(failed)?;
-        let length = match stream.read(&mut buffer) {
-            Ok(_) if Instant::now() > deadline => return Err(FetchError::Late),
+        stream.set_read_timeout(Some(left().min(LOOK))).map_err(failed)?;
+        let read = stream.read(&mut buffer);
+        if signal::interrupted() {
+            return Err(FetchError::other("was not waited for: the user ended it"));
+        }
+        let length = match read {
+            _ if Instant::now() > deadline => return Err(FetchError::Late),
             Ok(length) => length,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error)
+                if [ErrorKind::Interrupted, ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) =>
+            {
+                continue;
+            }
             Err(error) => return Err(failed(error)),
         };
         if length == 0 {
@@ -99,10 +137,10 @@ fn fetch_at(address: &SocketAddr, request: &[u8], deadline: Instant, bytes_max: 
         let fed = parser
             .feed(&buffer[..length])
             .map_err(|error| FetchError::Other(format!("does not answer in HTTP/1.1: {error}")))?;
-        received.extend_from_slice(&buffer[..fed.consumed]);
-        if received.len() > bytes_max {
+        if !bytes_left.take(fed.consumed) {
             return Err(FetchError::other("sent more than any profile needs"));
         }
+        received.extend_from_slice(&buffer[..fed.consumed]);
         if let Some(reply) = fed.reply {
             break reply;
         }

@@ -3,16 +3,24 @@
 //! Not here: when profiles are taken (`commands::capture`), what they say.
 
 use crate::failure::Failure;
-use crate::fetch::{FetchError, Fetched, fetch};
+use crate::fetch::{BytesLeft, FetchError, Fetched, fetch};
 use crate::target::{Target, shown};
-use plimsoll_analysis::profile::{READ_BYTES_MAX, read};
+use plimsoll_analysis::profile::{ReadError, read_up_to};
+use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// What a CPU profile takes where nothing is said, as pprof has it.
 const SECONDS: u32 = 30;
-/// For all but the profile itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// For all but the time that a profile takes: of all profiles of an endpoint together.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// An endpoint may send so many bytes in all, and a profile may unpack to so many: the tables made of it take several times
+/// as much, and stay below 256 MiB.
+const SENT_BYTES_MAX: usize = 32 << 20;
+const UNPACKED_BYTES_MAX: usize = 24 << 20;
+/// One profile is unpacked at a time.
+static UNPACKING: Mutex<()> = Mutex::new(());
 /// A server that refuses does so at once.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
 
@@ -70,13 +78,19 @@ pub fn fetch_profile(
         say(&format!("profiling {name} for {seconds} s"));
     }
     let timeout = PATIENCE + Duration::from_secs(u64::from(seconds));
-    match fetch(&target, &path, timeout, READ_BYTES_MAX) {
+    match fetch(&target, &path, timeout, &BytesLeft::new(SENT_BYTES_MAX)) {
         Ok(Fetched { status: 200..=299, body }) => Ok((name, body)),
         Ok(Fetched { status, body }) => {
             Err(Failure::start(format!("'{name}' answers {status}{}", refusal(status, &body))))
         }
         Err(error) => Err(Failure::start(format!("'{name}': no profile was fetched: {}", error.text()))),
     }
+}
+
+/// Whether what came is a profile.
+fn checked(body: &[u8]) -> Result<Profile, ReadError> {
+    let _one_at_a_time = UNPACKING.lock();
+    read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
 /// What the server says, and the way out.
@@ -110,6 +124,8 @@ pub struct Endpoint {
     base: String,
     /// The address of the base, without secrets.
     pub shown: String,
+    /// What it may still send.
+    bytes_left: BytesLeft,
 }
 
 impl Endpoint {
@@ -123,19 +139,20 @@ impl Endpoint {
             base => base.to_owned(),
         };
         let shown = format!("{}{}", origin(url), redact::path(&base));
-        Ok(Endpoint { target, base, shown })
+        Ok(Endpoint { target, base, shown, bytes_left: BytesLeft::new(SENT_BYTES_MAX) })
     }
 
     /// The usual base on the server that is the target of a load.
     pub fn of_target(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
         let target = Target::resolve_plain(url, allow_public)?;
         let base = "/debug/pprof".to_owned();
-        Ok(Endpoint { shown: format!("{}{base}", origin(url)), target, base })
+        let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
+        Ok(Endpoint { shown: format!("{}{base}", origin(url)), target, base, bytes_left })
     }
 
     /// Whether an index of profiles is there.
     pub fn is_served(&self) -> bool {
-        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, 1 << 20);
+        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &BytesLeft::new(1 << 20));
         // It links to the text of each kind.
         index
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
@@ -145,10 +162,10 @@ impl Endpoint {
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
-        match fetch(&self.target, &path, REFUSAL_WITHIN, READ_BYTES_MAX) {
+        match fetch(&self.target, &path, REFUSAL_WITHIN, &self.bytes_left) {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
-            Ok(Fetched { status: 200..=299, body }) => match read(&body) {
+            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
                 // Not every server waits for the time that it is asked for.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
@@ -157,16 +174,17 @@ impl Endpoint {
         }
     }
 
-    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is one.
+    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is one. Beyond that time it
+    /// waits no longer than `patience`.
     ///
     /// # Errors
     /// The reason and the way out; completes "KIND: ...".
-    pub fn take(&self, kind: &str, seconds: u32) -> Result<Vec<u8>, String> {
+    pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
         let path = format!("{}/{kind}?seconds={seconds}", self.base);
-        let timeout = PATIENCE + Duration::from_secs(u64::from(seconds));
-        match fetch(&self.target, &path, timeout, READ_BYTES_MAX) {
+        let timeout = patience + Duration::from_secs(u64::from(seconds));
+        match fetch(&self.target, &path, timeout, &self.bytes_left) {
             Err(error) => Err(error.text().to_owned()),
-            Ok(Fetched { status: 200..=299, body }) => match read(&body) {
+            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
                 Ok(_) => Ok(body),
                 Err(error) => Err(format!("what came {error}")),
             },

@@ -13,6 +13,7 @@ use plimsoll_model::{
     Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Remark, Run, Stripe, Trial,
 };
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -148,6 +149,16 @@ impl Recording {
         self.began.elapsed().as_nanos() as u64
     }
 
+    /// The command that makes it.
+    pub fn kind(&self) -> ExperimentKind {
+        self.experiment.kind
+    }
+
+    /// When it began, in ms since 1970.
+    pub fn started_unix_ms(&self) -> u64 {
+        self.experiment.started_unix_ms
+    }
+
     /// The loads so far.
     pub fn trials(&self) -> &[Trial] {
         &self.experiment.trials
@@ -235,14 +246,17 @@ impl Recording {
     /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the mark of a whole
     /// recording.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
+        signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
         let note = whole.map(|file| format!("run file: {} (broken off)", file.path.display()));
         (self.experiment, note)
     }
 
-    /// Ends the experiment. The note says where its file is, if it is whole.
+    /// Ends the experiment. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
+    /// user may end at once.
     pub fn end(mut self) -> (Experiment, Option<String>) {
+        signal::release_interrupts();
         let elapsed_ns = self.elapsed_ns();
         self.experiment.elapsed_ns = Some(elapsed_ns);
         let note = self.file.and_then(|mut file| {

@@ -3,7 +3,11 @@
 use crate::failure::Failure;
 use plimsoll_model::connect::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
-use std::net::{SocketAddr, ToSocketAddrs};
+use plimsoll_sys::signal;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// A URL taken apart and resolved.
 #[derive(Debug, Clone)]
@@ -85,10 +89,8 @@ impl Target {
         // A bare word may be what was left of a header without quotation marks.
         let bare = elsewhere.connect_to.is_none() && !url.contains([':', '/', '.']);
         let named = if bare { redact::word(&name).into_owned() } else { name.clone() };
-        let mut addresses: Vec<SocketAddr> = (name.as_str(), port_there)
-            .to_socket_addrs()
-            .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?
-            .collect();
+        let mut addresses = addresses_of(&name, port_there)
+            .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
         addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
         let mut seen = std::collections::HashSet::new();
         addresses.retain(|address| seen.insert(*address));
@@ -107,6 +109,23 @@ impl Target {
         let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
         let resolved = Some((name, port_there));
         Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local })
+    }
+}
+
+/// All addresses of a name. The user may end it: the system waits long for servers of names that do not answer.
+fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = name.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::from((ip, port))]);
+    }
+    let (tell, told) = mpsc::channel();
+    let name = name.to_owned();
+    std::thread::spawn(move || tell.send((name.as_str(), port).to_socket_addrs().map(Iterator::collect)));
+    loop {
+        match told.recv_timeout(Duration::from_millis(100)) {
+            Ok(addresses) => return addresses,
+            Err(RecvTimeoutError::Timeout) if !signal::interrupted() => {}
+            Err(_) => return Err(io::Error::other("interrupted")),
+        }
     }
 }
 

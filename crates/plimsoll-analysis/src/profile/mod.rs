@@ -22,7 +22,7 @@ mod view;
 pub use by::{By, grouped, has_label, label_keys};
 pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, Repetition, diff, diff_repeated};
 pub use levels::{Level, Meanwhile, Stretches, rates, steady_rps};
-pub use read::{READ_BYTES_MAX, ReadError, read};
+pub use read::{READ_BYTES_MAX, ReadError, read, read_up_to};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

@@ -30,9 +30,9 @@ pub enum ReadError {
     /// The gzip stream is damaged.
     #[error("has damaged gzip data: fetch or copy it again")]
     GzipDamaged,
-    /// Beyond [`READ_BYTES_MAX`].
-    #[error("unpacks to more than 1 GiB, which no profile needs: take it for a shorter time")]
-    TooLarge,
+    /// Beyond so many MiB.
+    #[error("unpacks to more than {0} MiB, which no profile needs: take it for a shorter time")]
+    TooLarge(usize),
     /// Not the protobuf of a pprof profile, or one cut off.
     #[error(
         "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
@@ -58,30 +58,38 @@ pub enum ReadError {
 /// # Errors
 /// [`ReadError`], whose text names the way out.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let unpacked = gunzip(bytes)?;
-        return read_unpacked(&unpacked);
-    }
-    read_unpacked(bytes)
+    read_up_to(bytes, READ_BYTES_MAX)
 }
 
-fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
+/// The same of bytes that somebody else sent, who may mean ill: no more than `bytes_max` are unpacked.
+///
+/// # Errors
+/// [`ReadError`], whose text names the way out.
+pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = gunzip(bytes, bytes_max)?;
+        return read_unpacked(&unpacked, bytes_max);
+    }
+    read_unpacked(bytes, bytes_max)
+}
+
+fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     // The last four bytes hold the length of the last member: right for all real profiles, a hint for the rest.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
     // Deflate never packs tighter than 1032 to 1.
-    let mut unpacked = Vec::with_capacity(hint.min(READ_BYTES_MAX).min(bytes.len().saturating_mul(1032)) + 1);
-    let read = MultiGzDecoder::new(bytes).take(READ_BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
+    let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);
+    let read = MultiGzDecoder::new(bytes).take(bytes_max as u64 + 1).read_to_end(&mut unpacked);
     match read {
-        Ok(length) if length > READ_BYTES_MAX => Err(ReadError::TooLarge),
+        Ok(length) if length > bytes_max => Err(ReadError::TooLarge(bytes_max >> 20)),
         Ok(_) => Ok(unpacked),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(ReadError::GzipCut),
         Err(_) => Err(ReadError::GzipDamaged),
     }
 }
 
-fn read_unpacked(bytes: &[u8]) -> Result<Profile, ReadError> {
-    if bytes.len() > READ_BYTES_MAX {
-        return Err(ReadError::TooLarge);
+fn read_unpacked(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
+    if bytes.len() > bytes_max {
+        return Err(ReadError::TooLarge(bytes_max >> 20));
     }
     if let Some(other) = known_other(bytes) {
         return Err(other);

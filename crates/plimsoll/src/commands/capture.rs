@@ -10,7 +10,7 @@ use crate::args::{PprofArgs, RequestArgs};
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::live::Live;
-use crate::pprof::Endpoint;
+use crate::pprof::{Endpoint, PATIENCE};
 use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
@@ -19,14 +19,17 @@ use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, rate
 use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Curve, Ending, Experiment, LoadShape, Plan, Purpose, Run};
+use plimsoll_model::{
+    Arrivals, Curve, Ending, Experiment, ExperimentKind, LoadShape, Plan, ProfileTaken, Purpose, Remark, Run,
+};
 use plimsoll_report::levels::{Kind, Profiles};
 use plimsoll_report::{Progress, format};
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Name in file names and documents, name in addresses.
 const CPU: (&str, &str) = ("cpu", "profile");
@@ -91,8 +94,8 @@ impl Asked {
         Recorded { base: self.endpoint.shown.clone(), seconds: self.seconds, level: self.level.to_owned() }
     }
 
-    /// Drives both levels and writes the profiles beside the run file. Gives what went wrong; nothing of that ends the
-    /// experiment.
+    /// Drives both levels and writes the profiles beside the run file. What goes wrong is in the record; nothing of that
+    /// ends the experiment.
     pub fn capture(
         &self,
         recording: &mut Recording,
@@ -100,22 +103,24 @@ impl Asked {
         (base, arrivals): (&Plan, Arrivals),
         level_rps: f64,
         path: &Path,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<(), Failure> {
         let stretches = Stretches::new(self.seconds);
-        let (mut missing, mut meter) = (Vec::new(), Meter::default());
+        let (mut patience, mut meter) = (PATIENCE, Meter::default());
+        let none = |name: &str, kind| Wanted { of: name.to_owned(), turn: 1, kind, trial: None };
         if level_rps <= 0.0 {
             live.line("no profiles are taken: there is no load that the server holds");
-            return Ok(vec!["no profiles: there is no load that the server holds".into()]);
+            keep(recording, path, none("low", CPU.0), Err("there is no load that the server holds".into()));
+            return Ok(());
         }
         for (rate, name) in rates(level_rps).into_iter().zip(["low", self.level]) {
             if plimsoll_sys::signal::interrupted() {
-                missing.push(format!("{name}: no profiles, since the user ended it"));
+                keep(recording, path, none(name, CPU.0), Err("the user ended it".into()));
                 break;
             }
             let length = format::duration(stretches.end_ns as f64);
             live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
             let plan = plan(base, arrivals, rate, &stretches);
-            let mut taking = Taking::new(self, stretches);
+            let mut taking = Taking::new(self, stretches, patience);
             meter.next_load();
             recording.drive(Purpose::Profile, &plan, &mut |tick| {
                 live.passing(&Progress {
@@ -127,19 +132,16 @@ impl Asked {
                 });
                 taking.tick(tick)
             })?;
+            let waiting = Instant::now();
+            let trial = recording.trials().len().checked_sub(1).map(|at| at as u32);
             for (kind, taken) in taking.end() {
-                let kept = taken.and_then(|bytes| {
-                    let file = beside(path, name, kind);
-                    std::fs::write(&file, bytes)
-                        .map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
-                });
-                if let Err(reason) = kept {
-                    missing.push(format!("{name}: no {kind} profile: {reason}"));
-                }
+                keep(recording, path, Wanted { trial, ..none(name, kind) }, taken);
             }
+            // The patience is one for all levels.
+            patience = patience.saturating_sub(waiting.elapsed());
         }
         live.clear();
-        Ok(missing)
+        Ok(())
     }
 }
 
@@ -166,14 +168,15 @@ type Taken = Result<Vec<u8>, String>;
 struct Taking<'a> {
     asked: &'a Asked,
     stretches: Stretches,
+    patience: Duration,
     started: [bool; 2],
     threads: Vec<(&'static str, JoinHandle<Taken>)>,
     failed: Vec<(&'static str, String)>,
 }
 
 impl<'a> Taking<'a> {
-    fn new(asked: &'a Asked, stretches: Stretches) -> Taking<'a> {
-        Taking { asked, stretches, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
+    fn new(asked: &'a Asked, stretches: Stretches, patience: Duration) -> Taking<'a> {
+        Taking { asked, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
     }
 
     fn tick(&mut self, tick: &Tick) -> ControlFlow<String> {
@@ -193,33 +196,74 @@ impl<'a> Taking<'a> {
     }
 
     fn take(&mut self, name: &'static str, kind: &'static str, seconds: u32) {
-        let endpoint = self.asked.endpoint.clone();
-        let thread =
-            std::thread::Builder::new().name(format!("pprof-{name}")).spawn(move || endpoint.take(kind, seconds));
+        let (endpoint, patience) = (self.asked.endpoint.clone(), self.patience);
+        let taking = move || endpoint.take(kind, seconds, patience);
+        let thread = std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking);
         match thread {
             Ok(thread) => self.threads.push((name, thread)),
             Err(error) => self.failed.push((name, format!("no thread for it: {}", system_text(&error)))),
         }
     }
 
-    /// Waits for what is under way, unless the user will not.
+    /// Waits for what is under way; where the user will not, the fetches know it.
     fn end(self) -> Vec<(&'static str, Taken)> {
         let mut taken: Vec<_> = self.failed.into_iter().map(|(name, reason)| (name, Err(reason))).collect();
         for (name, thread) in self.threads {
-            let result = match plimsoll_sys::signal::interrupted() {
-                true => Err("the user ended it".to_owned()),
-                false => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
-            };
-            taken.push((name, result));
+            taken.push((name, thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned()))));
+        }
+        // What was never begun is missing, too.
+        for kind in std::iter::once(CPU.0).chain(OTHERS.map(|(kind, _, _)| kind)) {
+            if taken.iter().all(|(name, _)| *name != kind) {
+                taken.push((kind, Err("the load ended before it was begun".to_owned())));
+            }
         }
         taken
     }
 }
 
-/// `DIR/find-1.plimsoll` has `DIR/find-1.line.heap.pb.gz` beside it.
-pub fn beside(path: &Path, level: &str, kind: &str) -> PathBuf {
+/// A profile that was to be taken, and under which load.
+pub struct Wanted {
+    pub of: String,
+    pub turn: u32,
+    pub kind: &'static str,
+    pub trial: Option<u32>,
+}
+
+/// Keeps a profile beside the run file, or the reason why there is none, and says so in the record: what is read back later is
+/// what the record names, never what another run left there.
+pub fn keep(recording: &mut Recording, path: &Path, wanted: Wanted, taken: Result<Vec<u8>, String>) {
+    let Wanted { of, turn, kind, trial } = wanted;
+    // Of several in turn each has its number.
+    let what = if turn > 1 || recording.kind() == ExperimentKind::Prove { format!("{of}{turn}") } else { of.clone() };
+    let file = taken.and_then(|bytes| {
+        let name = file_name(path, recording.started_unix_ms(), &what, kind);
+        let file = path.with_file_name(&name);
+        let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
+        written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
+    });
+    recording.remark(Remark::Profile(ProfileTaken { of, turn, kind: kind.to_owned(), trial, file }));
+}
+
+/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by the time of its start.
+fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    path.with_file_name(format!("{stem}.{level}.{kind}.pb.gz"))
+    format!("{stem}.{started_unix_ms:x}.{what}.{kind}{SUFFIX}")
+}
+
+/// The end of their names.
+const SUFFIX: &str = ".pb.gz";
+
+/// A profile that the record names, and where it is.
+pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, String), String> {
+    let name = taken.file.clone()?;
+    // A record may come from anywhere: its names lead nowhere but beside it.
+    let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
+    let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
+    let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
+    let profile = files::read(&file, Use::Profile)
+        .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
+        .map_err(|why| format!("'{}' {why}", file.display()))?;
+    Ok((profile, file.display().to_string()))
 }
 
 /// A new file in the folder of results, for a command of this name.
@@ -228,9 +272,8 @@ pub fn default_path(command: &str) -> PathBuf {
     PathBuf::from(format!("_output/plimsoll/{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
-/// What the profiles beside a run file say; `None` if none were asked for. `missing` is what is known to have gone
-/// wrong.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<String>) -> Option<Profiles> {
+/// What the profiles beside a run file say; `None` if none were asked for.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profiles> {
     let recorded: Recorded = serde_json::from_value(experiment.options.get("pprof")?.clone()).ok()?;
     // The name of the level is a part of names of files.
     if recorded.seconds > 600 || !["load", "line"].contains(&recorded.level.as_str()) {
@@ -239,26 +282,27 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>, mut missing: Vec<
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
     let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
-    if levels.is_empty() && missing.is_empty() {
+    if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
     let names = ["low", recorded.level.as_str()];
-    let mut files = Vec::new();
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    // Of levels that were not driven, why.
+    for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
+        if let Err(reason) = &taken.file {
+            missing.push(format!("{}: no profiles: {reason}", taken.of));
+        }
+    }
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
-        let file = beside(path?, level, kind);
-        let known = missing.iter().any(|text| text.starts_with(&format!("{level}: no {kind} profile")));
-        let read = files::read(&file, Use::Profile)
-            .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
-            .map_err(|why| format!("'{}' {why}", file.display()));
-        match read {
-            Ok(profile) => {
-                files.push((level.to_owned(), kind.to_owned(), file.display().to_string()));
+        let taken = experiment.profiles().find(|taken| taken.of == level && taken.kind == kind);
+        let cut = || Err("the recording was cut off before it was taken".to_owned());
+        match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
+            Ok((profile, file)) => {
+                files.push((level.to_owned(), kind.to_owned(), file));
                 Some(profile)
             }
             Err(reason) => {
-                if !known {
-                    missing.push(format!("{level}: no {kind} profile: {reason}"));
-                }
+                missing.push(format!("{level}: no {kind} profile: {reason}"));
                 None
             }
         }
@@ -350,11 +394,30 @@ mod tests {
     #[test]
     fn profiles_lie_beside_the_run_file() {
         for (path, expect) in [
-            ("a/find-1.plimsoll", "a/find-1.line.cpu.pb.gz"),
-            ("run", "run.line.cpu.pb.gz"),
-            ("x.y.plimsoll", "x.y.line.cpu.pb.gz"),
+            ("a/find-1.plimsoll", "find-1.19ab.line.cpu.pb.gz"),
+            ("run", "run.19ab.line.cpu.pb.gz"),
+            ("x.y.plimsoll", "x.y.19ab.line.cpu.pb.gz"),
         ] {
-            assert_eq!(beside(Path::new(path), "line", "cpu"), PathBuf::from(expect));
+            assert_eq!(file_name(Path::new(path), 0x19ab, "line", "cpu"), expect);
+        }
+    }
+
+    #[test]
+    fn a_record_leads_nowhere_but_beside_it() {
+        for (file, part) in [
+            (Ok("../../etc/passwd"), "names no profile"),
+            (Ok("/etc/hostname.pb.gz"), "names no profile"),
+            (Ok("x/y.pb.gz"), "names no profile"),
+            (Ok("run.plimsoll"), "names no profile"),
+            (Ok(""), "names no profile"),
+            (Ok("no-such.1.a1.cpu.pb.gz"), "cannot be read"),
+            (Err("it answers 404"), "it answers 404"),
+        ] {
+            let (of, kind) = ("a".to_owned(), "cpu".to_owned());
+            let file = file.map(str::to_owned).map_err(str::to_owned);
+            let taken = ProfileTaken { of, turn: 1, kind, trial: None, file };
+            let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
+            assert!(reason.contains(part), "{reason}");
         }
     }
 }

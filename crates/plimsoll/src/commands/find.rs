@@ -100,13 +100,10 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let mut recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
     recording.watch(watcher);
     let history = search(&settings, &mut recording, &mut live)?;
-    let missing = match &asked {
-        Some(asked) => {
-            let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
-            asked.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?
-        }
-        None => Vec::new(),
-    };
+    if let Some(asked) = &asked {
+        let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
+        asked.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?;
+    }
     if asked.is_none() && base.local && !plimsoll_sys::signal::interrupted() {
         Asked::hint(&args.request, &mut live);
         if args.probes.metrics.is_none()
@@ -117,7 +114,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         }
     }
     let (experiment, note) = recording.end();
-    let profiles = capture::read_back(&experiment, Some(&path), missing);
+    let profiles = capture::read_back(&experiment, Some(&path));
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
     // Said only where it matters: a low line is told by few requests.
     if let (Some(rps), lower, Some(sentence)) =

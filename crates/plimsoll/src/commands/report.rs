@@ -120,7 +120,7 @@ const PAGE_FRAMES_MAX: usize = 4000;
 /// What profiles taken with an experiment say; nothing where none were taken.
 fn profiles(path: &Path, experiment: &Experiment) -> Report {
     let mut report = Report::default();
-    let Some(profiles) = capture::read_back(experiment, Some(path), Vec::new()) else { return report };
+    let Some(profiles) = capture::read_back(experiment, Some(path)) else { return report };
     report.heading("Where the time goes in the server").append(levels_report(&profiles));
     let cpu = |level: &str| {
         let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;

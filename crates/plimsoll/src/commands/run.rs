@@ -82,14 +82,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
     let level_rps = steady_rps(&summary, &plan.load);
-    let missing = match (&asked, &path) {
-        (Some(asked), Some(path)) => {
-            asked.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?
-        }
-        _ => Vec::new(),
-    };
+    if let (Some(asked), Some(path)) = (&asked, &path) {
+        asked.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?;
+    }
     let (experiment, note) = recording.end();
-    let profiles = capture::read_back(&experiment, path.as_deref(), missing);
+    let profiles = capture::read_back(&experiment, path.as_deref());
     show(&experiment, args.out.json, profiles.as_ref())?;
     for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);

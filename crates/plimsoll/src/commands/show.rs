@@ -67,7 +67,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
         if experiments.len() > 1 {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
-        let profiles = capture::read_back(experiment, Some(path), Vec::new());
+        let profiles = capture::read_back(experiment, Some(path));
         match experiment.kind {
             ExperimentKind::Run => single::show(experiment, false, profiles.as_ref())?,
             ExperimentKind::Sweep => sweep::show(experiment),
@@ -80,7 +80,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
 
 /// The JSON document of an experiment read from `path`.
 pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
-    let profiles = capture::read_back(experiment, Some(path), Vec::new());
+    let profiles = capture::read_back(experiment, Some(path));
     match experiment.kind {
         ExperimentKind::Run => single::document(experiment, profiles.as_ref()),
         ExperimentKind::Sweep => Ok(sweep::document(experiment)),

@@ -351,7 +351,7 @@ fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
         Remark::Unheld { users, reason } => {
             Some(SweepLevel { concurrency: *users, outcome: Err(reason.clone()), server: None })
         }
-        Remark::Broken { .. } => None,
+        Remark::Broken { .. } | Remark::Profile(_) => None,
     });
     let mut levels: Vec<SweepLevel> = levels.chain(unheld).collect();
     // As asked for: what could not be held stands in its place.

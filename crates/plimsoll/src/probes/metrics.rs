@@ -5,7 +5,7 @@ use super::Probe;
 use super::metrics_text::{Metric, parse};
 use super::sink::Sink;
 use crate::failure::Failure;
-use crate::fetch::{Fetched, fetch};
+use crate::fetch::{BytesLeft, Fetched, fetch};
 use crate::target::{Target, shown};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::{RequestSpec, SeriesKind};
@@ -74,7 +74,7 @@ pub fn served_by(request: &RequestSpec) -> Option<String> {
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
 fn ask(target: &Target, path: &str) -> Result<Vec<Metric>, String> {
     let Fetched { status, body } =
-        fetch(target, path, TIMEOUT, ANSWER_BYTES_MAX).map_err(|error| error.text().to_owned())?;
+        fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
         return Err(format!("answers with status {status}"));
     }

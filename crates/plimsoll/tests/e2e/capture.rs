@@ -3,8 +3,11 @@
 use crate::profile::{answer, server};
 use crate::rig::{folder, go_server, number, plimsoll};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("text")
@@ -110,4 +113,74 @@ fn a_server_that_refuses_is_told_before_the_load() {
     let nowhere = plimsoll(&["find", "--pprof", "ftp://x", &go.url]);
     assert_eq!(nowhere.code, 2);
     assert!(nowhere.stderr.contains("--pprof: 'ftp://x'"), "{}", nowhere.stderr);
+}
+
+/// An endpoint that takes requests and never answers; from the second on, it floods if it is told to.
+fn misbehaving(floods: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let _ = stream.read(&mut [0; 4096]);
+                if floods && number > 0 {
+                    let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n");
+                    while stream.write_all(&[0; 1 << 16]).is_ok() {}
+                }
+                let _ = stream.read(&mut [0; 1]);
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+/// The profiles of another run into the same file are not this one's, and an endpoint that never answers costs no more than
+/// what was asked for and five seconds, in all.
+#[test]
+fn profiles_of_another_run_are_not_taken_for_this_ones() {
+    let go = go_server();
+    let file = folder("stale").join("api.plimsoll");
+    let (url, path) = (format!("{}/", go.url), text(&file));
+    let run = |base: &str| {
+        let began = Instant::now();
+        let done = plimsoll(&[
+            "run",
+            "--rate",
+            "100",
+            "-d",
+            "1s",
+            "--pprof",
+            base,
+            "--pprof-seconds",
+            "1",
+            "--json",
+            "-o",
+            path,
+            &url,
+        ]);
+        (done, began.elapsed())
+    };
+    let (first, usual) = run("auto");
+    let files =
+        |document: &Value| document["profiles"]["levels"]["load"]["files"].as_object().cloned().unwrap_or_default();
+    assert_eq!(files(&first.json()).len(), 6, "{}", first.stderr);
+    for floods in [false, true] {
+        let (done, took) = run(&misbehaving(floods));
+        let document = done.json();
+        assert!(files(&document).values().all(Value::is_null), "{document:#}");
+        let missing = document["profiles"]["missing"].to_string();
+        let why = if floods { "more than any profile needs" } else { "no whole answer in time" };
+        assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
+        assert!(missing.contains("load: no heap profile: "), "{missing}");
+        assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");
+        // Nor anywhere else.
+        assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], document["profiles"]);
+        let page = file.with_extension("html");
+        assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);
+        let page = std::fs::read_to_string(page).expect("a page");
+        for shown in [plimsoll(&["show", path]).stdout, page] {
+            assert!(shown.contains("low: no cpu profile: ") && !shown.contains(".cpu.pb.gz"), "{shown}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `prove --pprof`: which function makes the difference, from profiles of both sides taken in turn.
 
-use crate::rig::{folder, go_server, number, plimsoll};
+use crate::prove::free_port;
+use crate::rig::{folder, go_binary, go_server, number, plimsoll};
 use serde_json::Value;
 
 #[test]
@@ -49,5 +50,47 @@ fn what_cannot_be_profiled_is_one_sentence() {
         assert!(done.stderr.contains(part) && done.stderr.trim().lines().count() == 1, "{}", done.stderr);
         let nothing: Option<Value> = serde_json::from_str(&done.stdout).ok();
         assert_eq!(nothing, None);
+    }
+}
+
+/// A build that fails to start at its first turn leaves the profiles of all others with their sides: what costs B is found
+/// in B.
+#[test]
+fn a_profile_that_is_missing_shifts_no_other() {
+    let file = folder("prove-turns").join("prove.plimsoll");
+    let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
+    let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
+    // The first start that finds no block announced, after that which finds the load, is that of the first profile.
+    let a = format!(
+        "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
+         touch climbed; rm -f block; {go}"
+    );
+    let announce = format!("touch {folder}/block");
+    let b = format!("COSTLY=1; export COSTLY; {go}");
+    let url = format!("http://127.0.0.1:{port}/");
+    let path = file.to_str().expect("text");
+    let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "2", "--pprof-seconds", "1", "--pprof"];
+    let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
+    let done = plimsoll(&[&sides[..], &load[..]].concat());
+    // A busy machine may void both blocks; the profiles are taken all the same where they give a rate.
+    let document = done.json();
+    let profiles = &document["profiles"];
+    if profiles["rate_rps"].as_f64().is_none_or(|rate| rate <= 0.0) {
+        assert!(profiles["missing"].to_string().contains("no load"), "{document:#}");
+        return;
+    }
+    let missing = profiles["missing"].to_string();
+    assert!(missing.contains("a1: no profile: A ended by itself with exit code 3"), "{missing}");
+    let files = |side: usize| profiles["files"][side].as_array().map_or(0, Vec::len);
+    assert_eq!((files(0), files(1)), (3, 4), "{profiles:#}");
+    let top = profiles["comparison"]["top"].as_array().expect("rows");
+    let costly = top.iter().find(|row| row["function"] == "main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
+    assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 0.0, "{costly:#}");
+    // The text, the page and the record say the same.
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], *profiles);
+    for text in
+        [plimsoll(&["show", path]).stdout, std::fs::read_to_string(file.with_extension("html")).expect("a page")]
+    {
+        assert!(text.contains("a1: no profile:"), "{text}");
     }
 }

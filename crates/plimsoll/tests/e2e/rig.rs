@@ -197,7 +197,7 @@ fn first_line(child: &mut Child) -> String {
     line.trim().to_owned()
 }
 
-/// Go's net/http, built once.
+/// Go's net/http on a free port.
 pub fn go_server() -> Server {
     go_server_with("http", &[])
 }
@@ -207,9 +207,10 @@ pub fn go_server_tls(certificate: &Path, key: &Path) -> Server {
     go_server_with("https", &[certificate, key])
 }
 
-fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
+/// Go's net/http, built once.
+pub fn go_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let binary = BUILT.get_or_init(|| {
+    BUILT.get_or_init(|| {
         let binary = folder("go-server").join("go-server");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/go-server/main.go");
         let Output { status, stderr, .. } = Command::new("go")
@@ -220,7 +221,11 @@ fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
             .expect("go is needed for the end-to-end tests (install Go 1.22 or newer)");
         assert!(status.success(), "go build: {}", String::from_utf8_lossy(&stderr));
         binary
-    });
+    })
+}
+
+fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
+    let binary = go_binary();
     let mut child =
         Command::new(binary).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
     let url = format!("{scheme}://{}", first_line(&mut child));

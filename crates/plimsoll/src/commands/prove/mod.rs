@@ -65,7 +65,9 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         builds_started: false.into(),
     };
     let broken = comparison.carry_out();
-    let missing = if broken.is_none() { comparison.profile() } else { Vec::new() };
+    if broken.is_none() {
+        comparison.profile();
+    }
     let setup = comparison.setup;
     live.clear();
     let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
@@ -83,7 +85,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         }
         return Err(Failure::start(reason.clone()));
     }
-    let outcome = show_outcome(&experiment, Some(&path), args.out.json, (broken.clone(), missing))?;
+    let outcome = show_outcome(&experiment, Some(&path), args.out.json, broken.clone())?;
     setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(report::write_beside(&path, &experiment)) {
         live.note(&note);
@@ -145,16 +147,16 @@ fn context<'a>(experiment: &'a Experiment, options: &'a Options) -> ProveContext
     }
 }
 
-/// `path`: where the run file is, with profiles beside it; `known`: why it broke off, and what profiles are missing.
+/// `path`: where the run file is, with profiles beside it; `broken`: why it broke off, if that is known.
 fn show_outcome(
     experiment: &Experiment,
     path: Option<&Path>,
     as_json: bool,
-    known: (Option<String>, Vec<String>),
+    broken: Option<String>,
 ) -> Result<Outcome, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, known.0)?;
+    let (options, blocks, outcome) = concluded(experiment, broken)?;
     let context = context(experiment, &options);
-    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), path, known.1);
+    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), path);
     if as_json {
         print_json(&document_of(&context, &options, &blocks, &outcome, profiles.as_ref())?);
     } else {
@@ -194,14 +196,14 @@ fn document_of(
 
 /// Prints the result of a comparison recorded at `path`.
 pub fn show(experiment: &Experiment, path: &Path) -> Result<(), Failure> {
-    show_outcome(experiment, Some(path), false, (None, Vec::new())).map(|_| ())
+    show_outcome(experiment, Some(path), false, None).map(|_| ())
 }
 
 /// The page of a comparison recorded at `path`.
 pub fn page(experiment: &Experiment, path: &Path, mut around: Around) -> Result<Report, Failure> {
     let (options, blocks, outcome) = concluded(experiment, None)?;
     let context = context(experiment, &options);
-    if let Some(profiles) = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new()) {
+    if let Some(profiles) = profiles::read_back(experiment, options.profiles.as_ref(), Some(path)) {
         around.extra.heading("What a request costs by function").append(prove_profiles::report(&profiles));
     }
     Ok(match &outcome {
@@ -248,6 +250,6 @@ pub fn case(experiment: &Experiment) -> Result<Case, Failure> {
 /// The JSON document of a comparison recorded at `path`.
 pub fn document(experiment: &Experiment, path: &Path) -> Result<serde_json::Value, Failure> {
     let (options, blocks, outcome) = concluded(experiment, None)?;
-    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path), Vec::new());
+    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path));
     document_of(&context(experiment, &options), &options, &blocks, &outcome, profiles.as_ref())
 }

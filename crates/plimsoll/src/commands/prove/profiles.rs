@@ -8,25 +8,23 @@ use super::asked::Asked;
 use super::carry::Comparison;
 use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
-use crate::commands::capture::beside;
+use crate::commands::capture::{Wanted, keep, read_kept};
 use crate::failure::Failure;
-use crate::files::{self, Use};
-use crate::pprof::Endpoint;
-use crate::target::system_text;
+use crate::pprof::{Endpoint, PATIENCE};
+use crate::subject::Running;
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::profile::{
-    Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated, read,
-};
+use plimsoll_analysis::profile::{Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated};
 use plimsoll_analysis::prove::{self, arm_name};
 use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Curve, Experiment, LoadShape, Plan, Purpose, Trial};
+use plimsoll_model::{Curve, Experiment, LoadShape, Plan, Purpose};
 use plimsoll_report::prove_profiles::ProveProfiles;
 use plimsoll_report::{Progress, format};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.
 const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
@@ -112,42 +110,55 @@ fn repetition(turn: usize) -> usize {
     TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count()
 }
 
-/// Name of a profile among the files beside the run file: `a1`, `b1`, `b2`, ...
-fn name(turn: usize) -> String {
-    format!("{}{}", arm_name(TURNS[turn]).to_ascii_lowercase(), repetition(turn) + 1)
+/// The side whose turn it is, as the record names it.
+fn side(turn: usize) -> String {
+    arm_name(TURNS[turn]).to_ascii_lowercase().to_string()
 }
 
 impl Comparison<'_> {
-    /// Drives the loads and writes the profiles beside the run file. Gives what went wrong; nothing of that changes the
-    /// verdict.
-    pub fn profile(&mut self) -> Vec<String> {
-        let Some(wanted) = &self.asked.profiles else { return Vec::new() };
+    /// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or
+    /// with the reason why there is none; nothing of that changes the verdict.
+    pub fn profile(&mut self) {
+        let Some(wanted) = &self.asked.profiles else { return };
         let recorded = wanted.recorded(self.asked);
+        let wanted =
+            |turn: usize, trial| Wanted { of: side(turn), turn: repetition(turn) as u32 + 1, kind: "cpu", trial };
         let Some(rate) = self.profile_rate() else {
-            return vec!["no profiles: there is no load that both sides hold".into()];
+            // The first turn of each side.
+            for turn in [0, 1] {
+                let reason = Err("there is no load that both sides hold".to_owned());
+                keep(self.recording, &self.beside, wanted(turn, None), reason);
+            }
+            return;
         };
         let length_ns = recorded.warmup_ns + u64::from(recorded.seconds) * SECOND + GAP_NS;
         let all = format::duration(length_ns as f64 * TURNS.len() as f64);
         self.live.line(&format!("profiling both sides in turn at {} requests/s, {all}", format::rate(rate)));
-        let mut missing = Vec::new();
+        let mut patience = PATIENCE;
         for turn in 0..TURNS.len() {
-            if let Err(reason) = self.take_turn(turn, rate, length_ns, &recorded) {
-                missing.push(format!("{}: no profile: {reason}", name(turn)));
-                if plimsoll_sys::signal::interrupted() {
-                    break;
-                }
+            let driven = self.recording.trials().len();
+            let taken = self.take_turn(turn, rate, length_ns, (&recorded, &mut patience));
+            let trial = (self.recording.trials().len() > driven).then_some(driven as u32);
+            keep(self.recording, &self.beside, wanted(turn, trial), taken);
+            if plimsoll_sys::signal::interrupted() {
+                break;
             }
         }
         self.live.clear();
-        missing
     }
 
     /// One profile of one side; the error completes "no profile: ...".
-    fn take_turn(&mut self, turn: usize, rate: f64, length_ns: u64, recorded: &Recorded) -> Result<(), String> {
+    fn take_turn(
+        &mut self,
+        turn: usize,
+        rate: f64,
+        length_ns: u64,
+        (recorded, patience): (&Recorded, &mut Duration),
+    ) -> Result<Vec<u8>, String> {
         let asked = self.asked;
-        let Some(wanted) = &asked.profiles else { return Ok(()) };
+        let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };
         let arm = TURNS[turn];
-        let running = self.start(arm).map_err(|failure| failure.to_string())?;
+        let mut running = self.start(arm).map_err(|failure| failure.to_string())?;
         let base = &asked.arms[usize::from(arm)].base;
         let shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals };
         let plan = Plan {
@@ -162,14 +173,14 @@ impl Comparison<'_> {
         let endpoint = &wanted.endpoints[usize::from(arm)];
         let (live, meter) = (&mut *self.live, &mut self.meter);
         meter.next_load();
-        let mut taking = None;
+        let (mut taking, left) = (None, *patience);
         let driven = self.recording.drive(Purpose::Profile, &plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
             }
             if tick.end_ns >= plan.warmup_ns && taking.is_none() {
                 let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
-                taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds)));
+                taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds, left)));
             }
             live.passing(&Progress {
                 doing: format!("profile {} of {}: {}", turn + 1, TURNS.len(), arm_name(arm)),
@@ -180,18 +191,22 @@ impl Comparison<'_> {
             });
             ControlFlow::Continue(())
         });
-        let taken = match (taking, plimsoll_sys::signal::interrupted()) {
-            (_, true) => Err("the user ended it".to_owned()),
-            (Some(thread), false) => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
-            (None, false) => Err("the load ended early".to_owned()),
+        let waiting = Instant::now();
+        let taken = match taking {
+            Some(thread) => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
+            None if plimsoll_sys::signal::interrupted() => Err("the user ended it".to_owned()),
+            None => Err("the load ended early".to_owned()),
         };
+        // The patience is one for all turns.
+        *patience = patience.saturating_sub(waiting.elapsed());
         driven.map_err(|failure| failure.to_string())?;
+        if let Some(why) = running.as_mut().and_then(Running::died) {
+            return Err(why);
+        }
         if let Some(running) = running {
             running.end().map_err(|failure| failure.to_string())?;
         }
-        let file = beside(&self.beside, &name(turn), "cpu");
-        std::fs::write(&file, taken?)
-            .map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
+        taken
     }
 
     /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
@@ -210,25 +225,27 @@ impl Comparison<'_> {
     }
 }
 
-/// What the profiles beside a run file say; `None` if none were asked for. `missing` is what is known to have gone wrong.
-pub fn read_back(
-    experiment: &Experiment,
-    recorded: Option<&Recorded>,
-    path: Option<&Path>,
-    mut missing: Vec<String>,
-) -> Option<ProveProfiles> {
+/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
+pub fn read_back(experiment: &Experiment, recorded: Option<&Recorded>, path: Option<&Path>) -> Option<ProveProfiles> {
     let recorded = recorded?;
-    let trials: Vec<&Trial> = experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile).collect();
-    if trials.is_empty() && missing.is_empty() {
-        return None;
-    }
+    experiment.profiles().next()?;
+    let mut missing = Vec::new();
     let asked_ns = u64::from(recorded.seconds) * SECOND;
     let mut sides: [Vec<(Profile, f64)>; 2] = Default::default();
     let mut files: [Vec<String>; 2] = Default::default();
     let (mut late, mut behind): (Vec<(String, String)>, Vec<String>) = Default::default();
     let mut rate = 0.0f64;
-    for (turn, trial) in trials.iter().enumerate().take(TURNS.len()) {
-        let (name, arm) = (name(turn), usize::from(TURNS[turn]));
+    for taken in experiment.profiles() {
+        let Some(arm) = (0..2u8).find(|arm| taken.of == arm_name(*arm).to_ascii_lowercase().to_string()) else {
+            continue;
+        };
+        let (name, arm) = (format!("{}{}", taken.of, taken.turn), usize::from(arm));
+        let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
+        let Some(trial) = trial.filter(|trial| trial.purpose == Purpose::Profile) else {
+            let reason = taken.file.as_ref().err().map_or("its load is not in the record", String::as_str);
+            missing.push(format!("{name}: no profile: {reason}"));
+            continue;
+        };
         rate = rate.max(trial.run.plan.load.curve().max());
         let meanwhile = Meanwhile::of(&trial.run, &[(recorded.warmup_ns, recorded.warmup_ns + asked_ns)]);
         let generator = Summary::of(&trial.run).generator;
@@ -237,23 +254,16 @@ pub fn read_back(
         } else if meanwhile.completed_rps < trial.run.plan.load.curve().max() * HOLDS_SHARE {
             behind.push(name.clone());
         }
-        let Some(file) = path.map(|path| beside(path, &name, "cpu")) else { continue };
-        let profile = files::read(&file, Use::Profile)
-            .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
-            .map_err(|why| format!("'{}' {why}", file.display()));
-        match profile {
-            Ok(profile) => {
+        match read_kept(path, taken) {
+            Ok((profile, file)) => {
                 let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
                 let requests = Level::requests(&meanwhile, duration_ns);
                 if requests > 0.0 {
                     sides[arm].push((profile, requests));
-                    files[arm].push(file.display().to_string());
+                    files[arm].push(file);
                 }
             }
-            Err(reason) if missing.iter().all(|text| !text.starts_with(&format!("{name}: "))) => {
-                missing.push(format!("{name}: no profile: {reason}"));
-            }
-            Err(_) => {}
+            Err(reason) => missing.push(format!("{name}: no profile: {reason}")),
         }
     }
     let mut warnings = Vec::new();
@@ -295,7 +305,8 @@ mod tests {
 
     #[test]
     fn turns_alternate_and_are_named() {
-        let names: Vec<String> = (0..TURNS.len()).map(name).collect();
+        let names: Vec<String> =
+            (0..TURNS.len()).map(|turn| format!("{}{}", side(turn), repetition(turn) + 1)).collect();
         assert_eq!(names, ["a1", "b1", "b2", "a2", "a3", "b3", "b4", "a4"]);
     }
 }

@@ -1,5 +1,6 @@
 // The Go server of the end-to-end tests: net/http as it comes, with its profiles, on a free port that it prints. With the
-// files of a certificate and its key as arguments it speaks TLS.
+// files of a certificate and its key as arguments it speaks TLS. As a build under test it is told its address (ADDRESS), and
+// whether to waste some time on each request (COSTLY).
 package main
 
 import (
@@ -25,6 +26,9 @@ func costly() (sum uint64) {
 
 func main() {
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if os.Getenv("COSTLY") != "" {
+			costly()
+		}
 		io.WriteString(w, "hello\n")
 	})
 	http.HandleFunc("/costly", func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +53,11 @@ func main() {
 	http.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusFound)
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address := os.Getenv("ADDRESS")
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -55,6 +55,46 @@ fn disturbed_trials_do_not_move_the_line() {
     }
 }
 
+/// Others that use the machine all the time: what held in spite of them is stated, and that it is not the whole truth.
+#[test]
+fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
+    for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
+        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
+        let findings = simulator::search_beside(model, seed(), budget_s * SECOND, |_| 1.4);
+        let tell = || format!("{name}, {budget_s} s\n{}", simulator::tell(&findings, model.capacity));
+        let line = findings.load_line_rps;
+        assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
+        assert!(findings.others.disturbed && findings.stopped_by == StoppedBy::Disturbed, "{}", tell());
+        // The server did half of what it can, and that is what is known of it.
+        assert!(line.lower > 0.2 * model.capacity && line.lower <= 0.51 * model.capacity, "{}", tell());
+        assert_eq!(line.upper, None, "{}", tell());
+        let void = findings.trials.iter().filter(|t| t.verdict == Verdict::Void).count();
+        assert!(void > 0 && findings.trials.iter().all(|t| t.verdict != Verdict::Fail), "{}", tell());
+        assert!(findings.warnings[0].contains("others used 1.4 of 2 cores"), "{}", tell());
+    }
+}
+
+/// Others that come and go: the trials that they spoil are made again, and the bracket holds the line.
+#[test]
+fn burners_that_come_and_go_do_not_move_the_line() {
+    let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
+    for name in ["deep queue", "M/D/1"] {
+        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
+        let truth = model.line_share() * model.capacity;
+        let findings = simulator::search_beside(model, seed(), 60 * SECOND, burners);
+        let tell = || format!("{name}\n{}", simulator::tell(&findings, truth));
+        assert!(findings.elapsed_s <= 60.0 && findings.others.disturbed, "{}", tell());
+        assert!(!matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::NothingSucceeds), "{}", tell());
+        let line = findings.load_line_rps;
+        assert!((0.9..=1.03).contains(&(line.lower / truth)), "{}", tell());
+        assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
+    }
+    // Without them the same machine is quiet.
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
+    let findings = simulator::search(model, seed(), 20 * SECOND, None);
+    assert!(!findings.others.disturbed && findings.others.reason.is_none(), "{:?}", findings.others);
+}
+
 #[test]
 fn noisy_tails_do_not_move_the_line() {
     check("M/M/1", DISTURBED, 6, 2);

@@ -151,18 +151,23 @@ fn below_this() -> impl Iterator<Item = Stat> {
 }
 
 /// The CPU clocks of some processes. Reading them is cheap; finding the processes is not.
-pub struct CpuClocks(Vec<CpuClock>);
+pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
     /// Of these processes, as far as they still are.
     pub fn of(pids: &[u32]) -> CpuClocks {
-        CpuClocks(pids.iter().filter_map(|pid| CpuClock::of(*pid).ok()).collect())
+        CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::of(*pid).ok()?))).collect())
     }
 
     /// Of the processes `roots` and all their descendants that live now, but for this process and its own.
     pub fn below(roots: &[u32]) -> CpuClocks {
         let family = family(roots, std::process::id());
         CpuClocks::of(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
+    }
+
+    /// The processes.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|(pid, _)| *pid)
     }
 
     /// Whether there is no process.
@@ -173,7 +178,7 @@ impl CpuClocks {
     /// CPU time in ns that the processes have used so far, with all their threads; of those that still live, or ended and
     /// were not waited for.
     pub fn cpu_ns(&self) -> u64 {
-        self.0.iter().filter_map(|clock| clock.read_ns().ok()).sum()
+        self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
 }
 

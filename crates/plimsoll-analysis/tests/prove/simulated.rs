@@ -2,6 +2,7 @@
 //! comparisons, fewer of them, with bounds that a correct method crosses less than once in ten thousand runs.
 
 use crate::simulator::{HERE, NOISY, World};
+use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{Measure, Settings, StoppedBy, Verdict, conclude, narrowing, stop};
 
 /// Blocks that fit into the default budget of 60 s, as measured.
@@ -118,6 +119,42 @@ fn what_cannot_be_said_is_not() {
     other.iter_mut().for_each(|block| block.readings[1].answer_bytes = 60.0);
     let proof = conclude(&settings, &other, StoppedBy::Blocks);
     assert!(proof.warnings.iter().any(|warning| warning.contains("answer differently")), "{proof:?}");
+}
+
+/// Others that meet one side more often than the other move no verdict: their blocks do not count, by a rule that does not
+/// look at what they measured.
+#[test]
+fn blocks_that_others_disturbed_do_not_count() {
+    let loud = Others {
+        cores: Some(1.9),
+        machine_cores: 2.0,
+        disturbed: true,
+        reason: Some("others used 1.9 of 2 cores".into()),
+        span_ns: 400_000_000,
+        ..Others::default()
+    };
+    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
+    for (share, conclusive) in [(3, true), (10, false)] {
+        let mut blocks = HERE.blocks(crate::seed(), BLOCKS);
+        for (_, block) in blocks.iter_mut().enumerate().filter(|(number, _)| number % 12 < share) {
+            block.readings[1].goodput_rps *= 0.5;
+            block.readings[1].others = loud.clone();
+            block.readings[1].void = Some("disturbed: others used 1.9 of 2 cores".into());
+        }
+        let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
+        // They come and go: no number of them ends it before its time.
+        assert!((1..=blocks.len()).all(|count| stop(&settings, &blocks[..count]) != Some(StoppedBy::Void)));
+        let proof = conclude(&settings, &blocks, StoppedBy::Budget);
+        assert_eq!(proof.blocks, blocks.len() - disturbed);
+        assert!(!matches!(proof.verdict, Verdict::Better | Verdict::Worse), "{share}: {proof:?}");
+        let said = format!("{disturbed} of {} blocks do not count: others used 1.9 of 2 cores", blocks.len());
+        assert!(proof.warnings.iter().any(|warning| warning.contains(&said)), "{said}: {:?}", proof.warnings);
+        let refused = proof.warnings.iter().any(|warning| warning.contains("others disturbed more blocks than count"));
+        assert_eq!(refused, !conclusive, "{:?}", proof.warnings);
+        if !conclusive {
+            assert_eq!((proof.verdict, proof.blocks_more), (Verdict::Inconclusive, None));
+        }
+    }
 }
 
 /// A control that shows two measurements of one build to differ forbids the verdict.

@@ -9,7 +9,8 @@ use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, RequestSpec, Run, Schedule, Stripe, WorkerTime,
+    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, RequestSpec, Run, Sample, Schedule, Series,
+    SeriesKind, Stripe, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -344,6 +345,35 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     (run, at_ns)
 }
 
+/// Cores that others use of two, at a moment of virtual time, ns.
+pub type Burners = fn(u64) -> f64;
+
+/// Nobody else.
+pub const NO_BURNERS: Burners = |_| 0.0;
+
+/// What probes would have seen of a load that began at `start_ns`, if the server and plimsoll used 0.6 cores.
+fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
+    let mut probes = Probes::default();
+    let step_ns = 100 * MS;
+    let mut used = [0.0; 3];
+    let mut push = |name: &str, kind, at_ns: u64, value: f64| {
+        let series = probes.series.entry(name.to_owned()).or_insert_with(|| Series::new(kind, "ns"));
+        series.push(Sample { at_ns: at_ns as i64, value });
+    };
+    for at_ns in (0..=run.window_ns.1 + step_ns).step_by(step_ns as usize) {
+        for (name, value) in ["host.cpu_idle", "server.cpu", "client.cpu"].iter().zip(used) {
+            push(name, SeriesKind::Counter, at_ns, value);
+        }
+        push("host.cores", SeriesKind::Gauge, at_ns, 2.0);
+        push("target.local", SeriesKind::Gauge, at_ns, 1.0);
+        let others = burners(start_ns + at_ns).min(1.4);
+        for (sum, rate) in used.iter_mut().zip([1.4 - others, 0.4, 0.2]) {
+            *sum += rate * step_ns as f64;
+        }
+    }
+    probes
+}
+
 /// What connecting and handing over cost.
 const OVERHEAD_NS: u64 = 70 * MS;
 
@@ -354,6 +384,15 @@ pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) ->
 
 /// The same with these settings.
 pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
+    searched(model, seed, settings, NO_BURNERS)
+}
+
+/// The same where others use cores, which slow the server down by as much.
+pub fn search_beside(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
+    searched(model, seed, &settings(model, seed, budget_ns, None), burners)
+}
+
+fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> Findings {
     let mut server = Server::new(model, mix(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
@@ -362,7 +401,11 @@ pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
             Step::Stop(findings) => return *findings,
             Step::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
-                let (run, took_ns) = carry(&measure, &mut server, start_ns);
+                // A trial is as slow as the machine is at its beginning: what changes within it is in the probes alone.
+                let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
+                server.model = slowed;
+                let (mut run, took_ns) = carry(&measure, &mut server, start_ns);
+                run.probes = beside(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }

@@ -66,6 +66,77 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
+/// The processes on this machine that the processes `server` have TCP connections to, and those that these have connections
+/// to in turn, each with the processes of whoever listens there; without `server` itself, the branch of `without`, and what
+/// reaches them through `port`, which is the server's own. Only connections that were opened by them count.
+pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without: u32) -> io::Result<BTreeSet<u32>> {
+    let mut listening: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
+    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        listening.entry(socket.local.port()).or_default().push(socket.inode);
+    })?;
+    // The load's own connections, which may be many, are not carried over.
+    let mut ends: BTreeMap<(SocketAddr, SocketAddr), u32> = BTreeMap::new();
+    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), false, &mut |socket| {
+        ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
+    })?;
+    // From who opened a connection to who took it, as far as both are here: inodes, and those of who listens there.
+    let pairs: Vec<(u32, Vec<u32>)> = ends
+        .iter()
+        .filter(|((local, _), _)| !listening.contains_key(&local.port()))
+        .filter_map(|((local, remote), from)| {
+            let to = ends.get(&(*remote, *local))?;
+            let listeners = listening.get(&remote.port())?;
+            Some((*from, listeners.iter().chain([to]).copied().filter(|inode| *inode != 0).collect()))
+        })
+        .collect();
+    if pairs.is_empty() || server.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to)| to.iter().chain([from])).copied().collect();
+    let held = all_holders(&wanted)?;
+    let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
+    let holders_of = |inodes: &[u32]| -> Vec<u32> {
+        // A service manager keeps a copy of the sockets that it hands over, and its family is everybody.
+        inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
+    };
+    let ours: BTreeSet<u32> =
+        families(&[without], 0, &parents).into_iter().filter(|pid| !server.contains(pid)).collect();
+    let mut found = server.clone();
+    loop {
+        let before = found.len();
+        for (from, to) in &pairs {
+            if holders_of(&[*from]).iter().any(|pid| found.contains(pid)) {
+                let pids = families(&holders_of(to), without, &parents);
+                found.extend(pids.into_iter().filter(|pid| !ours.contains(pid)));
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    Ok(found.difference(server).copied().collect())
+}
+
+/// An address of IPv4 that is written as one of IPv6, as IPv4.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Which processes hold each of some sockets, as far as their files may be looked at.
+fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for pid in numbers_in("/proc")? {
+        let Ok(entries) = std::fs::read_dir(files_folder(pid, pid)) else { continue };
+        for link in entries.flatten().flat_map(|entry| std::fs::read_link(entry.path())) {
+            if let Some(inode) = socket_inode(link.as_os_str().as_bytes()).filter(|inode| inodes.contains(inode)) {
+                held.entry(inode).or_default().push(pid);
+            }
+        }
+    }
+    Ok(held)
+}
+
 /// Every process: its parent and its name.
 pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
     let mut buffer = Vec::new();

@@ -2,10 +2,12 @@
 //! they tell what others took (`plimsoll_analysis::others`).
 
 use super::Probe;
+use super::downstream::Downstream;
 use super::host::Reading;
 use super::sink::{Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{CpuClock, numbers_in, parse_schedstat, ticks_per_second};
 use plimsoll_sys::probe::{Source, host};
 use std::collections::BTreeMap;
@@ -104,19 +106,25 @@ impl Probe for Machine {
 /// [`super::Watcher`].
 pub struct MachineSeen {
     machine: Machine,
+    downstream: Option<Downstream>,
     sink: Sink,
 }
 
 impl MachineSeen {
-    pub fn new(local: bool) -> MachineSeen {
-        MachineSeen { machine: Machine::new(local), sink: Sink::new(monotonic_ns()) }
+    /// `port`: of the target, if it is on this machine.
+    pub fn new(local: bool, port: Option<u16>) -> MachineSeen {
+        let downstream = port.filter(|_| local).map(Downstream::new);
+        MachineSeen { machine: Machine::new(local), downstream, sink: Sink::new(monotonic_ns()) }
     }
 
-    /// Reads now; `edge`: at an edge of the load. `server_ns`: the server's CPU time, read just before.
-    pub fn look(&mut self, edge: bool, server_ns: Option<u64>) {
+    /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they are known.
+    pub fn look(&mut self, edge: bool, server: Option<&CpuClocks>) {
         self.sink.begin(monotonic_ns(), edge);
-        if let Some(cpu_ns) = server_ns {
-            self.sink.counter("server.cpu", "ns", cpu_ns as f64);
+        if let Some(clocks) = server {
+            self.sink.counter("server.cpu", "ns", clocks.cpu_ns() as f64);
+            if let Some(downstream) = &mut self.downstream {
+                downstream.sample(&clocks.pids().collect(), &mut self.sink);
+            }
         }
         self.machine.sample(&mut self.sink);
     }

@@ -5,6 +5,7 @@
 //! what they mean.
 
 mod cgroup;
+mod downstream;
 mod finder;
 mod host;
 mod machine;
@@ -139,7 +140,8 @@ impl Watcher {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.
                 // Refused in some containers: then the table is shared, which is no reason not to look.
                 let _ = plimsoll_sys::process::copy_file_table();
-                let server = server::Server::new(finder, live);
+                let port = addresses.first().filter(|_| local).map(std::net::SocketAddr::port);
+                let server = server::Server::new(finder, live, port);
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
                 let (roots, tables) = (server.roots().to_vec(), server.tables());
                 probes.push(Box::new(server));

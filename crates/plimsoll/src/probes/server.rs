@@ -1,6 +1,7 @@
 //! The server's processes: the parents that were found and all their descendants, summed. A server that is restarted is
 //! found again; its sums go on.
 
+use super::downstream::Downstream;
 use super::finder::{Finder, Found};
 use super::sink::{Extent, Seldom, Sink};
 use super::threads::{BUSY_SHARE, Threads, Turns};
@@ -93,6 +94,8 @@ pub struct Server {
     rescan: Seldom,
     seek: Seldom,
     files: Seldom,
+    /// `None` for a target elsewhere.
+    downstream: Option<Downstream>,
     before_ns: u64,
     buffer: Vec<u8>,
 }
@@ -181,7 +184,8 @@ impl Sums {
 }
 
 impl Server {
-    pub fn new(finder: Finder, live: LiveServer) -> Server {
+    /// `port`: of a target on this machine.
+    pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> Server {
         let mut buffer = Vec::new();
         let own_start_ticks = look_at(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
         let mut server = Server {
@@ -204,6 +208,7 @@ impl Server {
             // A server that is gone may be back at once.
             seek: Seldom::with_part(100_000_000, 100),
             files: Seldom::new(200_000_000),
+            downstream: port.map(Downstream::new),
             before_ns: 0,
             buffer,
         };
@@ -445,6 +450,9 @@ impl Probe for Server {
         let cpu_ns = self.cpu_ns();
         sink.counter_at("server.cpu", "ns", at_ns, cpu_ns as f64);
         self.show_live(at_ns, cpu_ns);
+        if let Some(downstream) = &mut self.downstream {
+            downstream.sample(&self.members.iter().map(|member| member.pid).collect(), sink);
+        }
         let mut sums = self.ended;
         let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
         self.turns.begin(sink.extent(), self.members.iter().map(|member| member.threads.list.len()).sum());

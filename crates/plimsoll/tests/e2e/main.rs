@@ -18,6 +18,7 @@ mod find;
 mod floods;
 mod gates;
 mod live;
+mod others;
 mod output;
 mod probes;
 mod profile;

@@ -17,6 +17,7 @@ use plimsoll_report::{
 };
 use plimsoll_sys::group::CpuClocks;
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -135,7 +136,7 @@ impl Comparison<'_> {
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
-        let mut cpu = CpuSeen::begin(clocks, base.local);
+        let mut cpu = CpuSeen::begin(clocks, base.local, plan.request.addresses.first().map(SocketAddr::port));
         let trial = self.recording.drive(purpose, plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break("interrupted".into());
@@ -209,8 +210,8 @@ struct CpuSeen {
 }
 
 impl CpuSeen {
-    fn begin(clocks: Option<CpuClocks>, local: bool) -> CpuSeen {
-        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local) };
+    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> CpuSeen {
+        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local, port) };
         // Before the load: its first tick comes later than the measured part begins.
         seen.look(0, true);
         seen
@@ -218,7 +219,7 @@ impl CpuSeen {
 
     fn look(&mut self, origin_ns: u64, edge: bool) {
         self.origin_ns = origin_ns;
-        self.machine.look(edge, self.clocks.as_ref().map(CpuClocks::cpu_ns));
+        self.machine.look(edge, self.clocks.as_ref());
     }
 
     fn end(mut self) -> Option<Probes> {

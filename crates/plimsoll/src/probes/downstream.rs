@@ -1,0 +1,99 @@
+//! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
+//! those that they have connections to in turn. It belongs to the server's work, not to somebody else's. Over TCP; what is
+//! reached by a unix socket is not seen.
+
+use super::sink::{Extent, Seldom, Sink};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::listener;
+use plimsoll_sys::probe::process::{CpuClock, numbers_in};
+use plimsoll_sys::probe::sockets::Asker;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
+const PROCESSES_MAX: usize = 2000;
+
+pub struct Downstream {
+    port: u16,
+    asker: Option<Asker>,
+    look: Seldom,
+    /// CPU time of every process at the latest edge of a load, and when that was: what a process that is found later had
+    /// used by then.
+    before: BTreeMap<u32, u64>,
+    before_ns: u64,
+    members: BTreeMap<u32, Member>,
+}
+
+struct Member {
+    clock: CpuClock,
+    base_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Downstream {
+    /// `port`: the server's own, whose connections come in.
+    pub fn new(port: u16) -> Downstream {
+        Downstream {
+            port,
+            asker: Asker::open().ok(),
+            look: Seldom::new(2_000_000_000),
+            before: BTreeMap::new(),
+            before_ns: 0,
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the CPU time of what is downstream of the processes `server`.
+    pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
+        let edge = sink.extent() == Extent::Edge;
+        if edge {
+            self.look.hasten();
+        }
+        let Downstream { asker: Some(asker), look, port, .. } = self else { return };
+        let found = look.read(sink, || listener::downstream(asker, server, *port, std::process::id()));
+        if let Some(Ok(found)) = found {
+            self.take_up(found, sink);
+        }
+        let at_ns = monotonic_ns();
+        let mut cpu_ns = 0;
+        for member in self.members.values_mut() {
+            if let Ok(now_ns) = member.clock.read_ns() {
+                member.cpu_ns = now_ns.saturating_sub(member.base_ns).max(member.cpu_ns);
+            }
+            cpu_ns += member.cpu_ns;
+        }
+        if !self.members.is_empty() {
+            sink.counter_at("downstream.cpu", "ns", at_ns, cpu_ns as f64);
+            sink.gauge("downstream.processes", "", self.members.len() as f64);
+        }
+        if edge {
+            self.note_clocks();
+        }
+    }
+
+    fn take_up(&mut self, found: BTreeSet<u32>, sink: &mut Sink) {
+        let first = self.members.is_empty();
+        let known = !self.before.is_empty();
+        for pid in found {
+            if self.members.contains_key(&pid) {
+                continue;
+            }
+            let Ok(clock) = CpuClock::of(pid) else { continue };
+            // One that was not there at the edge was started since.
+            let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
+            self.members.insert(pid, Member { clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
+        }
+        if first && known && !self.members.is_empty() {
+            sink.counter_at("downstream.cpu", "ns", self.before_ns, 0.0);
+        }
+    }
+
+    fn note_clocks(&mut self) {
+        self.before.clear();
+        let pids = numbers_in("/proc").unwrap_or_default();
+        if pids.len() <= PROCESSES_MAX {
+            let clock = |pid: u32| Some((pid, CpuClock::of(pid).ok()?.read_ns().ok()?));
+            self.before.extend(pids.into_iter().filter_map(clock));
+            self.before_ns = monotonic_ns();
+        }
+    }
+}

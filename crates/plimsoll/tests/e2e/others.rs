@@ -1,0 +1,146 @@
+//! Others on the machine: burners are named, and the account agrees with the kernel's whoever is there.
+//!
+//! Machines that run tests are busy or not: what is asserted holds beside whatever else runs.
+
+use crate::rig::{Server, baseline, folder, json, number, plimsoll, serve};
+use plimsoll_sys::probe::host::parse_stat;
+use plimsoll_sys::probe::process::{CpuClock, ticks_per_second};
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+
+/// A process that takes all it can get of a core.
+fn burn() -> Child {
+    let loop_ = "import time\nend = time.time() + 60\nwhile time.time() < end: pass";
+    Command::new("python3").args(["-c", loop_]).stdin(Stdio::null()).spawn().expect("python3")
+}
+
+/// Burners, ended when dropped.
+struct Burners(Vec<Child>);
+
+impl Burners {
+    /// Twice as many as there are cores.
+    fn start() -> Burners {
+        Burners((0..2 * plimsoll_sys::process::cores()).map(|_| burn()).collect())
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// CPU time of all cores that was work, s.
+fn machine_s() -> f64 {
+    let stat = parse_stat(&std::fs::read("/proc/stat").expect("reads")).expect("parses").cpu;
+    (stat.user + stat.nice + stat.system + stat.irq + stat.softirq) as f64 / ticks_per_second() as f64
+}
+
+fn warnings(document: &Value) -> Vec<&str> {
+    document["warnings"].as_array().expect("warnings").iter().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn burners_are_named_above_the_figures() {
+    let server = baseline(1);
+    let file = folder("burnt").join("run.plimsoll");
+    let file = file.to_str().expect("text");
+    let burners = Burners::start();
+    let document = json(&["run", &server.url, "-c", "2", "-d", "1500ms", "-o", file]);
+    drop(burners);
+    assert_eq!(document["disturbed"], true, "{:#}", document["others"]);
+    assert!(number(&document, "others.cores") > 0.5, "{:#}", document["others"]);
+    assert!(document["others"]["reason"].as_str().is_some_and(|reason| reason.starts_with("others used ")));
+    let first = warnings(&document)[0];
+    assert!(first.contains("the machine was disturbed: others used "), "{first}");
+    // The same from the file, in every form.
+    let shown: Value = plimsoll(&["show", "--json", file]).json();
+    for field in ["disturbed", "others", "warnings"] {
+        assert_eq!(shown[field], document[field], "{field}");
+    }
+    let text = plimsoll(&["show", file]).stdout;
+    assert!(text.starts_with("warning: the machine was disturbed: others used "), "{text}");
+    let markdown = plimsoll(&["report", file, "--format", "md"]).stdout;
+    assert!(markdown.contains("the machine was disturbed: others used "), "{markdown}");
+}
+
+/// Whoever else is there while this test runs: what is said to be theirs is what the kernel's accounts leave, so that on a
+/// quiet machine nobody is blamed.
+#[test]
+fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
+    let server = baseline(2);
+    let clock = CpuClock::of(server.pid()).expect("a clock");
+    let before = (machine_s(), clock.read_ns().expect("reads"));
+    let document = json(&["run", &server.url, "-c", "8", "-d", "2s"]);
+    let whole_s = machine_s() - before.0;
+    let server_s = (clock.read_ns().expect("reads") - before.1) as f64 / 1e9;
+    let others_s = number(&document, "others.cores") * 2.0;
+    // What is left beyond the server is plimsoll's, the others', and what the test itself did around the load.
+    let left_s = whole_s - server_s - number(&document, "generator.cpu_s");
+    assert!(server_s > 0.2, "the server worked for {server_s} s");
+    assert!(others_s <= left_s + 0.1, "others are said to have used {others_s:.2} s, but {left_s:.2} s are left");
+    if left_s < 0.2 {
+        assert_eq!(document["disturbed"], false, "{:#}, {left_s:.2} s left", document["others"]);
+        assert!(document["others"]["reason"].is_null());
+    }
+}
+
+#[test]
+fn what_was_not_looked_at_is_not_blamed() {
+    let server = baseline(1);
+    let document = json(&["run", &server.url, "-c", "1", "-d", "300ms", "--no-probes"]);
+    assert_eq!((&document["disturbed"], &document["others"]["cores"]), (&false.into(), &Value::Null));
+    let reason = document["others"]["reason"].as_str().expect("a reason");
+    assert_eq!(reason, "what others used is not known: nothing was watched");
+}
+
+/// A server whose every request makes another process work for it.
+const WITH_DATABASE: &str = "
+import http.server, os, socket, threading, time
+listener = socket.create_server(('127.0.0.1', 0))
+if os.fork() == 0:
+    # In a family of its own, as a database is.
+    os.setsid()
+    if os.fork() > 0: os._exit(0)
+    listener.settimeout(30)
+    taken, _ = listener.accept()
+    taken.settimeout(30)
+    while True:
+        if not taken.recv(1): os._exit(0)
+        end = time.process_time() + 0.02
+        while time.process_time() < end: pass
+        taken.sendall(b'x')
+port = listener.getsockname()[1]
+listener.close()
+os.wait()
+database, lock = socket.create_connection(('127.0.0.1', port)), threading.Lock()
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        with lock:
+            database.sendall(b'x')
+            database.recv(1)
+        self.send_response(200)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *a): pass
+s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
+print('http://127.0.0.1:%d' % s.server_address[1], flush=True)
+s.serve_forever()
+";
+
+#[test]
+fn the_servers_own_database_is_no_stranger() {
+    let server: Server = serve(Command::new("python3").args(["-c", WITH_DATABASE]), "python3");
+    let document = json(&["run", &server.url, "-c", "1", "-d", "2s"]);
+    let probes = document["server"]["probes"].as_array().expect("probes");
+    let downstream = probes.iter().find(|probe| probe["name"] == "downstream.cpu");
+    assert!(downstream.is_some(), "{:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>());
+    // Each answer takes 20 ms of the database's CPU time.
+    let cores = number(&document, "ledger.succeeded") * 0.02 / number(&document, "duration_s");
+    let seen = number(downstream.expect("there"), "mean");
+    assert!(cores > 0.05 && seen > 0.5 * cores, "{seen:.2} cores seen, of {cores:.2}");
+}

@@ -1,0 +1,150 @@
+"""The rows of bench/run on a disturbed machine: four CPU burners that go on and off by a seeded plan, while `find` searches
+and `prove` compares. What is asked is that nothing false is said, not that anything is found.
+
+Every burner is started here, ends by itself after its time, and is ended by its handle. Not here: when plimsoll calls a
+machine disturbed (crates/plimsoll-analysis/src/others.rs).
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import measure
+import report
+from measure import need, run
+
+BURNERS = 4
+# Seconds that all of them are off or on: uniformly between these.
+OFF_S, ON_S = (2.0, 8.0), (1.0, 5.0)
+BURN = """
+import sys, time
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    for _ in range(10_000):
+        pass
+"""
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Burners:
+    """Four processes that burn CPU, and rest, by a plan that follows from the seed, until the `with` block ends or after
+    `limit_s`. They run on any core."""
+
+    def __init__(self, seed, limit_s):
+        self.random, self.limit_s, self.on_s = random.Random(seed), limit_s, 0.0
+        self.over = threading.Event()
+
+    def __enter__(self):
+        self.children = [subprocess.Popen([sys.executable, "-c", BURN, str(self.limit_s)], stdin=subprocess.DEVNULL)
+                         for _ in range(BURNERS)]
+        self._tell(signal.SIGSTOP)
+        self.switch = threading.Thread(target=self._switch, daemon=True)
+        self.switch.start()
+        return self
+
+    def _tell(self, number):
+        for child in self.children:
+            if child.poll() is None:
+                child.send_signal(number)
+
+    def _switch(self):
+        while not self.over.wait(self.random.uniform(*OFF_S)):
+            self._tell(signal.SIGCONT)
+            on_s = self.random.uniform(*ON_S)
+            self.over.wait(on_s)
+            self._tell(signal.SIGSTOP)
+            self.on_s += on_s
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.switch.join()
+        for child in self.children:
+            child.kill()
+            child.wait()
+
+
+def _search(server, cpus, budget, seed):
+    command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget}s", "--seed", str(seed),
+               "-o", os.path.join(report.OUTPUT, f"find-disturbed-{seed}.plimsoll")]
+    # Exit code 1: nothing held, which is something that may be said.
+    found = run(command, cpus, budget + 60, (0, 1)).json()
+    line = found["load_line_rps"]
+    return {"lower_rps": line["lower"], "upper_rps": line["upper"], "disturbed": found["disturbed"], "others": found["others"],
+            "stopped_by": found["stopped_by"], "elapsed_s": found["elapsed_s"],
+            "void": sum(t["verdict"] == "void" for t in found["trials"]), "trials": len(found["trials"])}
+
+
+def find_disturbed(settings):
+    """`plimsoll find` ten times on one endpoint while burners go on and off; the quiet line is measured before."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    budget = 2 if settings.smoke else 60
+    os.makedirs(report.OUTPUT, exist_ok=True)
+    done = []
+    with measure.bench_server(server_cpus, "exact-cpu", 100) as server:
+        # The quiet line is what a quiet machine gives: three searches, of which none may be disturbed.
+        quiet = []
+        for seed in range(1, 2 if settings.smoke else 8):
+            one = _search(server, client_cpus, budget, seed)
+            say(f"  quiet: {one['lower_rps']} to {one['upper_rps']}{', disturbed' if one['disturbed'] else ''}")
+            if not one["disturbed"] or settings.smoke:
+                quiet.append(one)
+            if len(quiet) == (1 if settings.smoke else 3):
+                break
+        if len(quiet) < (1 if settings.smoke else 3):
+            raise measure.Failure("the machine is not quiet: others disturb it without our burners")
+        low, high = min(q["lower_rps"] for q in quiet), max(q["upper_rps"] or q["lower_rps"] for q in quiet)
+        for index in range(settings.repeats):
+            with Burners(index + 1, budget + 70) as burners:
+                one = _search(server, client_cpus, budget, 100 + index)
+            one["burners_on_s"] = burners.on_s
+            # The quiet searches differ by some percent too: a bracket holds the line if it meets what they found.
+            one["holds"] = one["lower_rps"] <= high and (one["upper_rps"] is None or one["upper_rps"] >= low)
+            one["right"] = one["holds"] or one["disturbed"]
+            done.append(one)
+            say(f"  {index + 1}: {one['lower_rps']} to {one['upper_rps']} ({'holds' if one['holds'] else 'does not hold'} the line), "
+                f"{'disturbed' if one['disturbed'] else 'not called disturbed'}, {one['void']} of {one['trials']} trials void, "
+                f"burners on for {one['burners_on_s']:.0f} of {one['elapsed_s']:.0f} s")
+    right, held = sum(d["right"] for d in done), sum(d["holds"] for d in done)
+    measured = (f"{right} of {len(done)}: {held} hold the quiet line ({low:.0f} to {high:.0f}/s), "
+                f"{sum(d['disturbed'] for d in done)} are called disturbed")
+    return report.Row("find-disturbed", "`find` while four burners go on and off",
+                      "every bracket holds the quiet line or is called disturbed", measured, right == len(done), quiet + done)
+
+
+def prove_disturbed(settings):
+    """`plimsoll prove` on ten pairs of copies while burners go on and off."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    budget, asked = (4, 0.02) if settings.smoke else (30, 0.02)
+    os.makedirs(report.OUTPUT, exist_ok=True)
+    done = []
+    for index in range(settings.repeats):
+        with measure.bench_server(server_cpus, "exact-cpu", 100) as a, measure.bench_server(server_cpus, "exact-cpu", 100) as b, \
+             Burners(200 + index, budget + 40) as burners:
+            command = [need("plimsoll"), "prove", a.url("/"), b.url("/"), "--json", "--quiet", "--budget", f"{budget}s",
+                       "-o", os.path.join(report.OUTPUT, f"prove-disturbed-{index + 1}.plimsoll")]
+            proof = run(command, client_cpus, budget + 30).json()
+        told_apart = proof["verdict"] in ("better", "worse")
+        too_wide = proof["verdict"] == "same" and proof["margin"] > asked * 1.001
+        primary = (proof["measures"] or [{}])[0]
+        done.append({"verdict": proof["verdict"], "margin": proof["margin"], "ratio": primary.get("ratio"), "ci95": primary.get("ci95"),
+                     "disturbed": proof["disturbed"], "others": proof["others"], "blocks": proof["blocks"],
+                     "blocks_void": proof["blocks_void"], "burners_on_s": burners.on_s, "warnings": proof["warnings"],
+                     "right": not told_apart and not too_wide})
+        say(f"  {index + 1}: {proof['verdict']}, {proof['blocks']} blocks, {proof['blocks_void']} void, "
+            f"{'disturbed' if proof['disturbed'] else 'not called disturbed'}, burners on for {burners.on_s:.0f} s")
+    right = sum(d["right"] for d in done)
+    verdicts = sorted({d["verdict"] for d in done})
+    counted = ", ".join(f"{verdict} {sum(d['verdict'] == verdict for d in done)}" for verdict in verdicts)
+    return report.Row("prove-disturbed", "`prove` on copies while four burners go on and off",
+                      "none better or worse, none the same within more than was asked",
+                      f"{right} of {len(done)}: {counted}; {sum(d['disturbed'] for d in done)} are called disturbed",
+                      right == len(done), done)
+
+
+ROWS = {"find-disturbed": find_disturbed, "prove-disturbed": prove_disturbed}

@@ -430,7 +430,7 @@ def find(settings):
                 command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
                            "--seed", str(index + 1)]
                 with measure.Meter(server) as meter:
-                    finished = run(command, client_cpus, budget + 60)
+                    finished = run(command, client_cpus, budget + 60, (0, 1))
                     meter.client_cpu_s = finished.cpu_s
                 found, stats = finished.json(), server.stats()
             # What a request cost that server in CPU time is its capacity as it really was.

@@ -50,6 +50,9 @@ pub struct ProveArgs {
     /// At most so many blocks, each with one load on every side
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
+    /// Count blocks that others on the machine disturbed, too: for machines that are never quiet
+    #[arg(long, help_heading = "Comparison")]
+    pub count_disturbed: bool,
     /// Users for goodput and cpu [default: as many as reach the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,

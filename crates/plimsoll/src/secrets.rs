@@ -50,8 +50,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
-            | "quiet" | "ladder" | "record_commands" | "csv" | "probes" | "full" | "dark" | "print" | "yes" | "help"
-            | "version",
+            | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "csv" | "probes" | "full" | "dark" | "print"
+            | "yes" | "help" | "version",
         ) => Class::Switch,
         (
             _,

@@ -200,8 +200,9 @@ const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// Most voids in a row before the generator is taken for the limit.
 const VOIDS_MAX: usize = 3;
-/// A rate of the climb at which others disturbed is tried so often before another one is.
+/// A rate of the climb at which others disturbed is tried so often before another one is: less often while nothing held.
 const DISTURBED_TRIES: usize = 6;
+const DISTURBED_TRIES_FIRST: usize = 2;
 
 /// Whether others spoilt a trial.
 fn disturbed(trial: &TrialOutcome) -> bool {
@@ -319,7 +320,8 @@ impl<'a> Search<'a> {
         let times = trials.iter().filter(|t| t.0 == rate).count();
         // Others come and go: what they spoilt is tried again for a while.
         let disturbed = self.history.iter().rev().find(|t| t.purpose == Purpose::Climb).is_some_and(disturbed);
-        if disturbed && times < DISTURBED_TRIES {
+        let tries = if highest_pass.is_some() { DISTURBED_TRIES } else { DISTURBED_TRIES_FIRST };
+        if disturbed && times < tries {
             return Climb::Try(rate);
         }
         // Far below the peak a fail is looked at once more again.

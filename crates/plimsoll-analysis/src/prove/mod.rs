@@ -21,6 +21,7 @@ pub use past::Past;
 pub use reading::{Block, Blocks, Measure, Reading, arm_name, blocks, order};
 pub use stats::Interval;
 
+use crate::others::Others;
 use looks::{CONTROL_ERROR, LAST, Seen};
 use plimsoll_model::rng::Rng;
 use std::fmt;
@@ -306,6 +307,10 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
     if stopped_by == StoppedBy::Void {
         warnings.push("no verdict, because hardly a block counted".into());
         verdict = Verdict::Inconclusive;
+    }
+    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
+    if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads that count") {
+        warnings.push(format!("the machine was disturbed: {reason}, as was asked for (--count-disturbed)"));
     }
     let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
     let disturbed_mostly = disturbed > counted.len();

@@ -75,14 +75,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The reading of a load.
-    pub fn of(trial: &Trial) -> Reading {
+    /// The reading of a load. `count_disturbed`: it counts even where others disturbed.
+    pub fn of(trial: &Trial, count_disturbed: bool) -> Reading {
         let summary = Summary::of(&trial.run);
         let used = ServerUse::of(&trial.run).ok();
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         let silent = summary.throughput_rps <= 0.0 && summary.ledger.failed_total() == 0;
         let others = summary.others.clone();
-        let disturbed = others.reason.clone().filter(|_| others.disturbed).map(|reason| format!("disturbed: {reason}"));
+        let disturbed = others
+            .reason
+            .clone()
+            .filter(|_| others.disturbed && !count_disturbed)
+            .map(|reason| format!("disturbed: {reason}"));
         let silence = || format!("no answer within {} ms (longer loads: --for)", summary.duration_ns / MS);
         Reading {
             goodput_rps: summary.throughput_rps,
@@ -136,9 +140,9 @@ impl Block {
         self.readings.iter().find_map(|reading| reading.void.as_deref())
     }
 
-    /// Whether others disturbed it on any side.
+    /// Whether it is void because others disturbed it on any side.
     pub fn disturbed(&self) -> bool {
-        self.readings.iter().any(|reading| reading.others.disturbed)
+        self.readings.iter().any(|reading| reading.others.disturbed && reading.void.is_some())
     }
 }
 
@@ -153,8 +157,8 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 }
 
 /// The whole blocks among recorded loads, and why the recording broke off, if it did.
-pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
-    let mut blocks = Blocks::new(arms);
+pub fn blocks(trials: &[Trial], arms: usize, count_disturbed: bool) -> (Vec<Block>, Option<String>) {
+    let mut blocks = Blocks::new(arms, count_disturbed);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
@@ -169,12 +173,13 @@ pub struct Blocks {
     /// What there is of the next block, by arm.
     next: Vec<Option<Reading>>,
     trials_read: usize,
+    count_disturbed: bool,
 }
 
 impl Blocks {
-    /// None yet, of `arms` loads each.
-    pub fn new(arms: usize) -> Blocks {
-        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
+    /// None yet, of `arms` loads each. `count_disturbed`: also those that others disturbed count.
+    pub fn new(arms: usize, count_disturbed: bool) -> Blocks {
+        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0, count_disturbed }
     }
 
     /// Takes in the loads of a recording that have come since the last time.
@@ -196,7 +201,7 @@ impl Blocks {
             Some(Ending::Stopped(reason)) => return Err(reason.clone()),
             None => return Err("the recording was cut off".into()),
         }
-        let reading = Reading::of(trial);
+        let reading = Reading::of(trial, self.count_disturbed);
         if reading.goodput_rps <= 0.0 && reading.void.is_none() {
             let number = self.whole.len() + 1;
             return Err(format!("{} answered no request successfully in block {number}", arm_name(arm)));

@@ -144,3 +144,21 @@ fn the_servers_own_database_is_no_stranger() {
     let seen = number(downstream.expect("there"), "mean");
     assert!(cores > 0.05 && seen > 0.5 * cores, "{seen:.2} cores seen, of {cores:.2}");
 }
+
+#[test]
+fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
+    let server = baseline(1);
+    let file = folder("spoilt").join("prove.plimsoll");
+    let file = file.to_str().expect("text");
+    let burners = Burners::start();
+    let common = ["prove", &server.url, &server.url, "-c", "2", "--for", "400ms", "--budget", "4s"];
+    let document = json(&[&common[..], &["-o", file]].concat());
+    drop(burners);
+    assert_eq!((&document["disturbed"], &document["verdict"]), (&true.into(), &"inconclusive".into()), "{document:#}");
+    assert!(number(&document, "blocks_void") > 0.0, "{document:#}");
+    assert!(warnings(&document)[0].contains("do not count: others used "), "{document:#}");
+    let shown = plimsoll(&["show", "--json", file]).json();
+    for field in ["disturbed", "others", "verdict", "blocks_void"] {
+        assert_eq!(shown[field], document[field], "{field}");
+    }
+}

@@ -47,6 +47,8 @@ pub struct Asked {
     pub before_block: Option<String>,
     /// Whether records and reports may have the commands as they are.
     pub whole_commands: bool,
+    /// Blocks that others disturbed count, too.
+    pub count_disturbed: bool,
     pub fail_if_worse: bool,
     pub profiles: Option<AskedProfiles>,
 }
@@ -74,6 +76,9 @@ pub struct Options {
     pub budget_ns: u64,
     pub base: Plan,
     pub warnings: Vec<String>,
+    /// Blocks that others disturbed count, too.
+    #[serde(default)]
+    pub count_disturbed: bool,
     /// Profiles that were to be taken afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<Recorded>,
@@ -232,6 +237,7 @@ impl Asked {
             start_patience,
             before_block: args.before_block.clone(),
             whole_commands: args.record_commands,
+            count_disturbed: args.count_disturbed,
             fail_if_worse,
             profiles,
         })
@@ -271,6 +277,7 @@ impl Asked {
             budget_ns: self.budget_ns,
             base: self.arms[0].base.plan.redacted(),
             warnings,
+            count_disturbed: self.count_disturbed,
             profiles: self.profiles.as_ref().map(|profiles| profiles.recorded(self)),
         }
     }

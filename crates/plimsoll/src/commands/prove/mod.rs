@@ -58,7 +58,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         live: &mut live,
         beside: path.clone(),
         limits: Limits::of_machine(),
-        blocks: prove::Blocks::new(asked.arms.len()),
+        blocks: prove::Blocks::new(asked.arms.len(), asked.count_disturbed),
         meter: Meter::default(),
         standing: String::new(),
         setup: Vec::new(),
@@ -117,7 +117,7 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options
         .map_err(|e| Failure::start(format!("the run file does not say what was compared: {e}")))?;
     let settings = options.settings()?;
     let arms = options.sides.len();
-    let (blocks, found) = prove::blocks(&experiment.trials, arms);
+    let (blocks, found) = prove::blocks(&experiment.trials, arms, options.count_disturbed);
     let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
     let told = || experiment.broken().map(str::to_owned);
     let broken = found.or(broken).or_else(told).or_else(cut);

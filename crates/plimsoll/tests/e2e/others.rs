@@ -49,7 +49,7 @@ fn burners_are_named_above_the_figures() {
     let file = folder("burnt").join("run.plimsoll");
     let file = file.to_str().expect("text");
     let burners = Burners::start();
-    let document = json(&["run", &server.url, "-c", "2", "-d", "1500ms", "-o", file]);
+    let document = json(&["run", &format!("{}/healthz", server.url), "-c", "2", "-d", "1500ms", "-o", file]);
     drop(burners);
     assert_eq!(document["disturbed"], true, "{:#}", document["others"]);
     assert!(number(&document, "others.cores") > 0.5, "{:#}", document["others"]);
@@ -74,7 +74,7 @@ fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let server = baseline(2);
     let clock = CpuClock::of(server.pid()).expect("a clock");
     let before = (machine_s(), clock.read_ns().expect("reads"));
-    let document = json(&["run", &server.url, "-c", "8", "-d", "2s"]);
+    let document = json(&["run", &format!("{}/healthz", server.url), "-c", "8", "-d", "2s"]);
     let whole_s = machine_s() - before.0;
     let server_s = (clock.read_ns().expect("reads") - before.1) as f64 / 1e9;
     let others_s = number(&document, "others.cores") * 2.0;
@@ -91,7 +91,7 @@ fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
 #[test]
 fn what_was_not_looked_at_is_not_blamed() {
     let server = baseline(1);
-    let document = json(&["run", &server.url, "-c", "1", "-d", "300ms", "--no-probes"]);
+    let document = json(&["run", &format!("{}/healthz", server.url), "-c", "1", "-d", "300ms", "--no-probes"]);
     assert_eq!((&document["disturbed"], &document["others"]["cores"]), (&false.into(), &Value::Null));
     let reason = document["others"]["reason"].as_str().expect("a reason");
     assert_eq!(reason, "what others used is not known: nothing was watched");
@@ -150,8 +150,9 @@ fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
     let server = baseline(1);
     let file = folder("spoilt").join("prove.plimsoll");
     let file = file.to_str().expect("text");
+    let url = format!("{}/healthz", server.url);
     let burners = Burners::start();
-    let common = ["prove", &server.url, &server.url, "-c", "2", "--for", "400ms", "--budget", "4s"];
+    let common = ["prove", &url, &url, "-c", "2", "--for", "400ms", "--budget", "4s"];
     let document = json(&[&common[..], &["-o", file]].concat());
     drop(burners);
     assert_eq!((&document["disturbed"], &document["verdict"]), (&true.into(), &"inconclusive".into()), "{document:#}");

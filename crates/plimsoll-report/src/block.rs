@@ -1,5 +1,7 @@
 //! A report as data: blocks in the order in which they are read.
 
+use crate::chart::Theme;
+
 /// How a block is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -16,6 +18,8 @@ pub enum Tone {
 pub struct ChartBlock {
     /// The SVG, drawn in [`crate::chart::Theme::Page`].
     pub svg: String,
+    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: it has no other shape.
+    pub narrow: Option<String>,
     /// What stands behind it: headings, then rows of as many cells. For who cannot see the picture.
     pub headings: Vec<String>,
     /// See `headings`.
@@ -56,7 +60,27 @@ impl Report {
     /// Adds a chart and the figures behind it.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| (*h).to_owned()).collect();
-        self.blocks.push(Block::Chart(ChartBlock { svg, headings, rows }));
+        self.blocks.push(Block::Chart(ChartBlock { svg, narrow: None, headings, rows }));
+        self
+    }
+
+    /// Adds a chart that is drawn for wide and for narrow screens, and the figures behind it.
+    pub fn drawn(&mut self, draw: impl Fn(Theme) -> String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
+        self.chart(draw(Theme::Page), headings, rows);
+        if let Some(Block::Chart(chart)) = self.blocks.last_mut() {
+            chart.narrow = Some(draw(Theme::Phone));
+        }
+        self
+    }
+
+    /// Puts `sentence` in the place of the answer, which becomes the sentence after it.
+    pub fn headline(&mut self, sentence: String) -> &mut Self {
+        if let Some(at) = self.blocks.iter().position(|block| matches!(block, Block::Text(Tone::Answer, _))) {
+            if let Block::Text(tone, _) = &mut self.blocks[at] {
+                *tone = Tone::Plain;
+            }
+            self.blocks.insert(at, Block::Text(Tone::Answer, sentence));
+        }
         self
     }
 

@@ -65,7 +65,7 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
             vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
         });
     let rows: Vec<Vec<String>> = rows.collect();
-    report.chart(chart::time_chart(&heading, panels, Theme::Page), &["", "least", "mean", "most"], rows);
+    report.drawn(|theme| chart::time_chart(&heading, panels, theme), &["series", "least", "mean", "most"], rows);
     report
 }
 
@@ -80,19 +80,24 @@ const WATCHED: [(&str, Unit, &[&str]); 5] = [
 
 /// What was seen of the server during one load, over time; empty where nothing was.
 fn watched(run: &Run) -> Report {
-    let line = |name: &str| {
+    let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
-        let short = name.split_once('.').map_or(name, |(_, rest)| rest).replace('_', " ");
-        (!points.is_empty()).then_some(Line { name: short, points })
+        (!points.is_empty()).then_some(Line { name: shown, points })
+    };
+    // The part behind the point, unless another of the panel ends alike: both are called `cpu` then.
+    let ending = |name: &'static str| name.split_once('.').map_or(name, |(_, rest)| rest);
+    let shown = |names: &[&'static str], name: &'static str| {
+        let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
+        if alone { ending(name) } else { name }.replace(['_', '.'], " ")
     };
     let panel = |title: &str, unit, lines| Panel { title: title.to_owned(), unit, log: false, lines };
-    let of = |(title, unit, names): &(&str, Unit, &[&str])| {
-        panel(title, *unit, names.iter().filter_map(|name| line(name)).collect())
+    let of = |(title, unit, names): &(&str, Unit, &[&'static str])| {
+        panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
     let mut panels: Vec<Panel> = WATCHED.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
     for name in run.probes.series.keys().filter(|name| name.starts_with("metrics.")) {
-        panels.extend(line(name).map(|line| panel(name, Unit::Count, vec![line])));
+        panels.extend(line(name, name.clone()).map(|line| panel(name, Unit::Count, vec![line])));
     }
     match panels.is_empty() {
         true => Report::default(),
@@ -148,10 +153,13 @@ const TIME_HEADINGS: [&str; 9] =
 
 /// The three charts of one load.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    report.chart(time_svg(run, summary, Theme::Page), &TIME_HEADINGS, time_rows(run));
+    // What succeeded is told above it already.
+    let heading = heading::time(&run.plan, summary).untitled();
+    let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
+    report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
     let headings = ["share of the requests", "response time", "service time"];
-    report.chart(percentiles_svg(run, summary, Theme::Page), &headings, latency_rows(run));
-    report.chart(heat_svg(run, summary, Theme::Page), &[], Vec::new());
+    report.drawn(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
+    report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
 /// Where and by what it was measured, and how to repeat it.
@@ -214,7 +222,7 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
     let mut report = Report::default();
     let headings = ["search", "held, requests/s", "did not hold", "SLO"];
-    report.chart(chart::find_chart(&heading, &searched, None, Theme::Page), &headings, rows.to_vec());
+    report.drawn(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }
 
@@ -240,12 +248,13 @@ pub fn find_page(
 ) -> Report {
     let target = heading::target(context.plan);
     let searched = [Searched { name: "", findings }];
-    let picture = chart::find_chart(&heading::find(findings, &target), &searched, None, Theme::Page);
+    let heading = heading::find(findings, &target).untitled();
     let open = findings.trials.iter().filter(|t| measuring(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
-    charts.chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
+    let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
+    charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = cut_off(experiment);
-    report.append(find_report(context, findings, false)).after_answer(charts);
+    report.append(find_report(context, findings, false)).headline(heading::carried(findings)).after_answer(charts);
     add_server(&mut report, server);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
@@ -279,7 +288,8 @@ pub fn prove_svg(context: &ProveContext, compared: ComparedBlocks, theme: Theme)
 pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Around) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(compared.proof, compared.blocks);
-    charts.chart(prove_svg(context, compared, Theme::Page), &headings, rows);
+    let above = heading::prove(compared.proof, context.sides, &load_line(context)).untitled();
+    charts.chart(chart::prove_chart(&above, compared, Theme::Page), &headings, rows);
     let mut report = prove_report(context, compared.proof);
     report.after_answer(charts);
     report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
@@ -295,7 +305,8 @@ pub fn ladder_svg(context: &ProveContext, drawn: LadderBlocks, theme: Theme) -> 
 pub fn ladder_page(context: &ProveContext, drawn: LadderBlocks, around: &Around) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(drawn.ladder);
-    charts.chart(ladder_svg(context, drawn, Theme::Page), &headings, rows);
+    let above = heading::ladder(drawn.ladder, &load_line(context)).untitled();
+    charts.drawn(|theme| chart::ladder_chart(&above, drawn, theme), &headings, rows);
     let mut report = ladder_report(context, drawn.ladder);
     report.after_answer(charts);
     report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));

@@ -13,14 +13,21 @@ pub fn render(report: &Report) -> String {
             Block::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", literal(text))),
             Block::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", literal(text))),
             Block::Facts(facts) => {
-                facts.iter().for_each(|(label, value)| out.push_str(&format!("- {label}: {}\n", literal(value))));
+                for (label, value) in facts {
+                    match label.is_empty() {
+                        // More of the fact before it.
+                        true => out.push_str(&format!("  - {}\n", literal(value))),
+                        false => out.push_str(&format!("- {label}: {}\n", literal(value))),
+                    }
+                }
             }
             Block::Table(headings, rows) => {
                 let line = |cells: &[String]| {
                     let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
                     format!("| {} |\n", cells.join(" | "))
                 };
-                out.push_str(&line(headings));
+                let named = |heading: &String| if heading.is_empty() { UNNAMED.to_owned() } else { heading.clone() };
+                out.push_str(&line(&headings.iter().map(named).collect::<Vec<_>>()));
                 out.push_str(&format!("|{}\n", " --- |".repeat(headings.len())));
                 rows.iter().for_each(|row| out.push_str(&line(row)));
             }
@@ -29,6 +36,9 @@ pub fn render(report: &Report) -> String {
     }
     out.trim_end().to_owned() + "\n"
 }
+
+/// The heading of a column that has none: a table without one is no table for some readers of Markdown.
+const UNNAMED: &str = "of";
 
 /// Text without any meaning for Markdown.
 fn literal(text: &str) -> String {
@@ -53,11 +63,11 @@ mod tests {
     fn blocks_become_markdown() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look | out").text(Tone::Answer, "p99 <= 5 ms");
-        report.facts(vec![("target", "GET http://h/a_b".into())]);
+        report.facts(vec![("target", "GET http://h/a_b".into()), ("", "more of it".into())]);
         report.heading("Trials").table(&["", "p50"], vec![vec!["a".into(), "1 ms".into()]]);
         report.chart("<svg></svg>".into(), &[], Vec::new());
-        let expect = "> **Warning:** look \\| out\n\n**p99 &lt;= 5 ms**\n\n- target: GET http://h/a\\_b\n\n### Trials\n\n\
-                      |  | p50 |\n| --- | --- |\n| a | 1 ms |\n";
+        let expect = "> **Warning:** look \\| out\n\n**p99 &lt;= 5 ms**\n\n- target: GET http://h/a\\_b\n  - more of it\n\n### Trials\n\n\
+                      | of | p50 |\n| --- | --- |\n| a | 1 ms |\n";
         assert_eq!(render(&report), expect);
     }
 }

@@ -2,7 +2,7 @@
 //! page.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, Heading, Line, Theme, heading};
+use crate::chart::{self, Heading, Line, heading};
 use crate::format::{count, duration, rate, share};
 use crate::full::{Around, cut_off, environment, levels_charts, percent};
 use crate::text::broken;
@@ -301,7 +301,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
         .collect();
     if !lines.is_empty() {
         let above = Heading { title: "Response time by concurrency".into(), subtitle };
-        report.chart(chart::percentile_chart(&above, &lines, Theme::Page), &[], Vec::new());
+        report.drawn(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
     let seed = first.map(|trial| trial.run.plan.seed);
     report.append(around.extra.clone()).append(environment(experiment, seed, around));

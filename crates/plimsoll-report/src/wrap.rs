@@ -15,6 +15,11 @@ pub fn widest_atom(text: &str) -> usize {
     pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
 }
 
+/// The parts of `text` that stay whole, without the spaces between them.
+pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).into_iter().map(|piece| piece.1)
+}
+
 /// `text` in lines of at most `columns`; from the second line on after `indent` spaces. Spaces at the beginning stay, and
 /// so do lines that the text has already.
 pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {

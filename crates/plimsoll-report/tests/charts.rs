@@ -89,6 +89,97 @@ fn the_live_log_fits_and_nothing_of_it_is_cut() {
     }
 }
 
+#[test]
+fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
+    let near = findings(1.0);
+    let mut far = near.clone();
+    far.trials.push(trial(40_000.0, 9_000.0, Verdict::Fail, 0.4));
+    far.trials.push(trial(80_000.0, 30_000.0, Verdict::Fail, 0.4));
+    let draw =
+        |findings: &Findings, theme| find_chart(&heading("far"), &[Searched { name: "", findings }], None, theme);
+    for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Phone] {
+        let svg = draw(&far, theme);
+        well_formed(&svg);
+        assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
+    }
+    // The axes are the same with and without: kind, least and greatest value stand in the page's data.
+    let axes = |svg: &str| {
+        let data = svg.split("data-axis=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        let high = svg.split("data-scale=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        (data.to_owned(), high.to_owned())
+    };
+    assert_eq!(axes(&draw(&far, Theme::Page)), axes(&draw(&near, Theme::Page)));
+    assert!(!axes(&draw(&near, Theme::Page)).0.is_empty());
+}
+
+#[test]
+fn charts_for_narrow_screens_are_narrow() {
+    let findings = findings(1.0);
+    let panels = moments_panels(&moments());
+    for svg in [
+        find_chart(
+            &heading("a long title that takes some lines"),
+            &[Searched { name: "", findings: &findings }],
+            None,
+            Theme::Phone,
+        ),
+        time_chart(&heading("time"), &panels, Theme::Phone),
+        percentile_chart(&heading("percentiles"), &lines(2.0), Theme::Phone),
+    ] {
+        well_formed(&svg);
+        assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
+        // Rough, but no text begins or ends outside of the picture.
+        for text in svg.lines().filter(|line| line.starts_with("<text")) {
+            let x: f64 =
+                text.split("x=\"").nth(1).and_then(|x| x.split('"').next()).and_then(|x| x.parse().ok()).expect("x");
+            let words = text.split('>').nth(1).and_then(|t| t.split('<').next()).unwrap_or_default();
+            let width = words.chars().count() as f64 * 5.2;
+            let (left, right) = match text {
+                t if t.contains("\"middle\"") => (x - width / 2.0, x + width / 2.0),
+                t if t.contains("\"end\"") => (x - width, x),
+                _ => (x, x + width),
+            };
+            assert!(left >= -2.0 && right <= 382.0, "{left} to {right}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_a_service_carries_is_said_in_words() {
+    let found = |lower: f64, upper: Option<f64>, slo: &str| {
+        let mut found = findings(1.0);
+        (found.load_line_rps.lower, found.load_line_rps.upper) = (lower, upper);
+        found.slo = Slo::parse(slo).expect("an SLO");
+        heading::carried(&found)
+    };
+    let usual = "success>=99.9%, p99<=500ms";
+    for (lower, upper, slo, expect) in [
+        (
+            1886.0,
+            Some(1905.0),
+            usual,
+            "The service carries about 1 880 requests a second while 99 % of answers come within 500 ms and 99.9 % succeed",
+        ),
+        (
+            60_420.0,
+            None,
+            "p50<=2ms, max<=1s",
+            "The service carries 60 400 requests a second, and maybe more, while half of the answers come within 2 ms, every \
+             answer comes within 1 s and 99.9 % succeed",
+        ),
+        (0.0, Some(12.0), "success>=100%", "Even at 12.0 requests a second it is not so that all requests succeed"),
+        (0.0, None, "success>=99%", "No rate was found at which 99 % of requests succeed"),
+        (
+            9.87,
+            Some(9.9),
+            "success>=99%",
+            "The service carries about 9.87 requests a second while 99 % of requests succeed",
+        ),
+    ] {
+        assert_eq!(found(lower, upper, slo), expect);
+    }
+}
+
 fn findings(scale: f64) -> Findings {
     use Verdict::{Fail, Pass, Void};
     let trials = [

@@ -44,6 +44,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Do again what a run file records, with the same seed
     Rerun(RerunArgs),
+    /// Remove old runs from the folder of results
+    Clean(CleanArgs),
 }
 
 impl Command {
@@ -52,7 +54,8 @@ impl Command {
         match self {
             Command::Find(_) | Command::Prove(_) | Command::Run(_) | Command::Sweep(_) => true,
             Command::Baseline(_) | Command::Demo(_) => true,
-            Command::Show(_) | Command::Profile(_) | Command::Diff(_) | Command::Report(_) | Command::Rerun(_) => false,
+            Command::Show(_) | Command::Profile(_) | Command::Diff(_) => false,
+            Command::Report(_) | Command::Rerun(_) | Command::Clean(_) => false,
         }
     }
 }
@@ -226,7 +229,7 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --unix /run/api.sock http://api/items\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
-    plimsoll run http://localhost:8080/ --metrics         with the server's own figures")]
+    plimsoll run http://localhost:8080/ --metrics         with its own figures")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -390,7 +393,7 @@ pub struct ShowArgs {
     plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html\n  \
     plimsoll profile heap.pb.gz --sample-index alloc_space --focus json\n  \
     plimsoll profile cpu.pb.gz --by 'main\\.handle'    by the handler on the stack\n  \
-    plimsoll profile --diff low.pb.gz line.pb.gz --requests-a 5000 --requests-b 60000")]
+    plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000")]
 pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
     #[arg(value_name = "FILE|URL")]
@@ -519,6 +522,25 @@ pub struct ReportArgs {
     /// Write here [default: a page beside the first file; the rest to standard output]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Removed are run files with a name that plimsoll chose (such as find-1795310187-22978.plimsoll) and \
+    their pages, profiles and logs; nothing else. Each find, prove and run that keeps its file there removes what is \
+    beyond 50 runs, and says so.\n\n\
+    Examples:\n  plimsoll clean --keep 10 --dry-run\n  plimsoll clean --keep 0"
+)]
+pub struct CleanArgs {
+    /// Keep the latest so many runs [default: 50]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<String>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The folder of results
+    #[arg(long, value_name = "DIR", default_value = crate::kept::FOLDER)]
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Default, Args)]

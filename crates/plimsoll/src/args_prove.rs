@@ -8,10 +8,10 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
     plimsoll prove http://localhost:8080/ http://localhost:8081/\n  \
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
-    plimsoll prove --measure p99 --rate 2k URL_A URL_B      p99 at 2 000/s decides\n  \
-    plimsoll prove --fail-if worse --json URL_A URL_B       for a pipeline\n  \
-    plimsoll prove --pprof URL_A URL_B                      and which functions differ\n  \
-    plimsoll prove --ladder URL/empty URL/cache URL/query   what does each step cost?\n\n\
+    plimsoll prove --measure p99 --rate 2k URL_A URL_B  p99 at 2 000/s decides\n  \
+    plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \
+    plimsoll prove --pprof URL_A URL_B                  and which functions differ\n  \
+    plimsoll prove --ladder URL/a URL/b URL/c           what does each step cost?\n\n\
     Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin), \
     inconclusive. The chance of a false better or worse is below 2 %, however long it looks.")]
 pub struct ProveArgs {

@@ -15,6 +15,7 @@ mod failure;
 mod fetch;
 mod files;
 mod keeper;
+mod kept;
 mod live;
 mod meant;
 mod output;
@@ -87,6 +88,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(_) => Err(Failure::usage("a run file cannot say to repeat a run file")),
     }
 }

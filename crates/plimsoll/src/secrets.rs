@@ -39,6 +39,8 @@ pub enum Class {
 pub fn class_of(command: &str, id: &str) -> Option<Class> {
     Some(match (command, id) {
         ("diff", "a" | "b") => Class::Path,
+        ("clean", "keep") => Class::Plain,
+        ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "pprof" | "metrics") => Class::Url,

@@ -1,9 +1,10 @@
 //! The picture of the product: what a server does as more is asked of it, where its load line lies, and how busy the
 //! client was meanwhile. One search, or two beside each other.
 
+use super::place::{Taken, Words};
 use super::plot::{
-    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side as Axes, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y,
-    empty, margin, open_on,
+    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side as Axes, TEXT, Unit, draw_key_rows, draw_x, draw_x_grid,
+    draw_y, empty, key_rows, margin, open_on, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Nearest, Stroke, text_width};
@@ -105,12 +106,21 @@ fn paints(number: usize, of: usize) -> (Paint, Paint, Paint) {
     }
 }
 
-/// The offered rates to be shown: all of them and the line, but not far beyond twice the line.
+/// How far beyond the line the axis goes: what failed at several times of it would leave no room for what held.
+const BEYOND_LINE: f64 = 1.3;
+/// A peak is shown that is at most so many times the line.
+const PEAK_FAR: f64 = 2.0;
+/// Times above what was promised, and what held, are told apart no further than by this factor.
+const BEYOND_BOUND: f64 = 20.0;
+
+/// The offered rates to be shown: to a little beyond the line and all that held. The rest is told at the edge.
 fn rates(searched: &[Searched]) -> Scale {
-    let line_max = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.lower));
-    let line_max = line_max.fold(0.0, f64::max);
-    let all = searched.iter().flat_map(|s| trials(s.findings)).map(|t| t.0);
-    let shown = all.filter(|r| line_max <= 0.0 || *r <= line_max * 2.6).chain((line_max > 0.0).then_some(line_max));
+    let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.lower));
+    let all = || searched.iter().flat_map(|s| trials(s.findings));
+    let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
+    let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
+    let most = if known > 0.0 { known * BEYOND_LINE } else { f64::INFINITY };
+    let shown = all().map(|t| t.0).filter(|rate| *rate <= most).chain((known > 0.0).then_some(known));
     let (lo, hi) = extent(shown).unwrap_or((0.0, 1.0));
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
@@ -120,7 +130,18 @@ fn rates(searched: &[Searched]) -> Scale {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
     };
-    Scale::linear(0.0, (hi * 1.07).max(if peak < hi * 1.3 { peak * 1.18 } else { 0.0 }))
+    Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_FAR { peak * 1.18 } else { 0.0 }))
+}
+
+/// The times to be shown: of the trials on the axis, and the bounds.
+fn times(searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
+    let bounds = searched.iter().flat_map(|s| s.findings.slo.latency.iter().map(|b| b.bound_ns as f64));
+    let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
+    let held = shown().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|(_, trial)| trial.p99_ns as f64);
+    let told: Vec<f64> = bounds.chain(held).collect();
+    let most = told.iter().copied().fold(0.0, f64::max) * BEYOND_BOUND;
+    let others = shown().map(|(_, trial)| trial.p99_ns as f64).map(|ns| if most > 0.0 { ns.min(most) } else { ns });
+    Scale::log_around(told.iter().copied().chain(others))
 }
 
 /// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`) between their lines.
@@ -131,20 +152,22 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     if all.iter().all(Vec::is_empty) {
         return empty(heading, "no open trial was made: there is nothing to draw", theme);
     }
-    let x = Axis::new(rates(searched), Unit::Count, 8);
-    let bounds = searched.iter().flat_map(|s| s.findings.slo.latency.iter().map(|b| b.bound_ns as f64));
-    let told = all.iter().flatten().map(|(_, t)| t.p99_ns as f64);
-    let y = Axis::new(Scale::log_around(told.chain(bounds)), Unit::Time, 8);
+    let names = told_apart(searched.iter().map(|one| one.name));
+    let x = Axis::new(rates(searched), Unit::Count, if theme.is_narrow() { 5 } else { 8 });
+    let y = Axis::new(times(searched, &all, &x.scale), Unit::Time, 8);
 
     let two = searched.len() > 1;
-    let labels_height = if two { 44.0 } else { 28.0 };
-    let top = heading.height() + 26.0 + labels_height;
+    // On a narrow screen the name of the axis has a row of its own, and so has each of two lines.
+    let labels_height = if two { 44.0 } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
+    let entries = key(&all);
+    let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
     let left = EDGE + margin(&[&y]).max(52.0);
-    let area = Area { x: left, y: top, width: WIDTH - EDGE - left, height: PLOT_HEIGHT };
+    let area = Area { x: left, y: below_key + labels_height, width: theme.width() - EDGE - left, height: PLOT_HEIGHT };
     let strip = Area { y: area.bottom() + 34.0, height: STRIP_HEIGHT, ..area };
-    let mut canvas = Canvas::new(theme, WIDTH, strip.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, theme.width(), strip.bottom() + 54.0);
     heading.draw(&mut canvas);
-    key(&mut canvas, &all, heading.height() + 14.0);
+    draw_key_rows(&mut canvas, heading.height_in(theme.width()) + 14.0, &entries);
+    let mut taken = drawn(&area, (&x.scale, &y.scale), searched, &all);
 
     canvas.read_nearest(Nearest::Point);
     // Shades lie under the grid's lines, everything else above.
@@ -157,11 +180,11 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
     open_on(&mut canvas, 'h', &area, (&y, Axes::Left));
-    slo(&mut canvas, &area, (&x.scale, &y.scale), searched);
+    slo(&mut canvas, &area, &y.scale, searched, &mut taken);
     canvas.close();
     canvas.open('z', (area.y, area.bottom()), None);
     if let [one] = searched {
-        peak(&mut canvas, &area, &x.scale, one.findings);
+        peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
     for (number, (one, trials)) in searched.iter().zip(&all).enumerate() {
         let (held, not_held, water) = paints(number, searched.len());
@@ -178,27 +201,100 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         canvas.close();
         canvas.open('z', (area.y, area.bottom()), None);
     }
-    lines(&mut canvas, &area, &x.scale, searched, change);
+    lines(&mut canvas, &area, &x.scale, (searched, &names), change);
     canvas.close();
+    beyond(&mut canvas, &area, (&x.scale, &y.scale), &all, &mut taken);
     client(&mut canvas, &strip, &x, &all);
     draw_x(&mut canvas, &strip, &x, "offered rate, requests/s");
     let title = Font::new(SMALL, Paint::Ink);
-    canvas.text((EDGE, area.y - 12.0), "p99 response time", title);
+    let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
+    canvas.text((EDGE, title_y), "p99 response time", title);
     canvas.finish(&heading.label())
 }
 
 /// The name of trials that did not hold the SLO, where some were cut short.
-const CUT: &str = "did not hold it (with an arrow: cut short, p99 is higher)";
+const CUT: &str = "did not hold it (with an arrow: p99 is higher)";
+
+/// What words must keep away from.
+fn drawn(area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) -> Taken {
+    let mut taken = Taken::default();
+    for (one, trials) in searched.iter().zip(all) {
+        taken.curve(&curve(area, x, y, trials));
+        let line = one.findings.load_line_rps;
+        for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
+            taken.line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom()));
+        }
+        if let Some(at) = peak_at(area, x, one.findings) {
+            taken.line((at, area.y), (at, area.bottom()));
+        }
+        for (rate, trial) in trials.iter().filter(|t| t.0 <= x.range().1) {
+            let (at, up) = (point(area, (x, y), *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
+            taken.point(at, 5.0);
+            taken.point((at.0, at.1 - up), 5.0);
+        }
+        for bound in &one.findings.slo.latency {
+            let at = area.at_y(y, bound.bound_ns as f64);
+            taken.line((area.x, at), (area.right(), at));
+        }
+    }
+    taken
+}
+
+/// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
+fn point(area: &Area, (x, y): (&Scale, &Scale), rate: f64, trial: &TrialOutcome) -> (f64, f64) {
+    let p99 = if trial.p99_ns > 0 { trial.p99_ns as f64 } else { y.range().1 };
+    (area.at_x(x, rate), area.at_y(y, p99))
+}
+
+/// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
+fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
+    trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
+}
+
+/// What lies beyond the axis: an arrow at the edge for each such trial, and their rates.
+fn beyond(
+    canvas: &mut Canvas,
+    area: &Area,
+    (x, y): (&Scale, &Scale),
+    all: &[Vec<(f64, &TrialOutcome)>],
+    taken: &mut Taken,
+) {
+    let end = x.range().1;
+    let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
+    let far: Vec<(usize, f64, &TrialOutcome)> = numbered.filter(|(_, rate, _)| *rate > end).collect();
+    let Some((least, most)) = extent(far.iter().map(|f| f.1)) else { return };
+    let mut place = area.y;
+    for (number, rate, trial) in &far {
+        let (_, at) = point(area, (x, y), *rate, trial);
+        let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { paints(*number, all.len()).1 };
+        let right = area.right() + 3.0;
+        canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
+        let hint = hint(*rate, trial);
+        canvas.read_out((area.right(), at), || hint.replacen(": p99", "\np99", 1));
+        place = at;
+    }
+    let text = match rate(least) == rate(most) {
+        true => format!("beyond: {}/s", rate(least)),
+        false => format!("beyond: {} to {}/s", rate(least), rate(most)),
+    };
+    let paint = if far.iter().all(|f| f.2.verdict == Verdict::Void) { Paint::Muted } else { paints(0, all.len()).1 };
+    let words = Words { text: &text, size: SMALL, bold: false };
+    let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
+    let places = heights.map(|height| ((area.right() - 3.0, height), Anchor::End));
+    if let Some((at, anchor)) = taken.place(&words, area, places) {
+        canvas.text(at, &text, Font::new(SMALL, paint).anchored(anchor).halo());
+    }
+}
 
 /// The names of points, as far as there are any.
-fn key(canvas: &mut Canvas, all: &[Vec<(f64, &TrialOutcome)>], y: f64) {
+fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
         (1, Verdict::Fail) => Paint::Vermilion,
         _ => Paint::Muted,
     };
     let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.stopped);
-    let entries: Vec<KeyEntry> = [
+    [
         (Verdict::Pass, "trial held the SLO"),
         (Verdict::Fail, "did not hold it"),
         (Verdict::Void, "void: the client was the limit"),
@@ -212,8 +308,7 @@ fn key(canvas: &mut Canvas, all: &[Vec<(f64, &TrialOutcome)>], y: f64) {
         line: None,
         name: name.to_owned(),
     })
-    .collect();
-    draw_key(canvas, EDGE, y, &entries);
+    .collect()
 }
 
 /// The shade over the bracket: what is between the highest load that held and the lowest that did not.
@@ -228,7 +323,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
 }
 
 /// The latency bounds of the promise as lines across.
-fn slo(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched]) {
+fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken: &mut Taken) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| &s.findings.slo.latency) {
         let statistic =
@@ -238,38 +333,41 @@ fn slo(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), searched: &[S
             drawn.push((bound.bound_ns, text));
         }
     }
-    // The words stand where no waterline goes through them.
-    let lines = searched.iter().map(|s| s.findings.load_line_rps.lower).filter(|lower| *lower > 0.0);
-    let left = lines.map(|lower| area.at_x(x, lower)).fold(f64::INFINITY, f64::min) > area.x + 150.0;
-    let (text_x, anchor) = if left { (area.x + 8.0, Anchor::Start) } else { (area.right() - 8.0, Anchor::End) };
-    let mut last_y = f64::INFINITY;
     drawn.sort();
     for (bound_ns, text) in drawn {
         let at = area.at_y(y, bound_ns as f64);
         canvas.line((area.x, at), (area.right(), at), Stroke::new(Paint::Ink, 1.4).dashed(6.0, 4.0));
-        let text_y = (at - 6.0).min(last_y - 15.0);
-        let text_y = if text_y < area.y + 10.0 { at + 15.0 } else { text_y };
-        canvas.text((text_x, text_y), &text, Font::new(SMALL, Paint::Ink).bold().halo().anchored(anchor));
-        last_y = text_y;
+        let words = Words { text: &text, size: SMALL, bold: true };
+        let heights = [at - 6.0, at + 15.0, at - 22.0, at + 31.0];
+        let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, Anchor::Start));
+        let across = || across.into_iter().chain([(area.right() - 8.0, Anchor::End)]);
+        let places = heights.into_iter().flat_map(|height| across().map(move |(x, anchor)| ((x, height), anchor)));
+        if let Some((at, anchor)) = taken.place(&words, area, places) {
+            canvas.text(at, &text, Font::new(SMALL, Paint::Ink).bold().halo().anchored(anchor));
+        }
     }
 }
 
 /// The peak of the closed climb, where it is on the axis.
-fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings) {
-    let Some(peak) = &findings.peak else { return };
-    if !peak.rps.is_finite() || peak.rps > x.range().1 || peak.rps <= x.range().0 {
-        return;
-    }
-    let at = area.at_x(x, peak.rps);
+fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut Taken) {
+    let (Some(at), Some(peak)) = (peak_at(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
-    let width = text_width(&text, SMALL, false);
-    // At the foot, on the side away from the line and its points.
-    let line = area.at_x(x, findings.load_line_rps.lower);
-    let right = at >= line && at + width + 8.0 < area.right();
-    let (place, anchor) = if right { (at + 6.0, Anchor::Start) } else { (at - 6.0, Anchor::End) };
-    let font = Font::new(SMALL, Paint::Muted).anchored(anchor).halo();
-    canvas.text((place, area.bottom() - 9.0), &text, font);
+    let words = Words { text: &text, size: SMALL, bold: false };
+    // At the foot, else higher up, on the side away from the line.
+    let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
+    let sides = if at >= area.at_x(x, findings.load_line_rps.lower) { sides } else { [sides[1], sides[0]] };
+    let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
+    let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
+    if let Some((place, anchor)) = taken.place(&words, area, places) {
+        canvas.text(place, &text, Font::new(SMALL, Paint::Muted).anchored(anchor).halo());
+    }
+}
+
+/// Where the peak stands, if it is on the axis.
+fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
+    let peak = findings.peak.as_ref()?.rps;
+    (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
 }
 
 fn points(
@@ -286,15 +384,13 @@ fn points(
         Verdict::Fail => 2,
     });
     for (rate, trial) in sorted {
-        // Without any answer there is no p99: such a trial stands at the top.
-        let p99 = if trial.p99_ns > 0 { trial.p99_ns as f64 } else { y.range().1 };
-        let at = (area.at_x(x, *rate), area.at_y(y, p99));
+        let at = point(area, (x, y), *rate, trial);
         let (paint, radius) = match trial.verdict {
             Verdict::Pass => (held, 4.2),
             Verdict::Fail => (not_held, 3.8),
             Verdict::Void => (Paint::Muted, 4.2),
         };
-        if trial.verdict == Verdict::Fail && trial.stopped {
+        if is_above(y, trial) {
             let top = at.1 - 14.0;
             canvas.line((at.0, at.1 - 5.0), (at.0, top), Stroke::new(paint, 1.4));
             let head = [(at.0 - 3.0, top + 3.5), (at.0, top), (at.0 + 3.0, top + 3.5)];
@@ -307,7 +403,13 @@ fn points(
 }
 
 /// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
-fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], change: Option<&str>) {
+fn lines(
+    canvas: &mut Canvas,
+    area: &Area,
+    x: &Scale,
+    (searched, names): (&[Searched], &[String]),
+    change: Option<&str>,
+) {
     let places: Vec<Option<f64>> = searched
         .iter()
         .map(|s| s.findings.load_line_rps.lower)
@@ -334,7 +436,7 @@ fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], cha
             for (number, (one, at)) in [(a, at_a), (b, at_b)].into_iter().enumerate() {
                 let side = if (number == 0) == first_left { Side::Left } else { Side::Right };
                 if let Some(at) = at {
-                    let text = format!("{} {}", one.name, name(one));
+                    let text = format!("{} {}", names[number], name(one));
                     label(canvas, area, (*at, top + 4.5), 11.0, &text, paints(number, 2).2, side);
                 }
             }
@@ -403,10 +505,10 @@ fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOu
         }
     }
     canvas.close();
-    let text = format!(
-        "how busy the client was: at most {:.0} % (from {:.0} % on a trial is void)",
-        busiest.min(1.0) * 100.0,
-        WORK_SHARE_MAX * 100.0
-    );
+    let (busiest, limit) = (busiest.min(1.0) * 100.0, WORK_SHARE_MAX * 100.0);
+    let text = match canvas.width() < 500.0 {
+        true => format!("client busy: at most {busiest:.0} % (from {limit:.0} % on: void)"),
+        false => format!("how busy the client was: at most {busiest:.0} % (from {limit:.0} % on a trial is void)"),
+    };
     canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL, Paint::Muted));
 }

@@ -5,6 +5,7 @@ use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::levels::{Level, Over, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
+use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{Plan, Purpose};
 
@@ -17,12 +18,7 @@ pub fn target(plan: &Plan) -> String {
 pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
-    let slo = slo(findings);
-    let title = match (line.lower > 0.0, upper) {
-        (true, Some(_)) => format!("It carries {} requests/s under {slo}", rate(line.lower)),
-        (true, None) => format!("It carries at least {} requests/s under {slo}", rate(line.lower)),
-        (false, _) => format!("No load was found to hold {slo}"),
-    };
+    let title = carried(findings);
     let open = findings.trials.iter().filter(|t| t.purpose != Purpose::Settle && t.offered_rps().is_some()).count();
     let bracket = match upper {
         Some(upper) if line.lower > 0.0 => {
@@ -38,17 +34,56 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     Heading { title, subtitle }
 }
 
-/// The promise as it is read: `99.9 % success, p99 <= 500 ms`.
-fn slo(findings: &Findings) -> String {
-    let mut parts = vec![format!("{} success", share(findings.slo.success_min))];
-    for bound in &findings.slo.latency {
-        let name = match bound.quantile {
-            q if q >= 1.0 => "max".to_owned(),
-            q => format!("p{}", (q * 1e6).round() / 1e4),
-        };
-        parts.push(format!("{name} \u{2264} {}", super::Unit::Time.tick(bound.bound_ns as f64)));
+/// What a search found, for somebody who never saw one.
+pub fn carried(findings: &Findings) -> String {
+    let line = findings.load_line_rps;
+    let promise = promise(findings);
+    let upper = line.upper.filter(|upper| upper.is_finite());
+    match (line.lower > 0.0, upper) {
+        (true, Some(_)) => format!("The service carries about {} requests a second while {promise}", about(line.lower)),
+        (true, None) => {
+            format!("The service carries {} requests a second, and maybe more, while {promise}", about(line.lower))
+        }
+        (false, Some(upper)) => {
+            format!("Even at {} requests a second it is not so that {promise}", about(upper))
+        }
+        (false, None) => format!("No rate was found at which {promise}"),
     }
-    parts.join(", ")
+}
+
+/// Three significant digits, never rounded up: nobody is promised more than was seen.
+fn about(value: f64) -> String {
+    if !(1e-6..1e15).contains(&value) {
+        return rate(value);
+    }
+    let unit = 10f64.powf(value.log10().floor() - 2.0);
+    // A product of decimals may lie a hair below the number meant.
+    rate((value / unit + 1e-9).floor() * unit)
+}
+
+/// The promise in words: `99 % of answers come within 500 ms and 99.9 % succeed`.
+fn promise(findings: &Findings) -> String {
+    let bound = |bound: &LatencyBound| {
+        let within = super::Unit::Time.tick(bound.bound_ns as f64);
+        match bound.quantile {
+            q if q >= 1.0 => format!("every answer comes within {within}"),
+            0.5 => format!("half of the answers come within {within}"),
+            q => format!("{} % of answers come within {within}", (q * 1e6).round() / 1e4),
+        }
+    };
+    let mut parts: Vec<String> = findings.slo.latency.iter().map(bound).collect();
+    match findings.slo.success_min {
+        least if least >= 1.0 => parts.push("all succeed".into()),
+        least if least > 0.0 => parts.push(format!("{} succeed", share(least))),
+        _ => {}
+    }
+    match parts.split_last() {
+        None => "requests are answered".into(),
+        Some((only, [])) if only == "all succeed" => "all requests succeed".into(),
+        Some((only, [])) if only.ends_with("succeed") => only.replace(" succeed", " of requests succeed"),
+        Some((only, [])) => only.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
 }
 
 fn at_load(over: Over, load: f64) -> String {

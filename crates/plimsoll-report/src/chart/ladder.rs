@@ -1,9 +1,9 @@
 //! The picture of a ladder: a row for each rung, with its goodput in every block, its middle as a waterline, and what is
 //! left of the rung before.
 
-use super::plot::{Area, Axis, EDGE, Heading, SMALL, TEXT, Unit, WIDTH, draw_x, draw_x_grid, empty};
+use super::plot::{Area, Axis, EDGE, Heading, SMALL, TEXT, Unit, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};
-use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width};
+use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width, wrapped};
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::rate;
 use crate::prove::{cost_text, share_text};
@@ -21,6 +21,8 @@ pub struct LadderBlocks<'a> {
 }
 
 const ROW_HEIGHT: f64 = 90.0;
+/// Height of a line of small text.
+const LINE_HEIGHT: f64 = 15.0;
 /// Height of a row's points, at its foot.
 const STRIP_HEIGHT: f64 = 30.0;
 /// Goodputs that differ by more than this factor are drawn on a log axis.
@@ -45,19 +47,21 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let x = Axis::new(scale, Unit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
+    // On a narrow screen what is said of a rung takes two lines.
+    let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
         x: EDGE + 8.0,
-        y: heading.height() + 14.0,
-        width: WIDTH - 2.0 * EDGE - 16.0 - widest,
-        height: ROW_HEIGHT * rungs.len() as f64 + 6.0,
+        y: heading.height_in(theme.width()) + 14.0,
+        width: theme.width() - 2.0 * EDGE - 16.0 - widest,
+        height: row_height * rungs.len() as f64 + 6.0,
     };
-    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
     canvas.read_nearest(Nearest::Point);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     for (number, rung) in ladder.rungs.iter().enumerate() {
-        let top = area.y + ROW_HEIGHT * number as f64;
-        let strip = Area { y: top + ROW_HEIGHT - STRIP_HEIGHT - 4.0, height: STRIP_HEIGHT, ..area };
+        let top = area.y + row_height * number as f64;
+        let strip = Area { y: top + row_height - STRIP_HEIGHT - 4.0, height: STRIP_HEIGHT, ..area };
         let paint = SERIES[number % SERIES.len()];
         let middle = area.at_x(&x.scale, rung.goodput_rps);
         canvas.open('z', (strip.y, strip.bottom()), None);
@@ -88,7 +92,11 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         if let (Some(share), Some(cost)) = (share_text(rung), cost_text(rung)) {
             let before = arm_name(number as u8 - 1);
             let told = format!("{share} of {before}; cost of a request against {before}: {cost}");
-            canvas.text((area.x, top + 35.0), &told, Font::new(SMALL, Paint::Muted).halo());
+            let room = theme.width() - EDGE - area.x;
+            for (line, words) in wrapped(&told, SMALL, false, room, 2).iter().enumerate() {
+                let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);
+                canvas.text(at, words, Font::new(SMALL, Paint::Muted).halo());
+            }
         }
     }
     draw_x(&mut canvas, &area, &x, "goodput, requests/s");

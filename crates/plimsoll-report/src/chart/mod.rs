@@ -8,6 +8,7 @@ mod find;
 pub mod heading;
 mod ladder;
 mod levels;
+mod place;
 mod plot;
 mod prove;
 mod run;

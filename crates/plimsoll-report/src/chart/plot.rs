@@ -4,7 +4,7 @@ use super::scale::Scale;
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
 use super::theme::{Paint, Theme};
 
-/// Width of every chart in user units; the height differs.
+/// Width of charts in user units where there is room; see [`Theme::width`]. The height differs.
 pub const WIDTH: f64 = 800.0;
 /// Room at the left and right edges of the page.
 pub const EDGE: f64 = 22.0;
@@ -54,15 +54,15 @@ impl Unit {
     /// `value` as a tick of an axis: round, short, with its unit.
     pub fn tick(self, value: f64) -> String {
         match self {
-            Unit::Count if value.abs() < 99_999.5 && value.fract() == 0.0 && value >= 0.0 => {
+            Unit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
                 crate::format::count(value as u64)
             }
             Unit::Count => match value.abs() {
                 v if v >= 1e15 => format!("{value:.0e}"),
-                v if v >= 999.95e9 => format!("{}T", plain(value / 1e12)),
-                v if v >= 999.95e6 => format!("{}G", plain(value / 1e9)),
-                v if v >= 999.95e3 => format!("{}M", plain(value / 1e6)),
-                v if v >= 10e3 => format!("{}k", plain(value / 1e3)),
+                v if v >= 999.95e9 => format!("{} T", plain(value / 1e12)),
+                v if v >= 999.95e6 => format!("{} G", plain(value / 1e9)),
+                v if v >= 999.95e3 => format!("{} M", plain(value / 1e6)),
+                v if v >= 10e3 && value > 0.0 => crate::format::count(value.round() as u64),
                 _ => plain(value),
             },
             Unit::Time => match value.abs() {
@@ -344,6 +344,47 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
     x
 }
 
+/// The same in as many rows as the canvas needs, the first at `y`; returns how many there are.
+pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize {
+    let rows = key_rows(entries, canvas.width());
+    for (number, row) in rows.iter().enumerate() {
+        draw_key(canvas, EDGE, y + number as f64 * KEY_ROW, row);
+    }
+    rows.len()
+}
+
+/// Height of a row of a key.
+pub const KEY_ROW: f64 = 17.0;
+
+/// A key in rows that fit a chart of this width.
+pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
+    let mut rows = Vec::new();
+    let (mut first, mut taken) = (0, 0.0);
+    for (at, entry) in entries.iter().enumerate() {
+        if at > first && taken + entry.width() > width - 2.0 * EDGE {
+            rows.push(&entries[first..at]);
+            (first, taken) = (at, 0.0);
+        }
+        taken += entry.width() + 18.0;
+    }
+    if first < entries.len() {
+        rows.push(&entries[first..]);
+    }
+    rows
+}
+
+/// Names of which no two are the same: those that occur more than once get a number.
+pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut out: Vec<String> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let before = names[..at].iter().filter(|other| *other == name).count();
+        let alone = before == 0 && !names[at + 1..].contains(name);
+        out.push(if alone { (*name).to_owned() } else { format!("{name} ({})", before + 1) });
+    }
+    out
+}
+
 /// Title and subtitle of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heading {
@@ -354,24 +395,35 @@ pub struct Heading {
 }
 
 impl Heading {
-    fn lines(&self) -> (Vec<String>, Vec<String>) {
-        let width = WIDTH - 2.0 * EDGE;
-        let subtitle = match self.subtitle.is_empty() {
+    /// The same without its title, for a place where that is read already.
+    pub fn untitled(self) -> Heading {
+        Heading { title: String::new(), ..self }
+    }
+
+    fn lines(&self, width: f64) -> (Vec<String>, Vec<String>) {
+        // On a narrow screen there is room below, not beside.
+        let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
+        let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
             true => Vec::new(),
-            false => wrapped(&self.subtitle, SMALL, false, width, 2),
+            false => wrapped(text, size, bold, width, most),
         };
-        (wrapped(&self.title, TITLE, true, width, 2), subtitle)
+        (lines(&self.title, TITLE, true), lines(&self.subtitle, SMALL, false))
     }
 
     /// Height that the heading takes.
     pub fn height(&self) -> f64 {
-        let (title, subtitle) = self.lines();
+        self.height_in(WIDTH)
+    }
+
+    /// Height that it takes on a chart of this width.
+    pub fn height_in(&self, width: f64) -> f64 {
+        let (title, subtitle) = self.lines(width);
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
 
     /// Draws it at the top and returns the same height.
     pub fn draw(&self, canvas: &mut Canvas) -> f64 {
-        let (title, subtitle) = self.lines();
+        let (title, subtitle) = self.lines(canvas.width());
         let mut y = 12.0;
         for line in &title {
             y += 22.0;
@@ -386,20 +438,20 @@ impl Heading {
 
     /// What a screen reader says.
     pub fn label(&self) -> String {
-        match self.subtitle.is_empty() {
-            true => self.title.clone(),
-            false => format!("{}. {}", self.title, self.subtitle),
-        }
+        let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
+        said.map(String::as_str).collect::<Vec<_>>().join(". ")
     }
 }
 
 /// A chart that says why it shows nothing.
 pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
-    let height = heading.height() + 120.0;
-    let mut canvas = Canvas::new(theme, WIDTH, height);
+    let height = heading.height_in(theme.width()) + 120.0;
+    let mut canvas = Canvas::new(theme, theme.width(), height);
     let top = heading.draw(&mut canvas);
     let font = Font::new(TEXT, Paint::Muted).anchored(Anchor::Middle);
-    canvas.text((WIDTH / 2.0, top + 60.0), reason, font);
+    for (number, line) in wrapped(reason, TEXT, false, theme.width() - 2.0 * EDGE, 3).iter().enumerate() {
+        canvas.text((theme.width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
+    }
     canvas.finish(&format!("{}. {reason}", heading.label()))
 }
 
@@ -414,8 +466,9 @@ mod tests {
             (Unit::Count, 0.0, "0"),
             (Unit::Count, 2500.0, "2 500"),
             (Unit::Count, 0.25, "0.25"),
-            (Unit::Count, 150_000.0, "150k"),
-            (Unit::Count, 2.5e6, "2.5M"),
+            (Unit::Count, 150_000.0, "150 000"),
+            (Unit::Count, 12_345.6, "12 346"),
+            (Unit::Count, 2.5e6, "2.5 M"),
             (Unit::Count, 1e300, "1e300"),
             (Unit::Time, 0.0, "0"),
             (Unit::Time, 500.0, "500 ns"),
@@ -434,6 +487,23 @@ mod tests {
         }
         let minutes = Axis::new(Scale::linear(0.0, 600.0), Unit::Clock, 6);
         assert_eq!(minutes.ticks, [0.0, 120.0, 240.0, 360.0, 480.0, 600.0]);
+    }
+
+    #[test]
+    fn lines_of_one_name_are_told_apart() {
+        assert_eq!(told_apart(["p50", "p99"]), ["p50", "p99"]);
+        assert_eq!(told_apart(["cpu", "p99", "cpu"]), ["cpu (1)", "p99", "cpu (2)"]);
+    }
+
+    #[test]
+    fn keys_are_broken_into_rows() {
+        let entry = |name: &str| KeyEntry { paint: Paint::Ink, mark: None, line: None, name: name.into() };
+        let entries = ["a name of some length", "another name of some length", "short"].map(entry);
+        for (width, expect) in [(800.0, vec![3]), (300.0, vec![1, 2]), (40.0, vec![1, 1, 1])] {
+            let rows: Vec<usize> = key_rows(&entries, width).iter().map(|row| row.len()).collect();
+            assert_eq!(rows, expect, "{width}");
+        }
+        assert!(key_rows(&[], 800.0).is_empty());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
-    open_on,
+    Area, Axis, EDGE, Heading, SMALL, Side, Unit, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
+    told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
@@ -48,15 +48,14 @@ fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &
 /// Labels at the right end of each line.
 fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
-    lines
-        .iter()
-        .enumerate()
-        .filter_map(|(n, line)| last(line).map(|v| (area.at_y(y, v), line.name.clone(), style(n).paint)))
-        .collect()
+    let names = told_apart(lines.iter().map(|line| line.name.as_str()));
+    let label = |(n, (line, name)): (usize, (&Line, String))| Some((area.at_y(y, last(line)?), name, style(n).paint));
+    lines.iter().zip(names).enumerate().filter_map(label).collect()
 }
 
 fn label_room(lines: &[Line]) -> f64 {
-    let widest = lines.iter().map(|l| text_width(&l.name, SMALL, true)).fold(0.0, f64::max);
+    let names = told_apart(lines.iter().map(|line| line.name.as_str()));
+    let widest = names.iter().map(|name| text_width(name, SMALL, true)).fold(0.0, f64::max);
     widest.min(150.0) + 10.0
 }
 
@@ -73,8 +72,13 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), Unit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
-    let area = Area { x: left, y: heading.height() + 34.0, width: WIDTH - right - left, height: 300.0 };
-    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    let area = Area {
+        x: left,
+        y: heading.height_in(theme.width()) + 34.0,
+        width: theme.width() - right - left,
+        height: 300.0,
+    };
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
     heading.draw(&mut canvas);
     canvas.text((EDGE, area.y - 13.0), "latency", Font::new(SMALL, Paint::Ink));
     draw_x_grid(&mut canvas, &area, &x);
@@ -209,17 +213,17 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
     let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
     let right = EDGE + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
-    let mut y = heading.height() + 32.0;
+    let mut y = heading.height_in(theme.width()) + 32.0;
     let height_of = |panel: &Panel| match (panel.unit, panel.lines.len()) {
         (Unit::Share, _) => 56.0,
         (_, 1) => 84.0,
         _ => 120.0,
     };
     let height = y + panels.iter().map(|p| height_of(p) + 40.0).sum::<f64>() + 18.0;
-    let mut canvas = Canvas::new(theme, WIDTH, height);
+    let mut canvas = Canvas::new(theme, theme.width(), height);
     heading.draw(&mut canvas);
     for (number, (panel, axis)) in panels.iter().zip(&axes).enumerate() {
-        let area = Area { x: left, y, width: WIDTH - right - left, height: height_of(panel) };
+        let area = Area { x: left, y, width: theme.width() - right - left, height: height_of(panel) };
         canvas.text((EDGE, area.y - 13.0), &panel.title, Font::new(SMALL, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_y(&mut canvas, &area, axis);
@@ -259,8 +263,13 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), Unit::Clock, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
-    let area = Area { x: left, y: heading.height() + 34.0, width: WIDTH - right - left, height: 300.0 };
-    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    let area = Area {
+        x: left,
+        y: heading.height_in(theme.width()) + 34.0,
+        width: theme.width() - right - left,
+        height: 300.0,
+    };
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
     heading.draw(&mut canvas);
     canvas.text((EDGE, area.y - 13.0), "response time", Font::new(SMALL, Paint::Ink));
 

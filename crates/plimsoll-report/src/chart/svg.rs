@@ -2,6 +2,7 @@
 //! reaches the text; shapes that would need one are left out. Not here: scales, axes, what a chart means.
 
 use super::theme::{Paint, Theme};
+use crate::wrap::atoms;
 use std::fmt::Write;
 
 /// The fonts of charts: the embedded one where it is installed or rasterised, else what is near it.
@@ -48,7 +49,7 @@ pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
 /// `text` in lines of at most `width`, broken between words; what does not fit `lines_max` is cut with an ellipsis.
 pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in atoms(text) {
         let full = lines.len() >= lines_max.max(1);
         match lines.last_mut() {
             Some(line) if full || text_width(&format!("{line} {word}"), size, bold) <= width => {
@@ -57,6 +58,9 @@ pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) 
             }
             _ => lines.push(word.to_owned()),
         }
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
     }
     lines.iter().map(|line| fitted(line, size, bold, width)).collect()
 }
@@ -187,9 +191,14 @@ impl Canvas {
         Canvas { theme, width, height, body, places, nearest: Nearest::Across, axis }
     }
 
+    /// Its width in user units.
+    pub fn width(&self) -> f64 {
+        self.width
+    }
+
     /// Whether the drawing is for a page, where a script may read it.
     pub fn in_page(&self) -> bool {
-        self.theme == Theme::Page
+        self.theme.in_page()
     }
 
     /// What the read-out says at a place. Only pages keep it.
@@ -465,6 +474,8 @@ mod tests {
         assert_eq!(wrapped("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
         assert!(wrapped("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
         assert_eq!(wrapped("", 10.0, false, 45.0, 2), [""]);
+        // A number and its unit stay together.
+        assert_eq!(wrapped("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
     }
 
     #[test]

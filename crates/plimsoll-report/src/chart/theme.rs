@@ -10,6 +10,25 @@ pub enum Theme {
     Dark,
     /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour where it is not set.
     Page,
+    /// The same on a narrow screen, such as a phone's.
+    Phone,
+}
+
+impl Theme {
+    /// Width of a chart in user units.
+    pub fn width(self) -> f64 {
+        if self.is_narrow() { 380.0 } else { 800.0 }
+    }
+
+    /// Whether there is little room from left to right.
+    pub fn is_narrow(self) -> bool {
+        self == Theme::Phone
+    }
+
+    /// Whether the chart stands in a page, where a script may read it.
+    pub fn in_page(self) -> bool {
+        matches!(self, Theme::Page | Theme::Phone)
+    }
 }
 
 /// What a colour stands for.
@@ -74,8 +93,10 @@ impl Paint {
         match (theme, self) {
             (Theme::Light, _) => light.to_owned(),
             (Theme::Dark, _) => dark.to_owned(),
-            (Theme::Page, Paint::Heat(step)) => format!("var(--plimsoll-{name}-{}, {light})", step.min(9)),
-            (Theme::Page, _) => format!("var(--plimsoll-{name}, {light})"),
+            (Theme::Page | Theme::Phone, Paint::Heat(step)) => {
+                format!("var(--plimsoll-{name}-{}, {light})", step.min(9))
+            }
+            (Theme::Page | Theme::Phone, _) => format!("var(--plimsoll-{name}, {light})"),
         }
     }
 }

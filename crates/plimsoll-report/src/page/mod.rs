@@ -64,7 +64,11 @@ pub fn render(report: &Report, title: &str) -> String {
             Block::Facts(facts) => {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
-                    let _ = writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value));
+                    match label.is_empty() {
+                        // More of the fact before it.
+                        true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
+                        false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
+                    }
                 }
                 body.push_str("</dl>\n");
             }
@@ -94,7 +98,11 @@ fn capitalised(text: &str) -> String {
 
 /// A chart in a place that scrolls on narrow screens, and the figures behind it, folded away.
 fn figure(out: &mut String, chart: &ChartBlock) {
-    let _ = writeln!(out, "<figure>\n<div class=\"plot\">\n{}</div>", chart.svg);
+    let wide = if chart.narrow.is_some() { "wide" } else { "only" };
+    let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
+    if let Some(narrow) = &chart.narrow {
+        let _ = writeln!(out, "<div class=\"narrow\"><div class=\"plot\">\n{narrow}</div></div>");
+    }
     if !chart.rows.is_empty() {
         out.push_str("<details><summary>The figures behind this chart</summary>\n");
         table(out, &chart.headings, &chart.rows);

@@ -29,7 +29,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Name in file names and documents, name in addresses.
 const CPU: (&str, &str) = ("cpu", "profile");
@@ -264,12 +264,6 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, 
         .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
         .map_err(|why| format!("'{}' {why}", file.display()))?;
     Ok((profile, file.display().to_string()))
-}
-
-/// A new file in the folder of results, for a command of this name.
-pub fn default_path(command: &str) -> PathBuf {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    PathBuf::from(format!("_output/plimsoll/{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
 /// What the profiles beside a run file say; `None` if none were asked for.

@@ -5,6 +5,7 @@ use super::{first_answer, print_json, print_profiles, print_report, report};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
+use crate::kept;
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
 use crate::probes::{self, Watcher};
@@ -96,7 +97,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         setup,
         pprof: asked.as_ref().map(Asked::recorded),
     };
-    let path = args.output.clone().unwrap_or_else(|| capture::default_path("find"));
+    let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
     let mut recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
     recording.watch(watcher);
     let history = search(&settings, &mut recording, &mut live)?;
@@ -125,7 +126,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         live.line(sentence);
     }
     let page = report::write_beside(&path, &experiment);
-    for note in page.into_iter().chain(note).chain(profiles.as_ref().and_then(capture::note)) {
+    for note in page.into_iter().chain(note).chain(kept::tidy(&path)).chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);
     }
     let found = findings.load_line_rps.lower > 0.0;

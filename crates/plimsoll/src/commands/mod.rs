@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod capture;
+pub mod clean;
 pub mod demo;
 pub mod diff;
 pub mod find;

@@ -188,14 +188,26 @@ fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     Ok(page::render(&all, &format!("plimsoll: {target}")))
 }
 
+/// Names of two files by which they are told apart: without folders, as far as that tells.
+pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
+    let names = [a, b].map(|path| {
+        let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
+        parts.into_iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<String>>()
+    });
+    let most = names[0].len().max(names[1].len());
+    let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
+    let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
+    // The same name with two endings, or one file twice.
+    apart.unwrap_or_else(|| [a, b].map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()))
+}
+
 /// Two searches, in one picture above their own.
 fn compared(files: &[(&Path, &Experiment)]) -> Result<Report, Failure> {
     match files {
         [(a, first), (b, second)] if first.kind == ExperimentKind::Find && second.kind == ExperimentKind::Find => {
-            let name =
-                |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            let [name_a, name_b] = names_apart(a, b);
             let (first, second) = (find::found(first)?.1, find::found(second)?.1);
-            Ok(two_searches((&name(a), &first), (&name(b), &second)))
+            Ok(two_searches((&name_a, &first), (&name_b, &second)))
         }
         _ => Ok(Report::default()),
     }
@@ -301,5 +313,23 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
                 trials.len()
             ))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_files_have_two_names() {
+        for (a, b, expect) in [
+            ("old.plimsoll", "new.plimsoll", ["old", "new"]),
+            ("old/find.plimsoll", "new/find.plimsoll", ["old/find", "new/find"]),
+            ("x/a/find.plimsoll", "y/a/find.plimsoll", ["x/a/find", "y/a/find"]),
+            ("find.plimsoll", "old/find.plimsoll", ["find", "old/find"]),
+            ("find.plimsoll", "find.dat", ["find.plimsoll", "find.dat"]),
+        ] {
+            assert_eq!(names_apart(Path::new(a), Path::new(b)), expect.map(str::to_owned));
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::{note_ports, preflight, print_json, print_profiles, print_report};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
 use crate::failure::{Failure, exit};
+use crate::kept;
 use crate::live::Live;
 use crate::meant;
 use crate::probes::Watcher;
@@ -46,7 +47,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
     let asked = Asked::of(&args.profiles, &args.request, "load")?;
     // Profiles are kept beside a run file, so there has to be one.
-    let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| capture::default_path("run")));
+    let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     let options = serde_json::json!({
@@ -88,7 +89,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, path.as_deref());
     show(&experiment, args.out.json, profiles.as_ref())?;
-    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)) {
+    let tidied = path.as_deref().and_then(kept::tidy);
+    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)).chain(tidied) {
         live.note(&note);
     }
     for crossing in &crossed {

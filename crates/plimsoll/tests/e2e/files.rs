@@ -1,6 +1,6 @@
 //! Run files: what is written can be shown again, survives a kill, and holds no secret.
 
-use crate::rig::{assert_ledger_closes, baseline, command, folder, json, number, plimsoll, signal};
+use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll, signal};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
@@ -101,4 +101,44 @@ fn no_secret_reaches_a_report_or_a_file() {
     }
     let shown = plimsoll(&["show", "--json", path]);
     assert!(!shown.stdout.contains("s3cret") && shown.stdout.contains("[redacted]"), "{}", shown.stdout);
+}
+
+#[test]
+fn old_runs_are_removed_and_nothing_else() {
+    let folder = folder("clean");
+    let kept = folder.join("_output/plimsoll");
+    std::fs::create_dir_all(&kept).expect("a folder");
+    let run = folder.join("one.plimsoll");
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let arguments = ["run", &url, "-d", "100ms", "-o", run.to_str().expect("text")];
+    assert_eq!(plimsoll(&arguments).code, 0);
+    // Above every number that a process can have.
+    for number in 0..52 {
+        std::fs::copy(&run, kept.join(format!("find-{}-4194999.plimsoll", 1000 + number))).expect("copied");
+    }
+    std::fs::write(kept.join("find-1000-4194999.html"), "a page").expect("written");
+    std::fs::write(kept.join("mine.txt"), "mine").expect("written");
+    let count = || std::fs::read_dir(&kept).expect("a folder").count();
+    let clean = |arguments: &[&str]| {
+        let arguments = [&["clean"], arguments].concat();
+        let mut command = command(&arguments);
+        finish(command.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"))
+    };
+    let listed = clean(&["--dry-run"]);
+    assert!(listed.stdout.contains("2 of 52 runs") && listed.stdout.contains("would be removed"), "{}", listed.stdout);
+    assert_eq!(count(), 54, "a dry run removes nothing");
+    // A command that keeps its file there removes the oldest, and says so.
+    let done = command(&["find", &url, "--budget", "1s", "--quiet"])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let done = finish(done.expect("starts"));
+    assert!(done.stderr.contains("removed the oldest 3 runs"), "{}", done.stderr);
+    assert!(!kept.join("find-1002-4194999.plimsoll").exists() && !kept.join("find-1000-4194999.html").exists());
+    let removed = clean(&["--keep", "0"]);
+    assert!(removed.stdout.contains("50 of 50 runs"), "{}", removed.stdout);
+    assert_eq!(count(), 1, "what is not plimsoll's stays");
+    assert!(clean(&[]).stdout.contains("no runs in _output/plimsoll"));
 }

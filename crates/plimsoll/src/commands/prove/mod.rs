@@ -5,11 +5,11 @@ mod carry;
 mod load;
 mod profiles;
 
-use super::capture::default_path;
 use super::{preflight, print_json, print_report, report};
 use crate::args_prove::ProveArgs;
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
+use crate::kept;
 use crate::live::Live;
 use crate::progress::Meter;
 use crate::recording::Recording;
@@ -48,7 +48,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     if let Some(hint) = hint {
         live.line(hint);
     }
-    let path = args.output.clone().unwrap_or_else(|| default_path("prove"));
+    let path = args.output.clone().unwrap_or_else(|| kept::new_path("prove"));
     let options = serde_json::json!(asked.options(warnings));
     let local = asked.arms.iter().all(|arm| arm.base.local);
     let mut recording = Recording::begin(ExperimentKind::Prove, local, options, Some(&path))?;
@@ -87,7 +87,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     }
     let outcome = show_outcome(&experiment, Some(&path), args.out.json, broken.clone())?;
     setup.iter().for_each(|sentence| live.line(sentence));
-    for note in note.into_iter().chain(report::write_beside(&path, &experiment)) {
+    for note in note.into_iter().chain(report::write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
         live.note(&note);
     }
     let (verdict, broke) = match &outcome {

@@ -1,0 +1,120 @@
+//! Where words stand in a plot: at the first of several places at which they cover least of what is drawn.
+
+use super::plot::Area;
+use super::svg::{Anchor, text_width};
+
+/// What is drawn already, as far as words must keep away from it.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Left, top, right, bottom.
+    boxes: Vec<[f64; 4]>,
+    lines: Vec<((f64, f64), (f64, f64))>,
+}
+
+/// Words to be placed.
+pub struct Words<'a> {
+    pub text: &'a str,
+    pub size: f64,
+    pub bold: bool,
+}
+
+impl Words<'_> {
+    /// The room that they take with their baseline at `at`.
+    fn room(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
+        let width = text_width(self.text, self.size, self.bold);
+        let left = match anchor {
+            Anchor::Start => x,
+            Anchor::Middle => x - width / 2.0,
+            Anchor::End => x - width,
+        };
+        [left - 2.0, y - self.size, left + width + 2.0, y + 3.0]
+    }
+}
+
+impl Taken {
+    /// A point with its reach.
+    pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
+        self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.lines.push((from, to));
+    }
+
+    /// A line through points.
+    pub fn curve(&mut self, points: &[(f64, f64)]) {
+        points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
+    }
+
+    /// How many things a rectangle covers.
+    fn covered(&self, room: &[f64; 4]) -> usize {
+        let boxes = self.boxes.iter().filter(|b| b[0] < room[2] && b[2] > room[0] && b[1] < room[3] && b[3] > room[1]);
+        boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
+    }
+
+    /// The best of `places` (baseline and anchor) inside `area`, the first of equals; it is taken then. `None` where no
+    /// place is inside.
+    pub fn place(
+        &mut self,
+        words: &Words,
+        area: &Area,
+        places: impl IntoIterator<Item = ((f64, f64), Anchor)>,
+    ) -> Option<((f64, f64), Anchor)> {
+        let inside = |room: &[f64; 4]| {
+            room[0] >= area.x && room[2] <= area.right() && room[1] >= area.y && room[3] <= area.bottom()
+        };
+        let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.room(at, anchor)));
+        let best = rooms.filter(|place| inside(&place.2)).min_by_key(|place| self.covered(&place.2))?;
+        self.boxes.push(best.2);
+        Some((best.0, best.1))
+    }
+}
+
+/// Whether a line goes through a rectangle (Liang and Barsky's clipping).
+fn crosses(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (mut enter, mut leave) = (0.0f64, 1.0f64);
+    for (step, reach) in
+        [(-dx, from.0 - room[0]), (dx, room[2] - from.0), (-dy, from.1 - room[1]), (dy, room[3] - from.1)]
+    {
+        if step == 0.0 {
+            if reach < 0.0 {
+                return false;
+            }
+        } else if step < 0.0 {
+            enter = enter.max(reach / step);
+        } else {
+            leave = leave.min(reach / step);
+        }
+    }
+    enter <= leave
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_where_nothing_is() {
+        let area = Area { x: 0.0, y: 0.0, width: 200.0, height: 100.0 };
+        let words = Words { text: "some words", size: 10.0, bold: false };
+        let places = [((5.0, 50.0), Anchor::Start), ((195.0, 50.0), Anchor::End), ((100.0, 90.0), Anchor::Middle)];
+        let mut taken = Taken::default();
+        taken.point((20.0, 45.0), 4.0);
+        assert_eq!(taken.place(&words, &area, places), Some(places[1]));
+        // The place is taken now; a line crosses the first, too.
+        taken.line((0.0, 0.0), (60.0, 90.0));
+        assert_eq!(taken.place(&words, &area, places), Some(places[2]));
+        let wide = Words { text: "words that have no room at all, in no place of these", ..words };
+        assert_eq!(taken.place(&wide, &area, places), None);
+        for (from, to, expect) in [
+            ((0.0, 0.0), (10.0, 10.0), true),
+            ((0.0, 4.0), (10.0, 4.0), true),
+            ((0.0, 0.0), (1.0, 10.0), false),
+            ((4.0, 0.0), (4.0, 2.0), false),
+        ] {
+            assert_eq!(crosses(&[3.0, 3.0, 5.0, 5.0], from, to), expect, "{from:?} {to:?}");
+        }
+    }
+}

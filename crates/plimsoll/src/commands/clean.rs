@@ -1,0 +1,44 @@
+//! `plimsoll clean`: removes old runs from the folder of results, and says what it removes.
+
+use super::print;
+use crate::args::CleanArgs;
+use crate::failure::{Failure, exit};
+use crate::kept::{RUNS_KEPT, remove, runs, surplus};
+use crate::target::system_text;
+use plimsoll_model::units::parse_count;
+use plimsoll_report::format::{bytes, date};
+
+/// Lists or removes, and says with which code to end.
+pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
+    let keep = match &args.keep {
+        None => RUNS_KEPT,
+        Some(text) => parse_count(text).map_err(|e| Failure::usage(format!("--keep: {e}")))? as usize,
+    };
+    let folder = args.dir.display();
+    let cannot = |what: &str, e: &std::io::Error| Failure::start(format!("{what}: {}", system_text(e)));
+    let all = runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
+    let count = all.len();
+    let old = surplus(all, keep);
+    let mut freed = 0;
+    for run in &old {
+        if !args.dry_run {
+            remove(run).map_err(|e| cannot(&format!("'{}' cannot be removed", run.files[0].display()), &e))?;
+        }
+        freed += run.bytes;
+        let others = match run.files.len() - 1 {
+            0 => String::new(),
+            1 => ", with 1 file beside it".to_owned(),
+            files => format!(", with {files} files beside it"),
+        };
+        let began = date(run.began_unix_s * 1000);
+        print(&format!("  {}  ({began}, {}{others})\n", run.files[0].display(), bytes(run.bytes as f64)));
+    }
+    let done = if args.dry_run { "would be removed" } else { "removed" };
+    let freed = bytes(freed as f64);
+    print(&match (count, old.len()) {
+        (0, _) => format!("no runs in {folder}\n"),
+        (_, 0) => format!("{count} runs in {folder}, and none is removed: it keeps {keep} (--keep)\n"),
+        (_, gone) => format!("{gone} of {count} runs in {folder} {done}, {freed}\n"),
+    });
+    Ok(exit::DONE)
+}

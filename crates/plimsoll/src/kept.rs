@@ -1,0 +1,192 @@
+//! The folder of results that nobody named, and how it stays small: of the runs there only the latest are kept.
+//!
+//! What is removed was made by plimsoll under a name that it chose itself: a run file `COMMAND-TIME-PROCESS.plimsoll`, told
+//! by its name and its first bytes, and the page, profiles and logs of the same name beside it. Nothing else is ever touched:
+//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`).
+
+use plimsoll_model::codec;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where results go that were not given a place.
+pub const FOLDER: &str = "_output/plimsoll";
+/// Runs that are kept there.
+pub const RUNS_KEPT: usize = 50;
+/// The commands whose files have a name of plimsoll's choice.
+const COMMANDS: [&str; 3] = ["find", "prove", "run"];
+
+/// A new run file in the folder of results, for a command of this name.
+pub fn new_path(command: &str) -> PathBuf {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Path::new(FOLDER).join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
+}
+
+/// A run that plimsoll kept in a folder: its files, and when it began.
+#[derive(Debug, PartialEq)]
+pub struct KeptRun {
+    /// Seconds since 1970, as its name says.
+    pub began_unix_s: u64,
+    /// The process that made it.
+    process: u32,
+    /// The run file first.
+    pub files: Vec<PathBuf>,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}
+
+/// What a name of plimsoll's choice says: time and process.
+fn chosen(stem: &str) -> Option<(u64, u32)> {
+    let (command, rest) = stem.split_once('-')?;
+    let (seconds, process) = rest.split_once('-')?;
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let known = COMMANDS.contains(&command) && plain(seconds) && plain(process);
+    known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
+}
+
+/// Whether a file of that name lies beside a run file that is called `stem`, and was made with it.
+fn belongs(name: &str, stem: &str) -> bool {
+    let Some(rest) = name.strip_prefix(stem) else { return false };
+    rest == ".html" || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
+}
+
+fn is_run_file(path: &Path) -> bool {
+    let mut magic = [0; codec::MAGIC.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == codec::MAGIC
+}
+
+/// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there holds none.
+pub fn runs(folder: &Path) -> io::Result<Vec<KeptRun>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in entries {
+        let entry = entry?;
+        // Of the entry itself: what a link leads to is not ours.
+        let metadata = entry.metadata()?;
+        if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
+            files.insert(name, metadata.len());
+        }
+    }
+    let mut runs = Vec::new();
+    for name in files.keys() {
+        let Some(stem) = name.strip_suffix(".plimsoll") else { continue };
+        let Some((began_unix_s, process)) = chosen(stem) else { continue };
+        if !is_run_file(&folder.join(name)) {
+            continue;
+        }
+        let beside = files.keys().filter(|other| belongs(other, stem));
+        let all: Vec<&String> = std::iter::once(name).chain(beside).collect();
+        let bytes = all.iter().map(|name| files[*name]).sum();
+        let files = all.into_iter().map(|name| folder.join(name)).collect();
+        runs.push(KeptRun { began_unix_s, process, files, bytes });
+    }
+    runs.sort_by_key(|run| std::cmp::Reverse((run.began_unix_s, run.process)));
+    Ok(runs)
+}
+
+/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be under way: it stays.
+pub fn surplus(runs: Vec<KeptRun>, keep: usize) -> Vec<KeptRun> {
+    let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
+    runs.into_iter().skip(keep).filter(|run| !under_way(run.process)).collect()
+}
+
+/// Removes the files of a run, the run file last: what is interrupted is found again.
+pub fn remove(run: &KeptRun) -> io::Result<()> {
+    run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    })
+}
+
+/// After a run was kept at `path`: removes what is too much in the folder of results, and says so. A folder that cannot be
+/// tidied is no reason to fail.
+pub fn tidy(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
+    let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
+    let removed = surplus.iter().filter(|run| remove(run).is_ok()).count();
+    let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
+    (removed > 0)
+        .then(|| format!("removed the oldest {runs} in {FOLDER}: it keeps {RUNS_KEPT} (-o FILE keeps one elsewhere)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this test's own, with these files; those that end in `.plimsoll` are run files unless their name says
+    /// `fake`.
+    fn folder(name: &str, files: &[&str]) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        for file in files {
+            let magic = file.ends_with(".plimsoll") && !file.contains("-77.");
+            let content: &[u8] = if magic { &codec::MAGIC } else { b"something else" };
+            fs::write(folder.join(file), content).expect("written");
+        }
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_what_plimsoll_made_is_removed() {
+        // No process has such a number: it is above what Linux gives.
+        let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
+        let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
+        let foreign = [
+            "find-100-4194999.txt",
+            "find-100-4194999x.html",
+            "find-50-77.plimsoll",
+            "find-abc-1.plimsoll",
+            "find-1.plimsoll",
+            "mine.plimsoll",
+            "notes.html",
+            "sweep-100-4194999.plimsoll",
+            "sweep.plimsoll",
+        ];
+        let all: Vec<&str> = own.iter().chain(&other_own).chain(&foreign).copied().collect();
+        let folder = folder("removed", &all);
+        fs::create_dir(folder.join("run-10-4194999.plimsoll")).expect("a folder");
+        std::os::unix::fs::symlink("mine.plimsoll", folder.join("run-11-4194999.plimsoll")).expect("a link");
+
+        let found = runs(&folder).expect("readable");
+        let began: Vec<(u64, usize)> = found.iter().map(|run| (run.began_unix_s, run.files.len())).collect();
+        assert_eq!(began, [(300, 2), (200, 1), (100, 3)]);
+        for run in surplus(found, 1) {
+            remove(&run).expect("removed");
+        }
+        let mut left: Vec<String> = foreign.iter().chain(&other_own[..2]).map(|name| (*name).to_owned()).collect();
+        left.extend(["run-10-4194999.plimsoll".to_owned(), "run-11-4194999.plimsoll".to_owned()]);
+        left.sort();
+        assert_eq!(names(&folder), left);
+        assert!(runs(&folder.join("nowhere")).expect("no folder, no runs").is_empty());
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_run_under_way_stays() {
+        // The first process of the machine is always there.
+        let folder = folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
+        let surplus = surplus(runs(&folder).expect("readable"), 0);
+        assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn only_the_folder_of_results_is_tidied() {
+        assert_eq!(tidy(Path::new("elsewhere/find-1-2.plimsoll")), None);
+        assert_eq!(tidy(Path::new("find.plimsoll")), None);
+    }
+}

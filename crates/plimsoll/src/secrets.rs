@@ -52,8 +52,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
-            | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "csv" | "probes" | "full" | "dark" | "print"
-            | "yes" | "help" | "version",
+            | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes" | "full"
+            | "dark" | "print" | "yes" | "help" | "version",
         ) => Class::Switch,
         (
             _,
@@ -62,7 +62,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if" | "slo" | "budget"
             | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks"
             | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by"
-            | "top" | "sort" | "format" | "chart",
+            | "top" | "sort" | "keep" | "format" | "chart",
         ) => Class::Plain,
         _ => return None,
     })

@@ -101,10 +101,9 @@ impl Target {
                 true => "link-local, where clouds offer a machine its own keys",
                 false => "neither loopback nor private",
             };
-            return Err(Failure::usage(format!(
-                "'{name}' is {}, which is {what}: add --allow-public if you may put load on it",
-                public.ip()
-            )));
+            let ip = public.ip().to_string();
+            let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
+            return Err(Failure::usage(format!("'{name}' {is} {what}: add --allow-public if you may put load on it")));
         }
         let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
         let resolved = Some((name, port_there));

@@ -155,7 +155,7 @@ fn besides(command: &str, id: &str) -> &'static [&'static str] {
     match (command, id) {
         ("prove", "a") => &["--b=./b", "http://127.0.0.1:1/"],
         ("prove", "b") => &["--a=./a", "http://127.0.0.1:1/"],
-        ("demo" | "baseline", _) | (_, "url" | "files" | "file") => &[],
+        ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("diff", "a" | "b") => &["b.dat"],
         ("diff", _) => &["a.dat", "b.dat"],

@@ -120,7 +120,7 @@ fn no_sentence_is_long_or_doubled() {
             lines.push([command, flag, given, url].map(str::to_owned).to_vec());
         }
         for line in lines {
-            let words: Vec<&str> = line.iter().map(String::as_str).filter(|word| *word != "").collect();
+            let words: Vec<&str> = line.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
             if words.is_empty() {
                 continue;
             }

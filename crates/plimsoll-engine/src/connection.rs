@@ -1,4 +1,4 @@
-//! One connection slot: its socket, what it is doing, and the request it carries.
+//! One connection slot: its socket, what it is doing, and how far it is with what it carries.
 
 use crate::net::Ready;
 use plimsoll_wire::h1::ResponseParser;
@@ -54,21 +54,6 @@ impl Readiness {
     }
 }
 
-/// The request that a slot carries. Times absolute in ns.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Pending {
-    /// When it was to start.
-    pub intended_ns: u64,
-    /// When its first byte was sent; 0 before.
-    pub sent_ns: u64,
-    /// When the first byte of the answer came; 0 before.
-    pub first_byte_ns: u64,
-    /// Bytes written so far.
-    pub written: u32,
-    /// Whether it counts.
-    pub measured: bool,
-}
-
 /// The TLS of a connection.
 #[derive(Debug)]
 pub struct Secure {
@@ -89,7 +74,10 @@ pub struct Connection<S> {
     /// Grows with every socket, so that late events of an earlier one are known as such.
     pub generation: u32,
     pub parser: ResponseParser,
-    pub pending: Option<Pending>,
+    /// The number of the exchange that it carries.
+    pub exchange: Option<u32>,
+    /// Bytes of its request that are written.
+    pub written: usize,
     /// What was left over for the next turn.
     pub deferred: Readiness,
     /// Its user waits before trying again (closed loads).
@@ -110,7 +98,8 @@ impl<S> Connection<S> {
             state: State::Free,
             generation: 0,
             parser: ResponseParser::new(),
-            pending: None,
+            exchange: None,
+            written: 0,
             deferred: Readiness::NONE,
             paused: false,
             connect_began_ns: 0,

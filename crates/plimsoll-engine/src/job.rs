@@ -1,7 +1,7 @@
 //! What one worker is to do: its share of a plan, taken apart once, so that nothing is looked up for a request.
 
-use crate::routes::{Resolved, Routes};
-use plimsoll_model::plan::StatusSet;
+use crate::addresses::{Addresses, Resolved};
+use crate::source::Source;
 use plimsoll_model::{Plan, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
@@ -23,18 +23,16 @@ pub struct Job {
     /// Number of the worker in this process, and among all machines.
     pub index: usize,
     pub number: u32,
-    pub request: Arc<[u8]>,
-    pub head_request: bool,
-    pub keep_alive: bool,
+    /// What is asked.
+    pub source: Source,
     /// Where connections go.
-    pub routes: Routes,
+    pub addresses: Addresses,
     /// Set when connections speak TLS.
     pub tls: Option<tls::Client>,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
     /// Whether the number of requests ends an open load, and not its duration.
     pub ends_by_number: bool,
-    pub timeout_ns: u64,
     pub grace_ns: u64,
     pub connections_max: usize,
     pub connections_ready: u32,
@@ -42,7 +40,6 @@ pub struct Job {
     pub ramp_per_s: u64,
     /// Workers in this process.
     pub workers: u64,
-    pub ok_status: StatusSet,
     pub spin: Spin,
     pub spare_core: bool,
 }
@@ -63,21 +60,17 @@ impl Job {
         Job {
             index: index as usize,
             number: (stripe.index * workers + index) as u32,
-            request: Arc::clone(request),
-            head_request: plan.request.method.eq_ignore_ascii_case("HEAD"),
-            keep_alive: plan.request.keep_alive,
-            routes: Routes::new(plan, stripe.index * workers + index, resources.resolved.clone()),
+            source: Source::new(plan, request),
+            addresses: Addresses::new(plan, stripe.index * workers + index, resources.resolved.clone()),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
             ramp_per_s: (OPENED_PER_S_MAX / workers).max(1),
             workers,
             schedule: Arc::clone(schedule),
             stripe: stripe.split(index, workers),
             ends_by_number: ends_by_number(plan, schedule),
-            timeout_ns: plan.timeout_ns,
             grace_ns: plan.grace_ns,
             connections_max: share.count_of(u64::from(plan.connections_max)) as usize,
             connections_ready: share.count_of(u64::from(plan.connections_ready)) as u32,
-            ok_status: plan.ok_status.clone(),
             spin: plan.spin,
             spare_core,
         }

@@ -8,27 +8,29 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod collect;
 mod connection;
-mod deadlines;
+mod exchanges;
 mod job;
 mod net;
 mod recorder;
-mod routes;
 #[cfg(test)]
 mod sim;
+mod source;
 mod spin;
 mod worker;
 
 pub use collect::{Phase, Tick};
 
+use addresses::Resolved;
 use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::plan::bracketed;
 use plimsoll_model::{Plan, Run, Schedule, Stripe};
 use plimsoll_wire::{h1, tls};
-use routes::Resolved;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

@@ -17,6 +17,8 @@ pub struct Sample {
     pub status: u16,
     /// How it ended.
     pub outcome: Outcome,
+    /// The timeout that it had, if that has ended it.
+    pub timeout_ns: u64,
 }
 
 /// The counters of one worker.
@@ -48,13 +50,11 @@ pub struct Recorder {
     flushed_ns: u64,
     cpu_flushed_ns: u64,
     worker: u32,
-    timeout_ns: u64,
     window_end_ns: u64,
 }
 
 impl Recorder {
-    /// `window_end_ns`: absolute end of the measured window (u64::MAX if only a count ends it).
-    pub fn new(worker: u32, timeout_ns: u64) -> Recorder {
+    pub fn new(worker: u32) -> Recorder {
         Recorder {
             ledger: Ledger::default(),
             succeeded_in_window: 0,
@@ -82,12 +82,12 @@ impl Recorder {
             flushed_ns: 0,
             cpu_flushed_ns: 0,
             worker,
-            timeout_ns,
             window_end_ns: u64::MAX,
         }
     }
 
-    /// The schedule begins now: what preparations cost is forgotten.
+    /// The schedule begins now: what preparations cost is forgotten. `window_end_ns`: absolute end of the measured window
+    /// (u64::MAX if only a count ends it).
     pub fn begin(&mut self, origin_ns: u64, window_end_ns: u64, cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
@@ -169,10 +169,10 @@ impl Recorder {
             Outcome::Failed(failure) => {
                 self.ledger.failed[failure as usize] += 1;
                 if failure == Failure::Timeout {
-                    self.response.record(response_ns.max(self.timeout_ns));
+                    self.response.record(response_ns.max(sample.timeout_ns));
                     // Sent late after a slow connect it was watched for less, but it had not been answered for that long.
                     if sample.sent_ns != 0 {
-                        self.service.record((sample.done_ns - sample.sent_ns).max(self.timeout_ns));
+                        self.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
                 } else {
                     self.failed.record(response_ns);
@@ -258,12 +258,13 @@ mod tests {
 
     #[test]
     fn the_integral_of_requests_in_flight_is_exact() {
-        let mut recorder = Recorder::new(0, 1_000);
+        let mut recorder = Recorder::new(0);
         recorder.begin(100, u64::MAX, 0);
         let finish = |recorder: &mut Recorder, intended_ns, done_ns| {
-            let outcome = Outcome::Success;
+            let (outcome, timeout_ns) = (Outcome::Success, 1_000);
+            let first_byte_ns = done_ns;
             let sample =
-                Sample { intended_ns, sent_ns: intended_ns, first_byte_ns: done_ns, done_ns, status: 200, outcome };
+                Sample { intended_ns, sent_ns: intended_ns, first_byte_ns, done_ns, status: 200, outcome, timeout_ns };
             recorder.finished(&sample, true);
         };
         recorder.started(110, true);
@@ -279,11 +280,13 @@ mod tests {
 
     #[test]
     fn a_timeout_is_at_least_as_long_as_the_timeout() {
-        let mut recorder = Recorder::new(0, 1_000);
+        let mut recorder = Recorder::new(0);
         let outcome = Outcome::Failed(Failure::Timeout);
         for (done_ns, expect) in [(900, 1_000), (5_000, 5_000)] {
             recorder.started(0, true);
-            let sample = Sample { intended_ns: 0, sent_ns: 0, first_byte_ns: 0, done_ns, status: 0, outcome };
+            let timeout_ns = 1_000;
+            let sample =
+                Sample { intended_ns: 0, sent_ns: 0, first_byte_ns: 0, done_ns, status: 0, outcome, timeout_ns };
             recorder.finished(&sample, true);
             assert_eq!(recorder.flush(10_000, 0, 0).response.max_ns(), expect);
         }

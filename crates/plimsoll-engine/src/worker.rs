@@ -13,14 +13,15 @@ mod turns;
 
 use crate::collect::Message;
 use crate::connection::Connection;
-use crate::deadlines::Deadlines;
+use crate::exchanges::Exchanges;
 use crate::job::Job;
 use crate::net::{Net, Ready, Wait};
 use crate::recorder::Recorder;
 use crate::spin::Spinner;
-use load::{Load, Users};
+use load::{Load, Users, Waiting};
 use plimsoll_model::Plan;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,7 +43,9 @@ pub struct Worker<N: Net> {
     /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
     /// Entries may be stale.
     deferred: VecDeque<(u32, u32)>,
-    deadlines: Deadlines,
+    exchanges: Exchanges,
+    /// Users who go on later.
+    waiting: BinaryHeap<Reverse<Waiting>>,
     recorder: Recorder,
     spinner: Spinner,
     load: Load,
@@ -66,7 +69,7 @@ pub struct Worker<N: Net> {
 impl<N: Net> Worker<N> {
     pub fn new(net: N, job: Job, stop: Arc<AtomicBool>) -> Self {
         let load = if job.schedule.is_open() {
-            Load::Open { arrivals: job.schedule.arrivals(job.stripe), next_ns: None }
+            Load::Open { arrivals: job.schedule.arrivals(job.stripe), next_user: 0, next_ns: None }
         } else {
             Load::Closed(Users {
                 active: 0,
@@ -74,11 +77,10 @@ impl<N: Net> Worker<N> {
                 joining: 0..0,
                 joined_ns: 0,
                 left: job.schedule.requests_of(job.stripe),
-                paused: VecDeque::new(),
             })
         };
         let mut worker = Worker {
-            recorder: Recorder::new(job.number, job.timeout_ns),
+            recorder: Recorder::new(job.number),
             spinner: Spinner::new(job.spin, job.spare_core),
             net,
             stop,
@@ -88,7 +90,8 @@ impl<N: Net> Worker<N> {
             connections_open: 0,
             opening: 0,
             deferred: VecDeque::new(),
-            deadlines: Deadlines::default(),
+            exchanges: Exchanges::new(&job.source),
+            waiting: BinaryHeap::new(),
             load,
             ready: Vec::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -115,7 +118,6 @@ impl<N: Net> Worker<N> {
     fn add_slot(&mut self) -> u32 {
         let slot = self.connections.len() as u32;
         self.connections.push(Connection::new());
-        self.deadlines.add_slot();
         slot
     }
 
@@ -127,8 +129,10 @@ impl<N: Net> Worker<N> {
         self.measured_from_ns = absolute(schedule.measured_from_ns());
         self.end_ns = schedule.end_ns().map_or(u64::MAX, absolute);
         self.recorder.begin(origin_ns, self.end_ns, self.net.cpu_ns());
-        if let Load::Open { arrivals, next_ns } = &mut self.load {
-            *next_ns = arrivals.next().map(|(_, start_ns)| absolute(start_ns));
+        if let Load::Open { arrivals, next_user, next_ns } = &mut self.load
+            && let Some((number, start_ns)) = arrivals.next()
+        {
+            (*next_user, *next_ns) = (number, Some(absolute(start_ns)));
         }
         self.now_ns = self.net.now_ns();
         while self.now_ns < origin_ns {
@@ -155,7 +159,7 @@ impl<N: Net> Worker<N> {
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {
-        self.job.routes.refresh();
+        self.job.addresses.refresh();
         let cpu_ns = self.net.cpu_ns();
         self.recorder.flush(at_ns, cpu_ns, self.connections_open)
     }
@@ -213,7 +217,6 @@ impl<N: Net> Worker<N> {
 
     /// Gives up what is still under way.
     fn abandon(&mut self) {
-        let measured = self.connections.iter().filter(|c| c.pending.is_some_and(|p| p.measured)).count();
-        (0..measured).for_each(|_| self.recorder.abandoned());
+        (0..self.measured_in_flight).for_each(|_| self.recorder.abandoned());
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 use crate::collect::{Collector, Message, Tick};
 use crate::encode_request;
 use crate::job::{Job, Resources};
+use crate::source::Source;
 use crate::worker::Worker;
 use net::{Account, Machine, SimNet, World};
 use plimsoll_model::{Failure, Plan, Run, Schedule, Stripe};
@@ -53,6 +54,15 @@ impl Simulation<'_> {
     /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick` can stop a run of one
     /// worker only; it is asked once before the preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Sim {
+        self.run_from(&mut |_| (), on_tick)
+    }
+
+    /// The same with what is asked changed by `sourced`.
+    pub fn run_from(
+        &self,
+        sourced: &mut dyn FnMut(&mut Source),
+        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
+    ) -> Sim {
         let schedule = Arc::new(Schedule::compile(self.plan));
         let request: Arc<[u8]> = encode_request(self.plan).expect("a request that can be written").into();
         let workers = u64::from(self.plan.workers);
@@ -65,7 +75,8 @@ impl Simulation<'_> {
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
             let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
-            let job = Job::new(self.plan, &schedule, &request, &Resources::default(), self.stripe, index, true);
+            let mut job = Job::new(self.plan, &schedule, &request, &Resources::default(), self.stripe, index, true);
+            sourced(&mut job.source);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
             let began_ns = world.borrow().now_ns();
             worker.prepare();

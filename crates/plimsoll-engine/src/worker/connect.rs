@@ -20,8 +20,8 @@ impl<N: Net> Worker<N> {
         loop {
             let connection = &mut self.connections[slot as usize];
             let (peer, address) = match connection.tried {
-                0 => self.job.routes.next(),
-                _ => self.job.routes.after(connection.address),
+                0 => self.job.addresses.next(),
+                _ => self.job.addresses.after(connection.address),
             };
             connection.generation = connection.generation.wrapping_add(1);
             connection.deferred = Readiness::NONE;
@@ -50,7 +50,7 @@ impl<N: Net> Worker<N> {
 
     /// Whether an address is left to be tried for the slot after this error.
     fn another_may_do(&self, slot: u32, error: u16) -> bool {
-        tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.routes.choices()
+        tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.addresses.choices()
     }
 
     /// The outcome of opening the slot's connection is known.
@@ -68,7 +68,7 @@ impl<N: Net> Worker<N> {
                         return;
                     }
                 }
-                if self.connections[slot as usize].pending.is_some() {
+                if self.connections[slot as usize].exchange.is_some() {
                     self.fail(slot, Failure::Connect);
                 } else {
                     self.lose(slot);
@@ -93,7 +93,7 @@ impl<N: Net> Worker<N> {
         connection.state = State::Idle;
         self.opening -= 1;
         self.connections_open += 1;
-        if connection.pending.is_some() {
+        if connection.exchange.is_some() {
             self.send(slot);
         } else {
             self.rest(slot);

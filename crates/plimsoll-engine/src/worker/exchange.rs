@@ -2,21 +2,24 @@
 
 use super::Worker;
 use super::turns::{SLICE_BYTES, SLICE_NS};
-use crate::connection::{Pending, Readiness, State};
+use crate::connection::{Readiness, State};
+use crate::exchanges::Exchange;
 use crate::net::{Net, Received, Sent};
 use crate::recorder::Sample;
+use crate::source::{Last, RouteNumber};
 use plimsoll_model::{Failure, Outcome, TlsFailure};
 use plimsoll_wire::h1::EndError;
 
 impl<N: Net> Worker<N> {
-    /// Starts a request on `slot` at the present time, over its connection or a new one.
-    pub(super) fn start(&mut self, slot: u32, intended_ns: u64, measured: bool) {
+    /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
+    pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.recorder.started(intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
-        self.deadlines.push(slot, self.now_ns + self.job.timeout_ns);
+        let exchange = Exchange::new(slot, user, route, intended_ns, measured);
+        let number = self.exchanges.begin(exchange, self.now_ns);
         let connection = &mut self.connections[slot as usize];
-        debug_assert!(connection.pending.is_none());
-        connection.pending = Some(Pending { intended_ns, sent_ns: 0, first_byte_ns: 0, written: 0, measured });
+        debug_assert!(connection.exchange.is_none());
+        connection.exchange = Some(number);
         match connection.state {
             State::Idle => self.send(slot),
             State::Free => {
@@ -34,22 +37,24 @@ impl<N: Net> Worker<N> {
     #[inline]
     pub(super) fn send(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        let (Some(socket), Some(pending)) = (&connection.socket, &mut connection.pending) else { return };
-        if pending.sent_ns == 0 {
-            pending.sent_ns = self.now_ns;
-            connection.parser.begin(self.job.head_request);
+        let (Some(socket), Some(number)) = (&connection.socket, connection.exchange) else { return };
+        let exchange = &mut self.exchanges[number];
+        let route = self.job.source.route(exchange.route);
+        if exchange.sent_ns == 0 {
+            exchange.sent_ns = self.now_ns;
+            connection.written = 0;
+            connection.parser.begin(route.head_request);
         }
         if connection.secure.is_some() {
             self.send_secure(slot);
             return;
         }
-        let request = &self.job.request;
         let mut room = SLICE_BYTES;
         loop {
-            let rest = &request[pending.written as usize..];
+            let rest = &route.request[connection.written..];
             match self.net.send(socket, &rest[..rest.len().min(room)]) {
                 Sent::Bytes(sent) => {
-                    pending.written += sent as u32;
+                    connection.written += sent;
                     self.recorder.bytes_out += sent as u64;
                     if sent == rest.len() {
                         connection.state = State::Receiving;
@@ -123,19 +128,20 @@ impl<N: Net> Worker<N> {
     #[inline]
     pub(super) fn on_bytes(&mut self, slot: u32, bytes: &[u8], hangup: bool) {
         let connection = &mut self.connections[slot as usize];
-        let Some(pending) = &mut connection.pending else {
+        let Some(number) = connection.exchange else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
             self.recorder.surplus(bytes.len());
             self.lose(slot);
             return;
         };
-        if pending.sent_ns == 0 {
+        let exchange = &mut self.exchanges[number];
+        if exchange.sent_ns == 0 {
             self.recorder.surplus(bytes.len());
             self.fail(slot, Failure::Protocol);
             return;
         }
-        if pending.first_byte_ns == 0 {
-            pending.first_byte_ns = self.now_ns;
+        if exchange.first_byte_ns == 0 {
+            exchange.first_byte_ns = self.now_ns;
         }
         match connection.parser.feed(bytes) {
             Ok(fed) => {
@@ -146,12 +152,8 @@ impl<N: Net> Worker<N> {
                     }
                     // An answer to a request that was not sent whole, more bytes than the answer has, or the news that
                     // the peer has closed: answered, but this connection ends here.
-                    let reusable = reply.keep_alive
-                        && self.job.keep_alive
-                        && !hangup
-                        && surplus == 0
-                        && connection.state == State::Receiving;
-                    self.answered(slot, reply.status, reusable);
+                    let reusable = reply.keep_alive && !hangup && surplus == 0 && connection.state == State::Receiving;
+                    self.answered(slot, number, reply.status, reusable);
                 }
             }
             Err(_) => self.fail(slot, Failure::Protocol),
@@ -165,10 +167,10 @@ impl<N: Net> Worker<N> {
             self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed });
             return;
         }
-        if connection.pending.is_none() {
+        let Some(number) = connection.exchange else {
             self.lose(slot);
             return;
-        }
+        };
         if connection.state == State::Connecting {
             // The outcome of connecting is told by the writable event.
             return;
@@ -183,69 +185,74 @@ impl<N: Net> Worker<N> {
             return;
         }
         match connection.parser.finish() {
-            Ok(reply) => self.answered(slot, reply.status, false),
+            Ok(reply) => self.answered(slot, number, reply.status, false),
             Err(EndError::NothingReceived | EndError::Truncated) => self.fail(slot, Failure::ClosedEarly),
         }
     }
 
-    /// The slot's request was answered.
+    /// The slot's exchange was answered. `reusable`: as far as the answer goes, the connection can be used again.
     #[inline]
-    fn answered(&mut self, slot: u32, status: u16, reusable: bool) {
-        let pending = self.connections[slot as usize].pending.unwrap_or_default();
+    fn answered(&mut self, slot: u32, number: u32, status: u16, reusable: bool) {
+        let exchange = &self.exchanges[number];
+        let route = self.job.source.route(exchange.route);
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
-            _ if self.deadline_passed(slot) => (0, Outcome::Failed(Failure::Timeout)),
-            status if self.job.ok_status.contains(status) => (status, Outcome::Success),
+            _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(Failure::Timeout)),
+            status if route.ok_status.contains(status) => (status, Outcome::Success),
             _ => (status, Outcome::Failed(Failure::Status)),
         };
-        self.finish(slot, &pending, status, outcome);
+        let reusable = reusable && route.keep_alive;
+        let (user, last) = self.finish(slot, number, status, outcome);
         if reusable {
             self.connections[slot as usize].state = State::Idle;
         } else {
             self.close(slot);
         }
-        self.go_on(slot, false);
+        self.go_on(slot, user, last);
     }
 
-    fn deadline_passed(&self, slot: u32) -> bool {
-        // Only the first in the queue can be due, and a due one is always among the first.
-        self.deadlines.first().is_some_and(|(at_ns, _)| at_ns <= self.now_ns)
-            && self.deadlines.of(slot).is_some_and(|at_ns| at_ns <= self.now_ns)
-    }
-
-    /// The slot's request has failed; its connection is not used again.
+    /// The slot's exchange has failed; its connection is not used again.
     #[cold]
     pub(super) fn fail(&mut self, slot: u32, failure: Failure) {
-        let pending = self.connections[slot as usize].pending.unwrap_or_default();
-        self.finish(slot, &pending, 0, Outcome::Failed(failure));
+        let Some(number) = self.connections[slot as usize].exchange else { return };
+        let (user, last) = self.finish(slot, number, 0, Outcome::Failed(failure));
         self.close(slot);
-        self.go_on(slot, matches!(failure, Failure::Connect | Failure::Tls));
+        self.go_on(slot, user, last);
     }
 
+    /// Counts the slot's exchange, which has ended. Returns whose it was, and what that user may want to know.
     #[inline]
-    fn finish(&mut self, slot: u32, pending: &Pending, status: u16, outcome: Outcome) {
-        self.connections[slot as usize].pending = None;
-        self.deadlines.remove(slot);
+    fn finish(&mut self, slot: u32, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
+        self.connections[slot as usize].exchange = None;
+        self.exchanges.end(number);
+        let exchange = &self.exchanges[number];
+        let timeout_ns = match outcome {
+            Outcome::Failed(Failure::Timeout) => self.job.source.route(exchange.route).timeout_ns,
+            _ => 0,
+        };
         let sample = Sample {
-            intended_ns: pending.intended_ns,
-            sent_ns: pending.sent_ns,
-            first_byte_ns: pending.first_byte_ns,
+            intended_ns: exchange.intended_ns,
+            sent_ns: exchange.sent_ns,
+            first_byte_ns: exchange.first_byte_ns,
             done_ns: self.now_ns,
             status,
             outcome,
+            timeout_ns,
         };
-        self.recorder.finished(&sample, pending.measured);
-        if pending.measured {
+        let (user, route, measured) = (exchange.user, exchange.route, exchange.measured);
+        self.recorder.finished(&sample, measured);
+        if measured {
             self.measured_in_flight -= 1;
             self.last_done_ns = self.now_ns;
         }
+        (user, Last { route, status, outcome })
     }
 
     /// Ends the request whose sending found the connection broken, when all that it held has been read without an answer.
     #[cold]
     pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];
-        if connection.generation != generation || connection.pending.is_none() {
+        if connection.generation != generation || connection.exchange.is_none() {
             return;
         }
         if connection.deferred == Readiness::NONE {

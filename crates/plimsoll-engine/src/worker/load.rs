@@ -3,9 +3,10 @@
 use super::Worker;
 use crate::connection::State;
 use crate::net::Net;
+use crate::source::{Last, Next, RouteNumber};
 use plimsoll_model::schedule::ArrivalCursor;
-use plimsoll_model::{Failure, Plan};
-use std::collections::VecDeque;
+use plimsoll_model::{Failure, Outcome, Plan};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
@@ -29,14 +30,24 @@ pub(super) struct Users {
     pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
     pub(super) left: Option<u64>,
-    /// Users that wait before they try again: (when, slot), ascending.
-    pub(super) paused: VecDeque<(u64, u32)>,
+}
+
+/// A user who goes on later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    /// When (absolute).
+    at_ns: u64,
+    user: u64,
+    /// With what; `None`: from the beginning.
+    route: Option<RouteNumber>,
 }
 
 pub(super) enum Load {
     Closed(Users),
     Open {
         arrivals: ArrivalCursor,
+        /// Number of the next arrival, who is a user of its own.
+        next_user: u64,
         /// Intended start of the next arrival (absolute).
         next_ns: Option<u64>,
     },
@@ -50,7 +61,7 @@ impl<N: Net> Worker<N> {
         // The schedule's end, then that of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
-        if let Some((at_ns, _)) = self.deadlines.first() {
+        if let Some((at_ns, _)) = self.exchanges.first_deadline() {
             due_ns = due_ns.min(at_ns);
         }
         match &self.load {
@@ -58,10 +69,10 @@ impl<N: Net> Worker<N> {
             Load::Open { next_ns: None, .. } => {}
             Load::Closed(users) => {
                 due_ns = due_ns.min(if users.joining.is_empty() { users.change_ns } else { users.joined_ns });
-                if let Some((at_ns, _)) = users.paused.front() {
-                    due_ns = due_ns.min(*at_ns);
-                }
             }
+        }
+        if let Some(Reverse(waiting)) = self.waiting.peek() {
+            due_ns = due_ns.min(waiting.at_ns);
         }
         due_ns
     }
@@ -70,11 +81,11 @@ impl<N: Net> Worker<N> {
     pub(super) fn start_due(&mut self) -> bool {
         let mut left = TIMEOUTS_PER_TURN;
         while left > 0
-            && let Some((at_ns, slot)) = self.deadlines.first()
+            && let Some((at_ns, number)) = self.exchanges.first_deadline()
             && at_ns <= self.now_ns
         {
             left -= 1;
-            self.fail(slot, Failure::Timeout);
+            self.fail(self.exchanges[number].slot, Failure::Timeout);
         }
         let mut worked = left < TIMEOUTS_PER_TURN;
         match &self.load {
@@ -84,22 +95,28 @@ impl<N: Net> Worker<N> {
                     worked = true;
                     self.change_users();
                 }
-                worked |= self.start_users();
             }
         }
-        worked
+        worked | self.start_users()
     }
 
     /// Open loads: starts every arrival that is due.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
-        while let Load::Open { arrivals, next_ns } = &mut self.load
+        while let Load::Open { arrivals, next_user, next_ns } = &mut self.load
             && let Some(intended_ns) = *next_ns
             && intended_ns <= self.stopped_ns.unwrap_or(self.now_ns)
             && released < STARTS_PER_TURN
         {
             let origin_ns = self.origin_ns;
-            *next_ns = arrivals.next().map(|(_, start_ns)| origin_ns + start_ns);
+            let user = *next_user;
+            *next_ns = match arrivals.next() {
+                Some((number, start_ns)) => {
+                    *next_user = number;
+                    Some(origin_ns + start_ns)
+                }
+                None => None,
+            };
             let measured = intended_ns >= self.measured_from_ns;
             // Of those that are too late to start, the ones that count are counted.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
@@ -109,13 +126,14 @@ impl<N: Net> Worker<N> {
                 continue;
             }
             released += 1;
+            let Some(route) = self.first_of(user) else { continue };
             match self.slot_for_arrival() {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
                     if measured {
                         self.recorder.lagged(self.now_ns - intended_ns);
                     }
-                    self.start(slot, intended_ns, measured);
+                    self.start(slot, user, route, intended_ns, measured);
                 }
                 None if measured => self.recorder.unsent(),
                 None => {}
@@ -149,77 +167,135 @@ impl<N: Net> Worker<N> {
         users.joined_ns = intended_ns;
     }
 
-    /// Closed loads: starts the users that have joined, and those that try again. Returns whether there was any.
+    /// Starts the users that have joined (closed loads), and those that have waited. Returns whether there was any.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
         while let Load::Closed(users) = &mut self.load
             && started < STARTS_PER_TURN
-            && let Some(slot) = users.joining.next()
+            && let Some(user) = users.joining.next()
         {
             started += 1;
             // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
-            let (slot, intended_ns) = (slot as u32, users.joined_ns);
-            let connection = &self.connections[slot as usize];
-            if connection.pending.is_none() && !connection.paused {
+            let intended_ns = users.joined_ns;
+            let connection = &self.connections[user as usize];
+            if connection.exchange.is_none() && !connection.paused {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
-                if self.next_of_user(slot, intended_ns) {
+                if self.next_of_user(user, None, intended_ns) {
                     self.recorder.lagged(lag_ns);
                 }
             }
         }
-        while let Load::Closed(users) = &mut self.load
-            && started < STARTS_PER_TURN
-            && let Some((at_ns, slot)) = users.paused.front().copied()
-            && at_ns <= self.now_ns
+        while started < STARTS_PER_TURN
+            && let Some(Reverse(waiting)) = self.waiting.peek().copied()
+            && waiting.at_ns <= self.now_ns
         {
             started += 1;
-            users.paused.pop_front();
-            self.connections[slot as usize].paused = false;
+            self.waiting.pop();
+            if matches!(self.load, Load::Closed(_)) {
+                self.connections[waiting.user as usize].paused = false;
+            }
             self.now_ns = self.net.now_ns();
-            self.next_of_user(slot, at_ns);
+            self.next_of_user(waiting.user, waiting.route, waiting.at_ns);
         }
         started > 0
     }
 
-    /// Closed loads: the user's next request, to start at `intended_ns`, if there is to be one. Returns whether there was
-    /// one that counts.
-    fn next_of_user(&mut self, slot: u32, intended_ns: u64) -> bool {
+    /// What `user` asks first, if it is to be asked now.
+    #[inline]
+    fn first_of(&mut self, user: u64) -> Option<RouteNumber> {
+        match self.job.source.next(user, None) {
+            Next::Send(route) => Some(route),
+            Next::Wait(ns, route) => {
+                self.wait_user(user, ns, Some(route));
+                None
+            }
+            Next::End => None,
+        }
+    }
+
+    #[cold]
+    fn wait_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
+        self.waiting.push(Reverse(Waiting { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
+        if matches!(self.load, Load::Closed(_)) {
+            self.connections[user as usize].paused = true;
+        }
+    }
+
+    /// The user's next request, to start at `intended_ns`, if there is to be one: for `route`, or the first. Returns whether
+    /// there was one that counts.
+    #[inline]
+    fn next_of_user(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
-        let over = self.stopped_ns.is_some() || intended_ns >= self.end_ns;
-        let Load::Closed(users) = &mut self.load else { return false };
-        if over || u64::from(slot) >= users.active {
+        if self.stopped_ns.is_some() || intended_ns >= self.end_ns {
             return false;
         }
-        if measured && let Some(left) = &mut users.left {
-            if *left == 0 {
-                return false;
-            }
-            *left -= 1;
+        if let Load::Closed(users) = &self.load
+            && (user >= users.active || (measured && users.left == Some(0)))
+        {
+            return false;
         }
-        self.start(slot, intended_ns, measured);
+        let Some(route) = route.or_else(|| self.first_of(user)) else { return false };
+        let slot = match &mut self.load {
+            // A user of a closed load has the connection with its own number.
+            Load::Closed(users) => {
+                if measured && let Some(left) = &mut users.left {
+                    *left -= 1;
+                }
+                user as u32
+            }
+            Load::Open { .. } => match self.slot_for_arrival() {
+                Some(slot) => slot,
+                None => {
+                    if measured {
+                        self.recorder.unsent();
+                    }
+                    return false;
+                }
+            },
+        };
+        self.start(slot, user, route, intended_ns, measured);
         measured
     }
 
-    /// What a slot does after its request: the user's next one, or back to the pool.
+    /// What `user` does after its exchange on `slot`: its next one, now or later, or it is done; then a user of a closed
+    /// load begins anew.
     #[inline]
-    pub(super) fn go_on(&mut self, slot: u32, pause: bool) {
-        match &mut self.load {
-            Load::Closed(users) if pause => {
-                users.paused.push_back((self.now_ns + RECONNECT_PAUSE_NS, slot));
-                self.connections[slot as usize].paused = true;
+    pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
+        let next = self.job.source.next(user, Some(&last));
+        let refused = matches!(last.outcome, Outcome::Failed(Failure::Connect | Failure::Tls));
+        match (&self.load, next) {
+            (Load::Closed(_), Next::End) if !refused => {
+                self.next_of_user(user, None, self.now_ns);
             }
-            Load::Closed(_) => {
-                self.next_of_user(slot, self.now_ns);
+            (Load::Open { .. }, Next::End) => self.rest(slot),
+            _ => self.go_on_within(slot, user, next, refused),
+        }
+    }
+
+    /// A user goes on in the midst of its session, or tries again.
+    #[inline(never)]
+    fn go_on_within(&mut self, slot: u32, user: u64, next: Next, refused: bool) {
+        // Its connection is there for others meanwhile (open loads).
+        self.rest(slot);
+        let (wait_ns, route) = match next {
+            Next::End => (0, None),
+            Next::Send(route) => (0, Some(route)),
+            Next::Wait(ns, route) => (ns, Some(route)),
+        };
+        // A connection that could not be made is not tried again at once.
+        match wait_ns.max(if refused { RECONNECT_PAUSE_NS } else { 0 }) {
+            0 => {
+                self.next_of_user(user, route, self.now_ns);
             }
-            Load::Open { .. } => self.rest(slot),
+            wait_ns => self.wait_user(user, wait_ns, route),
         }
     }
 
     /// Whether every request of a limited number was started.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.load {
-            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number,
+            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty(),
             Load::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
         }
     }

@@ -30,7 +30,7 @@ impl<N: Net> Worker<N> {
         self.now_ns = self.net.now_ns();
         let began_ns = self.now_ns;
         let ramp_ns = u64::from(left) * 1_000_000_000 / self.job.ramp_per_s;
-        let give_up_ns = began_ns + PREPARE_NS_MAX.min(self.job.timeout_ns).max(4 * ramp_ns);
+        let give_up_ns = began_ns + PREPARE_NS_MAX.min(self.job.source.timeout_ns_max()).max(4 * ramp_ns);
         let opening_max = OPENING_MAX.div_ceil(self.job.workers) as u32;
         let mut opened: u64 = 0;
         let mut slot = 0;

@@ -70,9 +70,9 @@ impl<N: Net> Worker<N> {
         let mut room = SLICE_BYTES;
         while self.flush_cipher(slot) {
             let connection = &mut self.connections[slot as usize];
-            let (Some(secure), Some(pending)) = (&mut connection.secure, &mut connection.pending) else { return };
-            let request = &self.job.request;
-            if pending.written as usize == request.len() {
+            let (Some(secure), Some(exchange)) = (&mut connection.secure, connection.exchange) else { return };
+            let request = &self.job.source.route(self.exchanges[exchange].route).request;
+            if connection.written == request.len() {
                 connection.state = State::Receiving;
                 return;
             }
@@ -80,14 +80,14 @@ impl<N: Net> Worker<N> {
                 self.defer(slot, Readiness::WRITABLE);
                 return;
             }
-            let rest = &request[pending.written as usize..];
+            let rest = &request[connection.written..];
             let taken = secure.session.send(&rest[..rest.len().min(room)]);
             if taken == 0 {
                 // Nothing waits, and yet it takes nothing: the session is over.
                 self.defer(slot, Readiness::BROKEN);
                 return;
             }
-            pending.written += taken as u32;
+            connection.written += taken;
             room -= taken;
         }
     }
@@ -138,7 +138,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
         self.recorder.tls_failed(reason);
-        if self.connections[slot as usize].pending.is_some() {
+        if self.connections[slot as usize].exchange.is_some() {
             self.fail(slot, Failure::Tls);
         } else {
             self.lose(slot);

@@ -145,9 +145,8 @@ fn swallow() -> String {
 #[test]
 fn a_long_request_ends_with_its_deadline() {
     let (url, body) = (swallow(), crate::rig::folder("body").join("body"));
-    std::fs::write(&body, vec![b'x'; 60 << 20]).expect("written");
+    std::fs::write(&body, vec![b'x'; 16 << 20]).expect("written");
     let body = format!("@{}", body.display());
-    let began = Instant::now();
     let document = json(&[
         "run",
         &url,
@@ -164,7 +163,8 @@ fn a_long_request_ends_with_its_deadline() {
         "--no-preflight",
         "--no-probes",
     ]);
-    assert!(began.elapsed() < Duration::from_millis(900) + SLACK, "{:?}", began.elapsed());
+    let longest = number(&document, "response_time_ns.max");
+    assert!(longest < 300e6 + SLACK.as_nanos() as f64, "{longest} ns");
     assert_ledger_closes(&document, "long requests");
     assert!(number(&document, "ledger.failed.timeout") >= 4.0, "{document:#}");
 }

@@ -162,7 +162,8 @@ fn closes_when_stopped() {
                         });
                 let what = format!("{name}, {fault:?}, stopped at {stop_at}, PLIMSOLL_SEED={seed}");
                 verify(&sim, &server).unwrap_or_else(|complaint| panic!("{what}: {complaint}"));
-                assert!(looks <= stop_at + 1, "{what}: nobody is asked after the stop");
+                // What workers hand over after that is shown too.
+                assert!(looks <= stop_at + 2, "{what}: {looks} looks");
                 if looks <= stop_at {
                     continue;
                 }

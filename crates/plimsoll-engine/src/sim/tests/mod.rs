@@ -6,6 +6,7 @@ mod connections;
 mod generator;
 mod ledger;
 mod merging;
+mod sessions;
 mod turns;
 mod unit;
 

@@ -16,7 +16,7 @@ const ADDRESSES_MAX: usize = 4096;
 
 /// The way of one worker's connections.
 #[derive(Debug)]
-pub struct Routes {
+pub struct Addresses {
     unix: Option<String>,
     /// All addresses known, by number.
     addresses: Vec<SocketAddr>,
@@ -30,12 +30,12 @@ pub struct Routes {
     version_seen: u64,
 }
 
-impl Routes {
-    /// The routes of `plan` for the worker whose number among all is `number`: workers begin at different addresses.
-    pub fn new(plan: &Plan, number: u64, resolved: Option<Arc<Resolved>>) -> Routes {
+impl Addresses {
+    /// The addresses of `plan` for the worker whose number among all is `number`: workers begin at different addresses.
+    pub fn new(plan: &Plan, number: u64, resolved: Option<Arc<Resolved>>) -> Addresses {
         let (sources_v4, sources_v6) = plan.connect.sources.iter().partition(|range| range.is_ipv4());
         let addresses = plan.request.addresses.clone();
-        Routes {
+        Addresses {
             unix: plan.connect.unix.clone(),
             active: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
             addresses,
@@ -189,7 +189,7 @@ mod tests {
             (&["127.0.0.1:80", "[::1]:80"], "127.0.0.1-127.0.0.3,::1", 4),
         ] {
             for worker in 0..3 {
-                let mut routes = Routes::new(&plan(addresses, sources), worker, None);
+                let mut routes = Addresses::new(&plan(addresses, sources), worker, None);
                 let mut by_address = vec![0; addresses.len()];
                 let mut seen = BTreeSet::new();
                 for _ in 0..24 {
@@ -203,9 +203,9 @@ mod tests {
         }
         let mut unix = plan(&[], "");
         unix.connect.unix = Some("/run/api.sock".into());
-        assert_eq!(shown(Routes::new(&unix, 0, None).next().0), "/run/api.sock");
+        assert_eq!(shown(Addresses::new(&unix, 0, None).next().0), "/run/api.sock");
         // Whatever the others do meanwhile, one connection tries each address once.
-        let mut routes = Routes::new(&plan(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], ""), 1, None);
+        let mut routes = Addresses::new(&plan(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], ""), 1, None);
         let first = routes.next().1;
         routes.next();
         let second = routes.after(first).1;
@@ -217,7 +217,7 @@ mod tests {
     fn news_reach_the_workers_and_numbers_stay() {
         let plan = plan(&["10.0.0.1:80", "10.0.0.2:80"], "");
         let resolved = Arc::new(Resolved::new(&plan.request.addresses));
-        let mut routes = Routes::new(&plan, 0, Some(Arc::clone(&resolved)));
+        let mut routes = Addresses::new(&plan, 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         resolved.update([]);
         resolved.update([address("10.0.0.3:80"), address("10.0.0.2:80"), address("10.0.0.3:80")]);

@@ -1,0 +1,212 @@
+//! Exchanges under way: a request and its answer each, whatever carries them, in the order of their deadlines. Their places
+//! are used again; nothing is allocated once there were as many at a time.
+//!
+//! Of those with one timeout the order of deadlines is the order of starts: a doubly linked list through the exchanges, with
+//! everything at constant cost. There is one list for each timeout (a lane); a load has as many as its routes have different
+//! ones, and the earliest deadline is the earliest of the lanes' firsts.
+
+use crate::source::{RouteNumber, Source};
+use std::ops::{Index, IndexMut};
+
+const NONE: u32 = u32::MAX;
+
+/// One request and its answer. Times absolute in ns.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange {
+    /// Who asks: the number of a user of a closed load, or of an arrival of an open one.
+    pub user: u64,
+    /// When it was to start.
+    pub intended_ns: u64,
+    /// When its first byte was sent; 0 before.
+    pub sent_ns: u64,
+    /// When the first byte of the answer came; 0 before.
+    pub first_byte_ns: u64,
+    /// When it is given up.
+    pub deadline_ns: u64,
+    /// The connection slot that carries it.
+    pub slot: u32,
+    /// What is asked.
+    pub route: RouteNumber,
+    /// Whether it counts.
+    pub measured: bool,
+    /// Its neighbours by deadline in its lane.
+    before: u32,
+    after: u32,
+}
+
+// There is one for each connection that is at work, and there may be very many.
+const _: () = assert!(size_of::<Exchange>() <= 64);
+
+impl Exchange {
+    /// One of which nothing is sent yet.
+    #[inline]
+    pub fn new(slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) -> Exchange {
+        Exchange {
+            user,
+            intended_ns,
+            sent_ns: 0,
+            first_byte_ns: 0,
+            deadline_ns: 0,
+            slot,
+            route,
+            measured,
+            before: NONE,
+            after: NONE,
+        }
+    }
+}
+
+/// Exchanges with the same timeout, by deadline.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    timeout_ns: u64,
+    /// Deadline of the first; `u64::MAX` when there is none.
+    first_ns: u64,
+    first: u32,
+    last: u32,
+}
+
+/// The exchanges of a worker, by number.
+#[derive(Debug)]
+pub struct Exchanges {
+    places: Vec<Exchange>,
+    free: Vec<u32>,
+    lanes: Vec<Lane>,
+    /// The lane of each route.
+    lane_of: Vec<u32>,
+}
+
+impl Exchanges {
+    pub fn new(source: &Source) -> Exchanges {
+        Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
+    }
+
+    /// For routes with these timeouts.
+    fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
+        let mut lanes: Vec<Lane> = Vec::new();
+        let lane_of = timeouts_ns
+            .map(|timeout_ns| {
+                let at = lanes.iter().position(|lane| lane.timeout_ns == timeout_ns).unwrap_or_else(|| {
+                    lanes.push(Lane { timeout_ns, first_ns: u64::MAX, first: NONE, last: NONE });
+                    lanes.len() - 1
+                });
+                at as u32
+            })
+            .collect();
+        Exchanges { places: Vec::new(), free: Vec::new(), lanes, lane_of }
+    }
+
+    /// Begins one; its timeout counts from `now_ns`, which never goes back. Returns its number.
+    // Always, here and below: once a request, and the call with its copies costs as much as the work.
+    #[inline(always)]
+    pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
+        let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];
+        exchange.deadline_ns = now_ns.saturating_add(lane.timeout_ns);
+        exchange.before = lane.last;
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.places[number as usize] = exchange;
+                number
+            }
+            None => {
+                self.places.push(exchange);
+                self.places.len() as u32 - 1
+            }
+        };
+        lane.last = number;
+        match exchange.before {
+            NONE => (lane.first, lane.first_ns) = (number, exchange.deadline_ns),
+            before => self.places[before as usize].after = number,
+        }
+        number
+    }
+
+    /// Ends one; it can be read until the next begins.
+    #[inline(always)]
+    pub fn end(&mut self, number: u32) {
+        let Exchange { route, before, after, .. } = self.places[number as usize];
+        let lane = &mut self.lanes[self.lane_of[usize::from(route)] as usize];
+        let mut after_ns = u64::MAX;
+        match after {
+            NONE => lane.last = before,
+            _ => {
+                let next = &mut self.places[after as usize];
+                next.before = before;
+                after_ns = next.deadline_ns;
+            }
+        }
+        match before {
+            NONE => (lane.first, lane.first_ns) = (after, after_ns),
+            _ => self.places[before as usize].after = after,
+        }
+        self.free.push(number);
+    }
+
+    /// The earliest deadline, and the number of its exchange.
+    #[inline]
+    pub fn first_deadline(&self) -> Option<(u64, u32)> {
+        let mut earliest = (u64::MAX, NONE);
+        for lane in &self.lanes {
+            if lane.first_ns < earliest.0 {
+                earliest = (lane.first_ns, lane.first);
+            }
+        }
+        (earliest.1 != NONE).then_some(earliest)
+    }
+}
+
+impl Index<u32> for Exchanges {
+    type Output = Exchange;
+
+    #[inline]
+    fn index(&self, number: u32) -> &Exchange {
+        &self.places[number as usize]
+    }
+}
+
+impl IndexMut<u32> for Exchanges {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut Exchange {
+        &mut self.places[number as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_deadline_is_the_earliest_whatever_has_ended() {
+        for timeouts_ns in [vec![50], vec![50, 50, 7], vec![1_000, 1, 300, 20]] {
+            let mut rng = plimsoll_model::rng::Rng::new(3);
+            let mut exchanges = Exchanges::with_timeouts(timeouts_ns.iter().copied());
+            let mut expect: Vec<(u64, u32, u64)> = Vec::new();
+            for now_ns in 0..10_000 {
+                if expect.len() == 20 || (rng.below(2) == 0 && !expect.is_empty()) {
+                    let (deadline_ns, number, user) = expect.swap_remove(rng.below(expect.len() as u64) as usize);
+                    let ended = exchanges[number];
+                    exchanges.end(number);
+                    assert_eq!((ended.deadline_ns, ended.user), (deadline_ns, user));
+                } else {
+                    let route = rng.below(timeouts_ns.len() as u64) as u16;
+                    let number = exchanges.begin(Exchange::new(0, now_ns, route, 0, true), now_ns);
+                    expect.push((now_ns + timeouts_ns[usize::from(route)], number, now_ns));
+                }
+                let first = exchanges.first_deadline();
+                assert_eq!(first.map(|(at_ns, _)| at_ns), expect.iter().map(|e| e.0).min());
+                assert!(first.is_none_or(|(at_ns, number)| expect.iter().any(|e| (e.0, e.1) == (at_ns, number))));
+            }
+            assert!(exchanges.places.len() <= 20, "places are used again");
+        }
+    }
+
+    #[test]
+    fn a_timeout_without_end_is_no_deadline_that_passes() {
+        let mut exchanges = Exchanges::with_timeouts([u64::MAX].into_iter());
+        for now_ns in 5..8 {
+            let number = exchanges.begin(Exchange::new(0, 0, 0, 0, true), now_ns);
+            assert_eq!(exchanges.first_deadline(), None);
+            exchanges.end(number);
+        }
+    }
+}

@@ -297,7 +297,7 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     [
         (Verdict::Pass, "trial held the SLO"),
         (Verdict::Fail, "did not hold it"),
-        (Verdict::Void, "void: the client was the limit"),
+        (Verdict::Void, "void: says nothing of the server"),
     ]
     .into_iter()
     .map(|(verdict, name)| if verdict == Verdict::Fail && cut { (verdict, CUT) } else { (verdict, name) })

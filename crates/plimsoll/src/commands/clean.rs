@@ -7,6 +7,8 @@ use crate::kept::{RUNS_KEPT, remove, runs, surplus};
 use crate::target::system_text;
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
+use plimsoll_report::text::broken;
+use std::io::IsTerminal;
 
 /// Lists or removes, and says with which code to end.
 pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
@@ -20,6 +22,8 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let count = all.len();
     let old = surplus(all, keep);
     let mut freed = 0;
+    let terminal = std::io::stdout().is_terminal();
+    let columns = terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0);
     for run in &old {
         if !args.dry_run {
             remove(run).map_err(|e| cannot(&format!("'{}' cannot be removed", run.files[0].display()), &e))?;
@@ -31,7 +35,8 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
             files => format!(", with {files} files beside it"),
         };
         let began = date(run.began_unix_s * 1000);
-        print(&format!("  {}  ({began}, {}{others})\n", run.files[0].display(), bytes(run.bytes as f64)));
+        let line = format!("  {}  ({began}, {}{others})", run.files[0].display(), bytes(run.bytes as f64));
+        print(&format!("{}\n", broken(&line, columns, 4)));
     }
     let done = if args.dry_run { "would be removed" } else { "removed" };
     let freed = bytes(freed as f64);

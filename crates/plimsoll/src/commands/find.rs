@@ -117,14 +117,6 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, Some(&path));
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
-    // Said only where it matters: a low line is told by few requests.
-    if let (Some(rps), lower, Some(sentence)) =
-        (forecast.provable_rps, findings.load_line_rps.lower, forecast.sentences.last())
-        && lower > 0.0
-        && lower < rps
-    {
-        live.line(sentence);
-    }
     let page = report::write_beside(&path, &experiment);
     for note in page.into_iter().chain(note).chain(kept::tidy(&path)).chain(profiles.as_ref().and_then(capture::note)) {
         live.note(&note);

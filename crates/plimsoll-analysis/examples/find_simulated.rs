@@ -21,10 +21,12 @@ fn main() {
         _ => Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 },
     };
     println!(
-        "{:12} {:>6} {:>6} {:>6}  {:>6} {:>7} {:>7}  stopped by",
-        "model", "5 %", "50 %", "95 %", "within", "elapsed", "max"
+        "{:20} {:>5} {:>6} {:>6} {:>6}  {:>6} {:>7} {:>7}  stopped by",
+        "model", "line", "5 %", "50 %", "95 %", "within", "elapsed", "max"
     );
-    for model in Model::all(noise) {
+    let stalling = args.get(2).is_some_and(|name| name == "stalling");
+    let models = if stalling { Model::stalling(Noise { disturbed: 0.0, ..noise }) } else { Model::all(noise) };
+    for model in models {
         if args.get(3).is_some_and(|name| name != model.name) {
             continue;
         }
@@ -32,19 +34,29 @@ fn main() {
         if let Some(seed) = args.get(4).and_then(|a| a.parse().ok()) {
             let model = model.seeded(seed);
             let findings = simulator::search(model, seed, budget_s * SECOND, None);
-            println!("{}", simulator::tell(&findings, share * model.capacity));
+            let truth = if share > 0.0 { share * model.capacity } else { model.capacity };
+            println!("{}", simulator::tell(&findings, truth));
             continue;
         }
         let mut ratios = Vec::new();
         let (mut elapsed, mut longest) = (0.0, 0.0f64);
         let mut ends: Vec<(String, u64)> = Vec::new();
         let mut far = Vec::new();
+        let (mut stated, mut confirmed, mut above, mut doubted) = (0u64, 0u64, 0u64, 0u64);
         for seed in 0..seeds {
             let model = model.seeded(seed);
             let findings = simulator::search(model, seed, budget_s * SECOND, None);
-            let ratio = findings.load_line_rps.lower / (share * model.capacity);
+            let lower = findings.load_line_rps.lower;
+            // Where no line exists, any that is stated is beyond it.
+            let ratio =
+                if share > 0.0 { lower / (share * model.capacity) } else { f64::from(u8::from(lower > 0.0)) * 9.0 };
+            stated += u64::from(lower > 0.0);
+            confirmed += u64::from(findings.load_line_rps.confirmed);
+            doubted +=
+                u64::from(findings.doubts.len() as u64 > u64::from(!findings.load_line_rps.confirmed && lower > 0.0));
+            above += u64::from(ratio > 1.03);
             ratios.push(ratio);
-            if !(0.97..=1.03).contains(&ratio) {
+            if if stalling { ratio > 1.03 } else { !(0.97..=1.03).contains(&ratio) } {
                 far.push(format!("{seed}:{ratio:.3}"));
             }
             elapsed += findings.elapsed_s / seeds as f64;
@@ -59,7 +71,7 @@ fn main() {
         let q = |q: f64| ratios[((ratios.len() - 1) as f64 * q).round() as usize];
         let within = ratios.iter().filter(|r| (0.97..=1.03).contains(*r)).count() as f64 / ratios.len() as f64;
         println!(
-            "{:12} {:6.3} {:6.3} {:6.3}  {:5.1}% {:6.1}s {:6.1}s  {ends:?} far {}",
+            "{:20} {share:5.3} {:6.3} {:6.3} {:6.3}  {:5.1}% {:6.1}s {:6.1}s stated {stated} confirmed {confirmed} doubted {doubted} above {above} {ends:?} far {}",
             model.name,
             q(0.05),
             q(0.5),

@@ -17,6 +17,7 @@
 use crate::format;
 use crate::others::Others;
 use crate::slo::Slo;
+use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{Seen, Watch, broken, judged_window_ns, percent};
 use plimsoll_model::units::SECOND;
@@ -129,6 +130,8 @@ pub struct Evidence {
     pub generator_limited: bool,
     /// Share of the fullest worker's time spent working.
     pub work_share: f64,
+    /// Stretches in which nobody was answered although requests waited.
+    pub stalls: Vec<Stall>,
 }
 
 impl TrialOutcome {
@@ -227,7 +230,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             }
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
-            outcome.evidence.saturated_rps = saturated(window_series(run, &window), &window, failures > 0).map(|s| s.0);
+            let series = window_series(run, &window);
+            outcome.evidence.stalls = stalls::of(&series, window.tick_ns);
+            outcome.evidence.saturated_rps = saturated(series, &window, failures > 0).map(|s| s.0);
         }
     }
     if purpose != Purpose::Settle {
@@ -259,6 +264,8 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.seen()[..watch.seen().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
+    // What was silent at the window's end may have gone on.
+    evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
 
     // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only what is overdue.
     let whole = !outcome.stopped;
@@ -327,6 +334,7 @@ fn window_series(run: &Run, window: &Window) -> Vec<Seen> {
         succeeded: interval.ledger.succeeded,
         failed: interval.ledger.failed_total(),
         in_flight_end: interval.in_flight_end,
+        slowest_ns: interval.response.max_ns(),
     };
     inside.map(|(_, interval)| seen(interval)).collect()
 }

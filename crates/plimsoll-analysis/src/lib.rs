@@ -23,6 +23,7 @@ pub mod series;
 pub mod server;
 pub mod slo;
 pub mod stages;
+pub mod stalls;
 pub mod summary;
 pub mod watch;
 

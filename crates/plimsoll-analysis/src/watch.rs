@@ -64,6 +64,8 @@ pub(crate) struct Seen {
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
+    /// The longest response time of an answer, in ns.
+    pub slowest_ns: u64,
 }
 
 /// Looks after a trial under way: feed it every tick.
@@ -173,6 +175,7 @@ impl Watch {
             succeeded: ledger.succeeded,
             failed,
             in_flight_end: tick.in_flight_end,
+            slowest_ns: tick.response.max_ns(),
         });
         if any_bad || self.overdue_any() {
             self.first_bad.get_or_insert(self.seen.len());
@@ -247,6 +250,10 @@ impl Watch {
             return None;
         }
         let last = &self.seen[inside - ticks - 1..inside];
+        // Silence is a stall until it has broken a bound: how long it lasts is worth knowing.
+        if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
+            return None;
+        }
         let grows = last.windows(2).all(|pair| {
             let growth = pair[1].in_flight_end as f64 - pair[0].in_flight_end as f64;
             pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_SHARE * pair[1].scheduled as f64

@@ -109,6 +109,42 @@ fn of_two_regimes_the_slower_is_the_line() {
     assert!(named, "{}", simulator::tell(&findings, model.capacity));
 }
 
+/// The name, whether a line exists; how many of so many searches may state one above it.
+fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
+    let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
+    let share = model.line_share();
+    let mut above = Vec::new();
+    for seed in seed()..seed() + seeds {
+        let model = model.seeded(seed);
+        let findings = simulator::search(model, seed, budget_s * SECOND, None);
+        let line = findings.load_line_rps;
+        let tell = simulator::tell(&findings, model.capacity);
+        assert!(line.confirmed || line.lower == 0.0 || !findings.doubts.is_empty(), "{name}, seed {seed}\n{tell}");
+        if share == 0.0 {
+            assert!(line.lower > 0.0 || findings.stalls.is_some(), "{name}, seed {seed}: no reason\n{tell}");
+        }
+        if line.lower > 1.03 * share * model.capacity {
+            above.push(format!("{name}, seed {seed}, true share {share}:\n{tell}"));
+        }
+    }
+    assert!(above.len() <= above_max, "{}", above.join("\n"));
+}
+
+#[test]
+fn no_line_is_stated_that_stalls_forbid() {
+    for (name, above_max) in [("1/4-1 s, 1.2 s", 0), ("1 s, 4 s", 0), ("0.7 s, 5 s", 0), ("0.8 s, random 3 s", 1)] {
+        check_stalling(name, 60, 5, above_max);
+        check_stalling(name, 20, 5, 1);
+    }
+}
+
+#[test]
+fn stalls_that_are_short_or_rare_enough_leave_a_line() {
+    for (name, budget_s) in [("0.3 s, 2 s", 60), ("0.3 s, 2 s", 20), ("0.51 s, 60 s", 60), ("0.51 s, 60 s", 20)] {
+        check_stalling(name, budget_s, 5, 0);
+    }
+}
+
 #[test]
 fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
@@ -362,6 +398,26 @@ proptest! {
                     prop_assert!(findings.load_line_rps.lower >= 0.0);
                     prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
                     let line = findings.load_line_rps.lower;
+                    let passes = |purposes: &[Purpose], rate: f64| {
+                        let of = findings.trials.iter().filter(|t| purposes.contains(&t.purpose));
+                        of.filter(|t| t.verdict == Verdict::Pass && t.offered_rps() == Some(rate)).count()
+                    };
+                    let doubted = |words: &str| findings.doubts.iter().any(|doubt| doubt.contains(words));
+                    if findings.load_line_rps.confirmed {
+                        prop_assert!(passes(&[Purpose::Confirm], line) > 0 && findings.held_s > 0.0, "{findings:?}");
+                        prop_assert!(passes(&[Purpose::Line, Purpose::Confirm], line) > 1, "{findings:?}");
+                    } else {
+                        prop_assert!(line == 0.0 || doubted("not confirmed"), "{findings:?}");
+                    }
+                    // What contradicts the bracket stands beside it.
+                    let whole = findings.trials.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+                    let limiter = findings.trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
+                    for (rate, verdict) in whole.filter_map(|t| Some((t.offered_rps()?, t.verdict))).filter(|_| line > 0.0) {
+                        let above = findings.load_line_rps.upper.is_some_and(|upper| rate > upper);
+                        prop_assert!(!above || verdict != Verdict::Pass || limiter || doubted("passed in a trial"), "{findings:?}");
+                        let below = rate < line * 0.99;
+                        prop_assert!(!below || verdict != Verdict::Fail || doubted("failed in a trial"), "{findings:?}");
+                    }
                     let held = |t: &&TrialOutcome| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle;
                     let at_line = findings.trials.iter().filter(held).filter_map(|t| Some((t.offered_rps()?, t)));
                     let made = at_line.filter(|(rate, t)| *rate >= line && rate * t.duration_ns as f64 >= 1e9).count();

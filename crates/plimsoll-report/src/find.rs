@@ -17,18 +17,29 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
         StoppedBy::Disturbed => "others disturbed most of the trials",
         StoppedBy::MaxRate => "--max-rate was reached",
         StoppedBy::LowestFails => "the lowest load already breaks the SLO",
+        StoppedBy::Stalls => "the server's stalls leave no line",
         StoppedBy::NothingSucceeds => "no request succeeded",
         StoppedBy::NothingAnswered => "no request was answered",
         StoppedBy::Interrupted => "interrupted",
     }
 }
 
-/// The answer in one sentence.
+/// The answer in one sentence, with what makes it less than certain.
 pub fn answer(findings: &Findings) -> String {
-    let Bracket { lower, upper } = findings.load_line_rps;
+    let Bracket { lower, upper, .. } = findings.load_line_rps;
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
+    let doubts: String = findings.doubts.iter().map(|doubt| format!("; {doubt}")).collect();
+    if let Some(stalls) =
+        findings.stalls.as_ref().filter(|stalls| lower <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
+    {
+        let then = match &stalls.forbids {
+            Some(bound) => format!("no rate holds {bound}"),
+            None => format!("no rate was shown to hold {slo} in spite of them"),
+        };
+        return format!("no load line: {}: {then}{disturbed}", stalls.text());
+    }
     let line = match (lower > 0.0, upper) {
         (false, Some(upper)) => format!("no load was found to hold {slo}: even {} requests/s did not", rate(upper)),
         (false, None) => format!("no load line was found under {slo}"),
@@ -42,7 +53,7 @@ pub fn answer(findings: &Findings) -> String {
             (upper / lower - 1.0) * 100.0,
         ),
     };
-    line + &disturbed
+    line + &doubts + &disturbed
 }
 
 fn users(number: u64) -> String {
@@ -176,7 +187,18 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
     let mut facts =
         vec![("target", format!("{} {}", context.plan.request.method, context.plan.request.url_redacted()))];
     if findings.load_line_rps.lower > 0.0 {
-        facts.push(("held", format!("{} in one trial", duration(findings.held_s * 1e9))));
+        let confirmed = if findings.load_line_rps.confirmed { ", confirmed" } else { "" };
+        let held = match findings.held_s {
+            s if s > 0.0 => {
+                format!(
+                    "{} requests/s for {} in one trial{confirmed}",
+                    rate(findings.load_line_rps.lower),
+                    duration(s * 1e9)
+                )
+            }
+            _ => "by no trial at just that load".to_owned(),
+        };
+        facts.push(("held", held));
     }
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} requests/s with {}", rate(peak.rps), users(peak.concurrency))));

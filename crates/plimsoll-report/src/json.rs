@@ -249,7 +249,20 @@ pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings:
     let line = &findings.load_line_rps;
     map.insert("warnings".into(), all_warnings.into());
     others(&mut map, &findings.others);
-    map.insert("load_line_rps".into(), json!({ "lower": line.lower, "upper": line.upper }));
+    map.insert(
+        "load_line_rps".into(),
+        json!({ "lower": line.lower, "upper": line.upper, "confirmed": line.confirmed }),
+    );
+    map.insert("doubts".into(), findings.doubts.clone().into());
+    let stalls = findings.stalls.as_ref().map(|stalls| {
+        json!({
+            "count": stalls.count,
+            "longest_s": stalls.longest_ns as f64 / 1e9,
+            "every_s": stalls.every_ns as f64 / 1e9,
+            "forbids": stalls.forbids,
+        })
+    });
+    map.insert("stalls".into(), stalls.into());
     map.insert("slo".into(), findings.slo.to_string().into());
     map.insert(
         "peak".into(),

@@ -143,8 +143,8 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
 fn answer(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let bracket = |side: &SearchSide| match side.findings.load_line_rps {
-        Bracket { lower, upper: Some(upper) } => format!("{} to {}", rate(lower), rate(upper)),
-        Bracket { lower, upper: None } => format!("at least {}", rate(lower)),
+        Bracket { lower, upper: Some(upper), .. } => format!("{} to {}", rate(lower), rate(upper)),
+        Bracket { lower, upper: None, .. } => format!("at least {}", rate(lower)),
     };
     match (a.line(), b.line()) {
         (Some(line_a), Some(line_b)) => {

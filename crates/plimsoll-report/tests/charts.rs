@@ -200,12 +200,14 @@ fn findings(scale: f64) -> Findings {
     // Cut short: their p99 is only a lower bound.
     let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
-        load_line_rps: Bracket { lower: 9_190.0 * scale, upper: Some(9_280.0 * scale) },
+        load_line_rps: Bracket { lower: 9_190.0 * scale, upper: Some(9_280.0 * scale), confirmed: true },
         slo: Slo::default(),
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
         knee: None,
         trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
         stopped_by: StoppedBy::Width,
+        doubts: Vec::new(),
+        stalls: None,
         held_s: 10.0,
         elapsed_s: 58.2,
         warnings: Vec::new(),
@@ -400,7 +402,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             TrialOutcome { p99_ns: *p99_ns, ..trial(*rate, 0.0, verdict, *share) }
         };
         Findings {
-            load_line_rps: Bracket { lower, upper },
+            load_line_rps: Bracket { lower, upper, confirmed: true },
             slo: Slo { success_min: 0.999, latency: vec![LatencyBound { quantile, bound_ns }] },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),

@@ -5,6 +5,7 @@
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
 use super::posterior::{Place, Posterior};
+use super::stalls::{Pool, Stalls};
 use super::{Settings, index_below, load_of};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -115,6 +116,10 @@ pub struct Evidences<'a> {
     limiter: bool,
     success_min: f64,
     share_max: f64,
+    budget_ns: u64,
+    stalls_recur: bool,
+    /// Open trials that are not set aside.
+    counted: Vec<&'a TrialOutcome>,
 }
 
 /// The rate of a limiter: successes a second of trials that were rejected without falling behind; `None` if there is no
@@ -155,11 +160,15 @@ impl<'a> Evidences<'a> {
             limiter,
             success_min,
             share_max,
+            budget_ns: settings.budget_ns,
+            stalls_recur: Stalls::seen(settings, history).is_some_and(|stalls| stalls.recur),
+            counted: Vec::new(),
         };
         let sights: Vec<Sight> = evidence.open.iter().filter_map(|t| evidence.sight(t)).collect();
         evidence.posterior = Posterior::new(&sights, super::peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
+        let voice_ns = super::Pace::after(settings, history).line_ns;
         for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;
@@ -167,6 +176,7 @@ impl<'a> Evidences<'a> {
             // says nothing of the slower.
             let unprimed = limiter && pass && !trial.evidence.primed;
             if trial.purpose == Purpose::Climb || unprimed {
+                evidence.counted.push(trial);
                 continue;
             }
             if pass && slower.is_some_and(|slower| rate > slower * 1.008) {
@@ -178,8 +188,11 @@ impl<'a> Evidences<'a> {
                 evidence.set_aside += 1;
                 continue;
             }
+            evidence.counted.push(trial);
             let index = if pass { index_below(rate) } else { evidence.fails_from(trial, rate) };
-            evidence.near.push(Near { rate, pass, seconds: trial.planned_ns as f64 / 1e9, index, suspect });
+            // A confirming trial may be longer, and yet is one voice.
+            let seconds = trial.planned_ns.min(voice_ns) as f64 / 1e9;
+            evidence.near.push(Near { rate, pass, seconds, index, suspect });
         }
         evidence
     }
@@ -194,7 +207,8 @@ impl<'a> Evidences<'a> {
         {
             return false;
         }
-        posterior.disturbed(&sight) > DISTURBED_FROM
+        // Where the server stalls, a trial that met a stall was not disturbed.
+        !(self.stalls_recur && !trial.evidence.stalls.is_empty()) && posterior.disturbed(&sight) > DISTURBED_FROM
     }
 
     /// Whether the server held for a whole trial what it did not hold in this failing one.
@@ -294,6 +308,40 @@ impl<'a> Evidences<'a> {
             let (passed, failed) = self.seconds(*k);
             failed > passed
         })
+    }
+
+    /// The grid's load that the verdicts make the line, measured or not.
+    pub fn target(&self, decide_s: f64) -> Option<i32> {
+        self.lower(decide_s).max(self.leans_lower())
+    }
+
+    /// Whether more speaks for a load than against it.
+    pub fn speaks_for(&self, index: i32) -> bool {
+        let (passed, failed) = self.seconds(index);
+        passed > failed
+    }
+
+    /// The line: the highest rate that passed a whole trial, for which more speaks than against, and which all time
+    /// measured there and below does not contradict. One that a further trial confirmed comes first.
+    pub fn held(&self, decide_s: f64, confirmed: impl Fn(f64) -> bool) -> Option<f64> {
+        let target = self.target(decide_s)?;
+        let holds = |n: &&Near| n.pass && n.index <= target && self.speaks_for(n.index) && !self.contradicted(n.rate);
+        let rates = || self.near.iter().filter(holds).map(|n| n.rate);
+        rates().filter(|rate| confirmed(*rate)).max_by(f64::total_cmp).or_else(|| rates().max_by(f64::total_cmp))
+    }
+
+    /// The rate of a whole trial that passed near the line, though as much may speak against it: the nearest to where the
+    /// verdicts point.
+    pub fn passed_once(&self, decide_s: f64) -> Option<f64> {
+        let target = self.target(decide_s).unwrap_or(i32::MIN / 2);
+        let passed = self.near.iter().filter(|n| n.pass && !self.contradicted(n.rate));
+        passed.min_by_key(|n| (n.index - target).abs()).map(|n| n.rate)
+    }
+
+    /// Whether all time measured at and below a rate says that the promise does not hold.
+    pub fn contradicted(&self, rate: f64) -> bool {
+        let below = self.counted.iter().filter(|t| t.offered_rps().is_some_and(|r| r <= rate * 1.001));
+        Pool::of(below.copied(), self.share_max).contradicts(self.budget_ns, self.stalls_recur)
     }
 
     /// The line as single trials suggest it.

@@ -2,7 +2,7 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of};
-use super::{Pace, Settings, index_below, peak};
+use super::{Pace, Settings, Stalls, index_below, peak};
 use crate::condition::{format_number, share_syntax};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
@@ -37,6 +37,8 @@ pub enum StoppedBy {
     MaxRate,
     /// The lowest rate tried still fails.
     LowestFails,
+    /// The server stalls so often that no rate holds.
+    Stalls,
     /// Not a single request succeeded.
     NothingSucceeds,
     /// Not a single request was answered in the time that the first load had.
@@ -48,10 +50,13 @@ pub enum StoppedBy {
 /// Where the load line is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bracket {
-    /// The server held this; 0 when no load passed.
+    /// The server held this in a whole trial (or, where `confirmed` is false, in a single or a short one); 0 when no load
+    /// did.
     pub lower: f64,
     /// The server did not hold this; `None` when no load failed.
     pub upper: Option<f64>,
+    /// A trial of its own confirmed the lower end after it was found.
+    pub confirmed: bool,
 }
 
 /// The most that the server did.
@@ -89,7 +94,11 @@ pub struct Findings {
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StoppedBy,
-    /// The longest that the server held the line (or more) in one trial, in seconds.
+    /// What makes the bracket less than certain, in a few words each: it belongs beside the figure.
+    pub doubts: Vec<String>,
+    /// Stalls longer than the promise allows.
+    pub stalls: Option<Stalls>,
+    /// The longest that the server held the line itself in one trial, in seconds.
     pub held_s: f64,
     /// How long the search took, in seconds.
     pub elapsed_s: f64,
@@ -186,19 +195,26 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         other => other,
     };
     let pace = Pace::after(settings, history);
-    let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
+    let decide_s = pace.decide_s();
     let evidence = Evidences::concluding(settings, history);
     let rate_max = settings.max_rate.unwrap_or(f64::INFINITY);
-    let (classified, leaning) = (evidence.lower(decide_s), evidence.leans_lower());
-    // Unclassified, the side to which the trials lean is still better than the climb's single ones.
-    let seen_index = classified.max(leaning);
+    let stalls = Stalls::seen(settings, history);
+    let held_rps = evidence.held(decide_s, |rate| super::line::confirmed(settings, history, rate));
+    let seen_index = held_rps.map(index_below);
     // What the slower of two regimes did while it was asked for more, where no trial met it just below.
     let slower_index =
         evidence.regimes.filter(Regimes::likely).map(|r| index_below(r.slower_rps)).filter(|k| {
             seen_index.is_none_or(|seen| seen < *k) && evidence.leans_upper().is_none_or(|upper| *k < upper)
         });
-    let lower_index = seen_index.max(slower_index);
-    let lower = lower_index.map(|k| rate_of(k, rate_max)).or(evidence.climb_lower()).unwrap_or(0.0);
+    let held_rps = held_rps.or_else(|| evidence.passed_once(decide_s));
+    // A trial of the climb is better than nothing.
+    let climbed_rps = evidence.climb_lower().filter(|rate| !evidence.contradicted(*rate));
+    let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
+    let confirmed = lower > 0.0 && super::line::confirmed(settings, history, lower);
+    // Stalls that alone are too many need more than a trial that they happened to spare.
+    let forbidden = stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.recur && (s.too_many || !confirmed));
+    let lower = if forbidden { 0.0 } else { lower };
+    let confirmed = confirmed && !forbidden;
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -211,16 +227,18 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let held = history.iter().filter(|t| {
         t.verdict == Verdict::Pass
             && t.purpose != Purpose::Settle
-            && t.offered_rps().is_some_and(|rate| rate >= lower * 0.999 && lower > 0.0)
+            && t.offered_rps().is_some_and(|rate| (rate / lower - 1.0).abs() < 1e-6)
     });
     let held_s = held.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
-        load_line_rps: Bracket { lower, upper },
+        load_line_rps: Bracket { lower, upper, confirmed },
         slo: settings.slo.clone(),
         peak: peak::of(history),
         knee: peak::knee(history),
         trials: recorded.to_vec(),
         stopped_by,
+        doubts: Vec::new(),
+        stalls,
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
         warnings: Vec::new(),
@@ -233,15 +251,62 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
             "The lower end is what the slower regime did under overload; no trial held just that load.".to_owned(),
         );
     }
-    if leaning > classified {
-        warnings.push(
-            "The budget was too short to repeat the trials at the line; its lower end rests on a single one."
-                .to_owned(),
-        );
+    if lower > 0.0 && !confirmed {
+        let held = match findings.held_s {
+            s if s > 0.0 => format!("it rests on a trial of {} s", format_number((s * 10.0).round() / 10.0)),
+            _ => "no trial held just that load".to_owned(),
+        };
+        findings.doubts.push(format!("not confirmed: {held}"));
     }
+    findings.doubts.extend(conflicts(&findings, &evidence));
     warnings.extend(trial_warnings(settings, &findings, &evidence));
     findings.warnings = warnings;
     findings
+}
+
+/// Goodput of like trials that differs by more than this is named.
+const SPREAD_MAX: f64 = 0.05;
+/// Loads that differ by less than this are alike.
+const LIKE: f64 = 1.03;
+/// A short trial of the climb contradicts the line only from this far above it on.
+const FAR: f64 = 1.1;
+
+/// What whole trials said against the bracket, and by how much like trials differed: in a few words each.
+fn conflicts(findings: &Findings, evidence: &Evidences) -> Vec<String> {
+    let Bracket { lower, upper, .. } = findings.load_line_rps;
+    let mut doubts = Vec::new();
+    if lower <= 0.0 {
+        return doubts;
+    }
+    let upper = upper.unwrap_or(f64::INFINITY);
+    // A limiter's tokens carry a short trial.
+    let of = |verdict: Verdict| {
+        let whole = evidence.open().iter().filter(move |t| t.verdict == verdict);
+        whole.filter_map(|t| Some((t.offered_rps()?, t.purpose == Purpose::Climb, t.evidence.primed)))
+    };
+    let limiter = findings.trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
+    let passed = of(Verdict::Pass).filter(|(_, _, primed)| !limiter || *primed);
+    let passed = passed.filter(|(rate, climb, _)| *rate > upper * if *climb { FAR } else { 1.0 });
+    if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {
+        doubts.push(format!("{}/s passed in a trial, too", format::rate(rate)));
+    }
+    let failed = of(Verdict::Fail).filter(|(rate, _, _)| *rate < lower * 0.999);
+    if let Some(rate) = failed.map(|p| p.0).min_by(f64::total_cmp) {
+        doubts.push(format!("{}/s failed in a trial", format::rate(rate)));
+    }
+    let near = evidence.open().iter().filter(|t| t.purpose != Purpose::Climb);
+    let shares = near.filter_map(|t| {
+        let rate = t.offered_rps()?;
+        (rate >= lower / LIKE && rate <= lower * LIKE).then_some((t.achieved_rps / rate).min(1.0))
+    });
+    let (least, most) = shares.fold((f64::INFINITY, 0f64), |(a, b), share| (a.min(share), b.max(share)));
+    if most > 0.0 && least < most * (1.0 - SPREAD_MAX) {
+        doubts.push(format!(
+            "goodput of like trials differed by {}",
+            format::share(((1.0 - least / most) * 100.0).round() / 100.0)
+        ));
+    }
+    doubts
 }
 
 /// What the way the search ended has to say.
@@ -273,7 +338,7 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
              search again."
                 .to_owned(),
         ),
-        StoppedBy::Budget | StoppedBy::Width => {}
+        StoppedBy::Budget | StoppedBy::Width | StoppedBy::Stalls => {}
     }
     if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
         for bound in &findings.slo.latency {
@@ -294,6 +359,16 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
 fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Vec<String> {
     let mut warnings = Vec::new();
     let trials = &super::sound(&findings.trials);
+    if let Some(stalls) = &findings.stalls {
+        let then = match (&stalls.forbids, findings.load_line_rps.lower > 0.0) {
+            (Some(bound), _) => format!("no rate holds {bound}"),
+            (None, true) => "the line counts them in".to_owned(),
+            (None, false) => {
+                "no trial of this budget was long enough to show a rate that holds in spite of them".to_owned()
+            }
+        };
+        warnings.push(format!("The server stalls ({}): {then}.", stalls.text()));
+    }
     if let Some(regimes) = evidence.regimes.filter(Regimes::likely) {
         let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
         warnings.push(format!(

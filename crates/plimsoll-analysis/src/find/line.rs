@@ -3,17 +3,19 @@
 use super::evidence::{Class, Evidences, Regimes, index_near, rate_of};
 use super::findings::StoppedBy;
 use super::plans::{Planner, cost_ns};
-use super::{Measure, Pace, index_below};
+use super::{Measure, Pace, Settings, Stalls, index_below};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::units::{MS, SECOND};
 
+/// How many loads below the one that verdicts name are looked at.
+const BELOW_MAX: i32 = 60;
 /// At most so many confirming trials; each one that fails sends the search back.
 const CONFIRMS_MAX: usize = 4;
 
 /// The next trial near the line, or why there is none.
 pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measure, StoppedBy> {
-    let decide_s = pace.repeats * pace.line_ns as f64 / 1e9;
+    let decide_s = pace.decide_s();
     let rate_max = plans.settings.max_rate.unwrap_or(f64::INFINITY);
     let (lower, upper) = (evidence.lower(decide_s), evidence.upper(decide_s));
     let at_rate_max = |k: i32| rate_of(k + 1, f64::INFINITY) > rate_max;
@@ -21,14 +23,9 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
 
     let narrow = matches!((lower, upper), (Some(lower), Some(upper)) if upper - lower <= 1);
     let topped = matches!((lower, upper), (Some(lower), None) if at_rate_max(lower));
+    let last = Last { pace, plans, rate_max };
     if (narrow || topped) && regimes_open.is_none() {
-        let reason = if narrow { StoppedBy::Width } else { StoppedBy::MaxRate };
-        return match lower {
-            Some(lower) if !confirmed(plans.history, rate_of(lower, rate_max)) => {
-                confirm(pace, plans, rate_of(lower, rate_max)).ok_or(reason)
-            }
-            _ => Err(reason),
-        };
+        return last.step(evidence, if narrow { StoppedBy::Width } else { StoppedBy::MaxRate });
     }
 
     // A second regime that may be there shows at the line as well as anywhere.
@@ -36,40 +33,116 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
         Some(lower) if narrow || topped => lower,
         _ => choose(evidence, decide_s, plans, rate_max),
     };
-    let rate = rate_of(index, rate_max);
-    let measure = plans.open(Purpose::Line, rate, pace.line_ns);
-    // The last trial that the budget allows is one at the line as it would be reported.
-    let line = lower.max(evidence.leans_lower()).map(|k| rate_of(k, rate_max));
-    let room_for_two = plans.left_ns() >= 2 * cost_ns(&measure.plan);
-    match line {
-        Some(line) if !room_for_two && !confirmed(plans.history, line) => {
-            confirm(pace, plans, line).ok_or(StoppedBy::Budget)
+    let measure = plans.open(Purpose::Line, rate_of(index, rate_max), pace.line_ns);
+    let concluding = Evidences::concluding(plans.settings, plans.history);
+    match last.cost_ns(&concluding) {
+        Some(last_ns) if plans.left_ns() < cost_ns(&measure.plan).saturating_add(last_ns) => {
+            last.step(&concluding, StoppedBy::Budget)
         }
         _ if plans.affords(&measure) => Ok(measure),
         _ => Err(StoppedBy::Budget),
     }
 }
 
-/// A trial at the line, as long as the budget allows up to twice the usual length.
-fn confirm(pace: &Pace, plans: &Planner, rate: f64) -> Option<Measure> {
-    let done = plans.history.iter().filter(|t| t.purpose == Purpose::Confirm && t.verdict == Verdict::Fail).count();
-    if done >= CONFIRMS_MAX {
-        return None;
-    }
-    let usual = plans.open(Purpose::Confirm, rate, pace.line_ns);
-    if usual.purpose == Purpose::Settle {
-        return plans.affords(&usual).then_some(usual);
-    }
-    let spare_ns = plans.left_ns().checked_sub(cost_ns(&usual.plan))?;
-    let longer_ns = (spare_ns.min(pace.line_ns) / SECOND) * SECOND;
-    Some(plans.open(Purpose::Confirm, rate, pace.line_ns / (100 * MS) * (100 * MS) + longer_ns))
+/// The end of a search, for which the last of the budget is kept: a whole trial at the line as it would be stated, and one
+/// that confirms it.
+struct Last<'a> {
+    pace: &'a Pace,
+    plans: &'a Planner<'a>,
+    rate_max: f64,
 }
 
-/// Whether a confirming trial passed at `rate` (or was void: a second one would say no more).
-fn confirmed(history: &[TrialOutcome], rate: f64) -> bool {
-    let at = |t: &&TrialOutcome| t.offered_rps().is_some_and(|r| (r / rate - 1.0).abs() < 1e-6);
-    let trials = history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at);
-    trials.filter(|t| t.verdict != Verdict::Fail).count() > 0
+impl Last<'_> {
+    /// What is still missing, or that nothing is.
+    fn step(&self, evidence: &Evidences, reason: StoppedBy) -> Result<Measure, StoppedBy> {
+        let rate = self.rate(evidence).ok_or(reason)?;
+        if confirmed(self.plans.settings, self.plans.history, rate) {
+            return Err(reason);
+        }
+        if !passed_at(self.plans.history, rate) {
+            let whole = self.plans.open(Purpose::Line, rate, self.pace.line_ns);
+            let both_ns = cost_ns(&whole.plan).saturating_add(self.confirm_cost_ns(rate));
+            if self.plans.left_ns() >= both_ns {
+                return Ok(whole);
+            }
+        }
+        // Without the time for both, one that passed a whole trial already; else the trial alone.
+        let Some(rate) = self.held(evidence) else {
+            let whole = self.plans.open(Purpose::Line, rate, self.pace.line_ns);
+            let again = passed_at(self.plans.history, rate) || !self.plans.affords(&whole);
+            return if again { Err(reason) } else { Ok(whole) };
+        };
+        match confirmed(self.plans.settings, self.plans.history, rate) {
+            true => Err(reason),
+            false => self.confirm(rate).ok_or(reason),
+        }
+    }
+
+    /// The line as it would be stated: the highest load for which the trials speak and that all time measured does not
+    /// contradict. A confirming trial that failed thus leads to the next load below.
+    fn rate(&self, evidence: &Evidences) -> Option<f64> {
+        let target = evidence.target(self.pace.decide_s())?;
+        let loads = (target - BELOW_MAX..=target).rev().filter(|k| evidence.speaks_for(*k));
+        loads.map(|k| rate_of(k, self.rate_max)).find(|rate| !evidence.contradicted(*rate))
+    }
+
+    fn held(&self, evidence: &Evidences) -> Option<f64> {
+        evidence.held(self.pace.decide_s(), |rate| confirmed(self.plans.settings, self.plans.history, rate))
+    }
+
+    /// What it takes at most; `None` while there is no line, or once it is confirmed.
+    fn cost_ns(&self, evidence: &Evidences) -> Option<u64> {
+        let rate = self.rate(evidence)?;
+        if confirmed(self.plans.settings, self.plans.history, rate) {
+            return None;
+        }
+        let whole = self.plans.open(Purpose::Line, rate, self.pace.line_ns);
+        let whole_ns = if passed_at(self.plans.history, rate) { 0 } else { cost_ns(&whole.plan) };
+        Some(whole_ns.saturating_add(self.confirm_cost_ns(rate)))
+    }
+
+    fn confirm_cost_ns(&self, rate: f64) -> u64 {
+        cost_ns(&self.plans.open(Purpose::Confirm, rate, self.confirm_ns()).plan)
+    }
+
+    /// How long a confirming trial is at least: of a server that stalls, long against the time between.
+    fn confirm_ns(&self) -> u64 {
+        let stalls = Stalls::seen(self.plans.settings, self.plans.history);
+        let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.plans.settings.budget_ns));
+        self.pace.line_ns.max(long_ns) / (100 * MS) * (100 * MS)
+    }
+
+    /// A trial at the line, as long as the budget allows up to twice the usual length.
+    fn confirm(&self, rate: f64) -> Option<Measure> {
+        let failed = |t: &&TrialOutcome| t.purpose == Purpose::Confirm && t.verdict == Verdict::Fail;
+        if self.plans.history.iter().filter(failed).count() >= CONFIRMS_MAX {
+            return None;
+        }
+        let least = self.plans.open(Purpose::Confirm, rate, self.confirm_ns());
+        if least.purpose == Purpose::Settle {
+            return self.plans.affords(&least).then_some(least);
+        }
+        let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
+        let longer_ns = (spare_ns.min(self.pace.line_ns) / SECOND) * SECOND;
+        Some(self.plans.open(Purpose::Confirm, rate, self.confirm_ns() + longer_ns))
+    }
+}
+
+fn at(rate: f64) -> impl Fn(&&TrialOutcome) -> bool {
+    move |t| t.offered_rps().is_some_and(|r| (r / rate - 1.0).abs() < 1e-6)
+}
+
+/// Whether a whole trial near the line passed at `rate`.
+fn passed_at(history: &[TrialOutcome], rate: f64) -> bool {
+    let whole = history.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+    whole.filter(at(rate)).any(|t| t.verdict == Verdict::Pass)
+}
+
+/// Whether a confirming trial passed at `rate`; where the server stalls, one that was long enough.
+pub fn confirmed(settings: &Settings, history: &[TrialOutcome], rate: f64) -> bool {
+    let long_ns = Stalls::seen(settings, history).map_or(0, |stalls| stalls.confirm_ns(settings.budget_ns));
+    let trials = history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at(rate));
+    trials.filter(|t| t.planned_ns >= long_ns / 5 * 4).any(|t| t.verdict == Verdict::Pass)
 }
 
 /// The load to try: of the two neighbours between which the line is taken to be, one that is not classified yet, and

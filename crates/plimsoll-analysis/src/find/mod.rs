@@ -20,6 +20,10 @@ mod line;
 mod peak;
 mod plans;
 mod posterior;
+mod stalls;
+
+pub use peak::best;
+pub use stalls::Stalls;
 
 pub use findings::{Bracket, Findings, Forecast, Knee, Peak, StoppedBy, conclude, forecast};
 pub use gate::{Demand, DemandError};
@@ -171,9 +175,18 @@ impl Pace {
         }
     }
 
+    /// A load is decided by so many seconds of trials.
+    fn decide_s(&self) -> f64 {
+        self.repeats * self.line_ns as f64 / 1e9
+    }
+
     /// The same after some trials: how long an answer takes is known from the first load, beforehand from the first answer.
     fn after(settings: &Settings, history: &[TrialOutcome]) -> Pace {
-        Pace::of(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns))
+        let mut pace = Pace::of(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
+        if let Some(stalls) = Stalls::seen(settings, history) {
+            pace.line_ns = pace.line_ns.max(stalls.line_ns(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
+        }
+        pace
     }
 }
 
@@ -241,6 +254,9 @@ impl<'a> Search<'a> {
         }
         if self.voids_in_a_row() >= VOIDS_MAX {
             return Err(StoppedBy::Client);
+        }
+        if Stalls::seen(self.settings, self.history).is_some_and(|stalls| stalls.forbids.is_some()) {
+            return Err(StoppedBy::Stalls);
         }
         let evidence = Evidences::new(self.settings, self.history);
         let climb_over = self.history.iter().any(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));

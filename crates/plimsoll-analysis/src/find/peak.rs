@@ -77,12 +77,17 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// The highest goodput, and the least concurrency that reached it within 1 %.
+/// Of the loads of a climb, in ascending order of users, the one with the most goodput; of equal ones the first. The one
+/// rule for what a climb's peak is, and with which load.
+pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
+    loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
+}
+
+/// The highest goodput, and the users that made it.
 pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
-    let rps = points.iter().map(|p| p.1).fold(0.0, f64::max);
-    let at = points.iter().find(|p| p.1 >= 0.99 * rps)?;
-    (rps > 0.0).then_some(Peak { rps, concurrency: at.0 })
+    let &(concurrency, rps, _) = best(&points, |p| p.1)?;
+    (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
 /// The least concurrency with 95 % of the peak.

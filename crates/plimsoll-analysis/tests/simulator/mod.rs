@@ -32,6 +32,81 @@ pub enum Kind {
     DeepQueue,
     /// Capacity is drawn anew for every trial: the nominal one, or this many times that.
     Regimes(f64),
+    /// A deep queue that stands still now and then.
+    Stalls(Stalling),
+}
+
+/// How a server stands still: for a time drawn from here to there, after a time in which it works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stalling {
+    pub from_ms: u64,
+    pub to_ms: u64,
+    pub gap_ms: u64,
+    /// The time between is drawn from an exponential distribution.
+    pub random: bool,
+}
+
+/// The stalls of a server on its own clock.
+#[derive(Debug, Clone)]
+struct Clockwork {
+    stalling: Stalling,
+    rng: Rng,
+    next_ns: u64,
+}
+
+impl Clockwork {
+    fn new(stalling: Stalling, seed: u64) -> Clockwork {
+        let mut rng = Rng::stream(seed, 5);
+        let next_ns = rng.below(stalling.gap_ms * MS);
+        Clockwork { stalling, rng, next_ns }
+    }
+
+    fn next(&mut self) -> (u64, u64) {
+        let Stalling { from_ms, to_ms, gap_ms, random } = self.stalling;
+        let start_ns = self.next_ns;
+        let end_ns = start_ns + from_ms * MS + self.rng.below((to_ms - from_ms) * MS + 1);
+        let gap = if random { self.rng.exponential() } else { 1.0 };
+        self.next_ns = end_ns + (gap_ms as f64 * gap * 1e6) as u64;
+        (start_ns, end_ns)
+    }
+}
+
+/// The highest utilisation of a deep queue at which 99 % of the requests are answered within 500 ms in spite of such
+/// stalls, by long simulation of its workload; 0 if there is none.
+fn stalled_line_share(stalling: Stalling) -> f64 {
+    const STEP_NS: u64 = 2 * MS;
+    const HOURS_NS: u64 = 6 * 3600 * SECOND;
+    let late = |share: f64| {
+        let mut clockwork = Clockwork::new(stalling, 99);
+        let (mut from, mut to) = clockwork.next();
+        // Work that waits, and what a request that comes now has to wait for.
+        let (mut work_ns, mut bad, mut all) = (0.0, 0u64, 0u64);
+        let mut at_ns = 0;
+        while at_ns < HOURS_NS {
+            let stalled = at_ns >= from && at_ns < to;
+            let wait_ns = work_ns + if stalled { (to - at_ns) as f64 } else { 0.0 };
+            bad += u64::from(wait_ns > 500e6);
+            all += 1;
+            work_ns += share * STEP_NS as f64;
+            if !stalled {
+                work_ns = (work_ns - STEP_NS as f64).max(0.0);
+            }
+            at_ns += STEP_NS;
+            if at_ns >= to {
+                (from, to) = clockwork.next();
+            }
+        }
+        bad as f64 / all as f64
+    };
+    if late(0.02) > 0.01 {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.02, 1.0);
+    for _ in 0..9 {
+        let middle = (low + high) / 2.0;
+        if late(middle) <= 0.01 { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
 }
 
 /// How a simulated world is disturbed.
@@ -66,6 +141,27 @@ impl Model {
             model("limiter", Kind::Limiter(1.5), 3_000.0),
             model("deep queue", Kind::DeepQueue, 5_000.0),
             model("two regimes", Kind::Regimes(1.25), 6_000.0),
+        ]
+    }
+
+    /// Servers that stall: those that hold a line, since stalls are short or rare enough, and those that hold none.
+    pub fn stalling(noise: Noise) -> Vec<Model> {
+        let model = |name, from_ms, to_ms, gap_ms, random| Model {
+            name,
+            kind: Kind::Stalls(Stalling { from_ms, to_ms, gap_ms, random }),
+            capacity: 2_000.0,
+            noise,
+        };
+        vec![
+            model("1/4-1 s, 1.2 s", 250, 1000, 1200, false),
+            model("1 s, 4 s", 1000, 1000, 4000, false),
+            model("0.8 s, random 3 s", 800, 800, 3000, true),
+            model("0.7 s, 5 s", 700, 700, 5000, false),
+            model("0.6-1.5 s, rand 4 s", 600, 1500, 4000, true),
+            model("0.3 s, 2 s", 300, 300, 2000, false),
+            model("0.1-0.4 s, rand 2 s", 100, 400, 2000, true),
+            model("0.51 s, 60 s", 510, 510, 60_000, false),
+            model("0.52 s, 5 s", 520, 520, 5_000, false),
         ]
     }
 
@@ -123,6 +219,7 @@ impl Model {
             // P(T > B) = exp(-(mu - lambda) B) = 1 %.
             Kind::Mm1 => 1.0 - 100f64.ln() / 20.0,
             Kind::Mdc(c) => mdc_line_share(c),
+            Kind::Stalls(stalling) => stalled_line_share(stalling),
             _ => 1.0,
         }
     }
@@ -162,6 +259,8 @@ struct Server {
     speed: f64,
     /// Stalls still to come: (start, end).
     stalls: VecDeque<(u64, u64)>,
+    /// Those of the server itself: the clock, and the one that is now or next.
+    own: Option<(Clockwork, (u64, u64))>,
 }
 
 impl Server {
@@ -175,6 +274,14 @@ impl Server {
             tokens_at_ns: 0,
             speed: 1.0,
             stalls: VecDeque::new(),
+            own: match model.kind {
+                Kind::Stalls(stalling) => {
+                    let mut clockwork = Clockwork::new(stalling, seed);
+                    let first = clockwork.next();
+                    Some((clockwork, first))
+                }
+                _ => None,
+            },
         }
     }
 
@@ -230,6 +337,14 @@ impl Server {
                     start_ns = to;
                 }
                 break;
+            }
+        }
+        if let Some((clockwork, stall)) = &mut self.own {
+            while start_ns >= stall.1 {
+                *stall = clockwork.next();
+            }
+            if start_ns >= stall.0 {
+                start_ns = stall.1;
             }
         }
         let draw = match self.model.kind {
@@ -450,12 +565,14 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
     let line = findings.load_line_rps;
     let _ = writeln!(
         text,
-        "line {:.4}..{:?} by {:?} at {:.1}s held {}s; {}",
+        "line {:.4}..{:?} {} by {:?} at {:.1}s held {}s; {:?} {}",
         line.lower / truth,
         line.upper.map(|u| (u / truth * 1e4).round() / 1e4),
+        if line.confirmed { "confirmed" } else { "not confirmed" },
         findings.stopped_by,
         findings.elapsed_s,
         findings.held_s,
+        findings.doubts,
         findings.warnings.join(" ")
     );
     text

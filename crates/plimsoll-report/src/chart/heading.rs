@@ -27,7 +27,8 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         _ => String::new(),
     };
     let held = match line.lower > 0.0 {
-        true => format!("; held for {} at a time", duration(findings.held_s * 1e9)),
+        true if findings.load_line_rps.confirmed => format!("; held for {} at a time", duration(findings.held_s * 1e9)),
+        true => "; not confirmed".to_owned(),
         false => String::new(),
     };
     let subtitle = format!("{target}; {open} trials in {}{held}{bracket}", duration(findings.elapsed_s * 1e9));

@@ -174,7 +174,7 @@ fn no_success(arm: u8, summary: &Summary) -> Failure {
 }
 
 fn best(tried: &[Peak]) -> Option<Peak> {
-    tried.iter().copied().max_by(|a, b| a.rps.total_cmp(&b.rps))
+    plimsoll_analysis::find::best(tried, |peak| peak.rps).copied()
 }
 
 /// The fewest users tried that are more than enough by Little's law: it knows how many fill a server that answers one

@@ -1,0 +1,173 @@
+//! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all time measured counts,
+//! whatever the load was; and of what single trials say, how much all trials at and below a load contradict it
+//! ([`Pool`]).
+//!
+//! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
+
+use super::{Settings, peak};
+use crate::format;
+use crate::judge::{TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+use plimsoll_model::units::SECOND;
+
+/// A stall is that of a server, and not the time that answers take anyhow, from so many times this on.
+const BEYOND_ANSWERS: u64 = 3;
+/// A trial that confirms the line of a server that stalls is as long as so many of the longest gaps between stalls, but
+/// takes no more than this part of the budget; and so for a trial near the line.
+const CONFIRM_GAPS: u64 = 3;
+const CONFIRM_PART: u64 = 3;
+const LINE_GAPS: u64 = 2;
+const LINE_PART: u64 = 8;
+/// This share of trials may break the promise by a disturbance, and this one by stalls; more is the server's own, at this
+/// chance of an error.
+const DISTURBED: f64 = 0.12;
+const DISTURBED_BY_STALLS: f64 = 0.06;
+const ERROR: f64 = 0.05;
+/// In a budget below this there are too few trials to take any for a disturbance.
+const FEW_NS: u64 = 25 * SECOND;
+/// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part of what is allowed may
+/// be used up.
+const STALLING_PART: f64 = 0.5;
+
+/// Stalls that were seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stalls {
+    /// How many there were.
+    pub count: usize,
+    /// The longest, in ns.
+    pub longest_ns: u64,
+    /// Time measured for each of them, in ns.
+    pub every_ns: u64,
+    /// The longest stretch of measured time without one that lay between two, in ns.
+    pub gap_ns_max: u64,
+    /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
+    pub forbids: Option<String>,
+    /// They alone take more requests beyond a bound than the promise allows, as far as they were seen.
+    pub too_many: bool,
+    /// They are in more trials than a disturbance would be.
+    pub recur: bool,
+}
+
+impl Stalls {
+    /// The stalls of these trials; `None` if there was none.
+    pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Option<Stalls> {
+        let answer_ns = peak::answer_ns(history).unwrap_or(0);
+        let least_ns = answer_ns.saturating_mul(BEYOND_ANSWERS);
+        let counts = |t: &&TrialOutcome| t.verdict != Verdict::Void && t.purpose != Purpose::Settle;
+        // (when, in time measured; how long; in which trial)
+        let mut stalls: Vec<(u64, u64, usize)> = Vec::new();
+        let (mut time_ns, mut trials) = (0u64, 0);
+        for (trial, outcome) in history.iter().filter(counts).enumerate() {
+            let long = outcome.evidence.stalls.iter().filter(|stall| stall.length_ns > least_ns);
+            stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), s.length_ns, trial)));
+            time_ns = time_ns.saturating_add(outcome.duration_ns);
+            trials = trial + 1;
+        }
+        let longest_ns = stalls.iter().map(|s| s.1).max()?;
+        let hit = |beyond_ns: u64| {
+            let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1 > beyond_ns).map(|s| s.2).collect();
+            trials.dedup();
+            trials.len()
+        };
+        let own = |hits: usize| {
+            hits >= 2 && (settings.budget_ns < FEW_NS || no_disturbance(hits, trials, DISTURBED_BY_STALLS))
+        };
+        let gaps = stalls.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0.saturating_add(pair[0].1)));
+        let (mut too_many, mut forbids) = (false, None);
+        for bound in &settings.slo.latency {
+            let share = 1.0 - bound.quantile;
+            let beyond_ns: f64 = stalls.iter().map(|s| s.1.saturating_sub(bound.bound_ns) as f64).sum();
+            let seen = beyond_ns / time_ns.max(1) as f64;
+            let hits = hit(bound.bound_ns);
+            too_many |= seen > share;
+            if own(hits) && seen * sure(hits) > share && forbids.is_none() {
+                let bound_text = format::duration(bound.bound_ns as f64);
+                forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
+            }
+        }
+        Some(Stalls {
+            count: stalls.len(),
+            longest_ns,
+            every_ns: time_ns / stalls.len() as u64,
+            gap_ns_max: gaps.max().unwrap_or(time_ns / 2),
+            forbids,
+            too_many,
+            recur: own(hit(0)) || settings.budget_ns < FEW_NS,
+        })
+    }
+
+    /// How long a trial near the line must be at least, in ns.
+    pub fn line_ns(&self, budget_ns: u64) -> u64 {
+        if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
+    }
+
+    /// How long a trial must be that confirms a line in spite of them, in ns.
+    pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
+        if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS).min(budget_ns / CONFIRM_PART) } else { 0 }
+    }
+
+    /// In a few words: `stalls of up to 1 s about every 1.2 s`.
+    pub fn text(&self) -> String {
+        let longest = format::duration(two_digits(self.longest_ns));
+        match self.count {
+            1 => format!("a stall of {longest} in {} measured", format::duration(two_digits(self.every_ns))),
+            _ => format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.every_ns))),
+        }
+    }
+}
+
+fn two_digits(ns: u64) -> f64 {
+    let unit = 10f64.powf((ns.max(1) as f64).log10().floor() - 1.0);
+    (ns as f64 / unit).round() * unit
+}
+
+/// Of what was seen in `count` trials, the share that is there with a probability of 4 in 5: the 20 % point of a gamma
+/// distribution of that shape over its mean.
+fn sure(count: usize) -> f64 {
+    const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
+    FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
+}
+
+/// Whether so many of `trials` are more than are disturbed by chance: the upper tail of a binomial distribution.
+fn no_disturbance(hits: usize, trials: usize, share: f64) -> bool {
+    let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
+    for k in 0..hits.min(trials) {
+        below += term;
+        term *= (trials - k) as f64 / (k + 1) as f64 * share / (1.0 - share);
+    }
+    1.0 - below < ERROR
+}
+
+/// What all time measured in some trials says of the promise.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pool {
+    seconds: f64,
+    excess: f64,
+    trials: usize,
+    bad: usize,
+}
+
+impl Pool {
+    pub fn of<'a>(trials: impl Iterator<Item = &'a TrialOutcome>, share_max: f64) -> Pool {
+        let mut pool = Pool::default();
+        for trial in trials {
+            let seconds = trial.duration_ns as f64 / 1e9;
+            pool.seconds += seconds;
+            pool.excess += trial.evidence.excess.min(1.0 / share_max.max(1e-9)) * seconds;
+            pool.trials += 1;
+            pool.bad += usize::from(trial.verdict == Verdict::Fail && trial.evidence.excess > 1.0);
+        }
+        pool
+    }
+
+    /// Whether it did not hold: there were more bad requests than allowed, for sure, and not by a disturbance. Where stalls
+    /// recur, chance decides how many a trial meets, and less is allowed.
+    pub fn contradicts(&self, budget_ns: u64, stalls_recur: bool) -> bool {
+        let seen = self.excess / self.seconds.max(1e-9);
+        if stalls_recur {
+            return self.bad > 0 && seen > STALLING_PART;
+        }
+        let own = budget_ns < FEW_NS || no_disturbance(self.bad, self.trials, DISTURBED);
+        own && seen * sure(self.bad) > 1.0
+    }
+}

@@ -1,0 +1,88 @@
+//! Stalls ([`Stall`]): stretches in which a server answered nobody although requests waited. What is seen of them in one
+//! load; what those of many loads say together is the search's affair.
+
+use crate::watch::Seen;
+
+/// A stretch without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began, in ns since the start of the judged window.
+    pub at_ns: u64,
+    /// How long it lasted; at least, where the load ended with it.
+    pub length_ns: u64,
+}
+
+/// Shorter ones are not seen in ticks.
+const TICKS_MIN: usize = 2;
+/// So many answers at least were missing: a server that answers seldom is not silent.
+const MISSED_MIN: f64 = 5.0;
+
+/// The stalls in the ticks of a load, each `tick_ns` long.
+pub(crate) fn of(series: &[Seen], tick_ns: u64) -> Vec<Stall> {
+    let answers = |seen: &Seen| seen.succeeded + seen.failed;
+    let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
+    let per_tick = asked as f64 / series.len().max(1) as f64;
+    // Where all answers take so long, the silence is only the first one's time.
+    let usual_ns = series.iter().filter(|seen| answers(seen) > 0).map(|seen| seen.slowest_ns).min().unwrap_or(0);
+    let mut stalls = Vec::new();
+    let mut end = |from: usize, ticks: usize, slowest_ns: Option<u64>| {
+        // The slowest of those who waited tells more exactly than ticks.
+        let silent_ns = ticks as u64 * tick_ns;
+        let length_ns = slowest_ns.map_or(silent_ns, |ns| ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
+        if ticks >= TICKS_MIN && ticks as f64 * per_tick >= MISSED_MIN && length_ns > 2 * usual_ns {
+            stalls.push(Stall { at_ns: from as u64 * tick_ns, length_ns });
+        }
+    };
+    let mut from = None;
+    for (at, seen) in series.iter().enumerate() {
+        match (answers(seen) == 0 && seen.in_flight_end > 0, from) {
+            (true, None) => from = Some(at),
+            (false, Some(start)) => {
+                end(start, at - start, (answers(seen) > 0).then_some(seen.slowest_ns));
+                from = None;
+            }
+            _ => {}
+        }
+    }
+    if let Some(start) = from {
+        end(start, series.len() - start, None);
+    }
+    stalls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_with_requests_waiting_is_a_stall() {
+        const TICK: u64 = 100_000_000;
+        // (scheduled, answered, slowest in ms, in flight) for each tick; (start in ticks, length in ms) of each stall.
+        let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
+            let seen: Vec<Seen> = ticks
+                .iter()
+                .map(|&(scheduled, succeeded, ms, in_flight_end)| Seen {
+                    scheduled,
+                    succeeded,
+                    slowest_ns: ms * 1_000_000,
+                    in_flight_end,
+                    ..Seen::default()
+                })
+                .collect();
+            let found: Vec<(u64, u64)> =
+                of(&seen, TICK).iter().map(|s| (s.at_ns / TICK, s.length_ns / 1_000_000)).collect();
+            assert_eq!(found, expect, "{ticks:?}");
+        };
+        let calm = (50, 50, 3, 1);
+        check(&[calm; 6], &[]);
+        check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 251, 10), calm, calm, calm], &[(2, 251)]);
+        // One that the load ended with, and one that it began with.
+        check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
+        check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
+        // Nothing asked; an overload that answers; a slow server's first answers; one that answers seldom.
+        check(&[(0, 0, 0, 0); 5], &[]);
+        check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
+        check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[]);
+        check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);
+    }
+}

@@ -35,9 +35,9 @@ fn examples_of_help() -> Vec<String> {
     for command in Cli::command().get_subcommands() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let before = examples.len();
-        // A longer line is broken where nobody can copy it.
-        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
         let lines = help.lines().filter(|line| line.starts_with("  plimsoll "));
+        // A longer line is broken where nobody can copy it; sentences about it are not copied.
+        assert!(lines.clone().all(|line| line.chars().count() <= 100), "{help}");
         examples.extend(lines.map(|line| line.trim().split("   ").next().unwrap_or_default().to_owned()));
         let exempt = ["help"].contains(&command.get_name());
         assert!(exempt || examples.len() > before, "{} shows no example", command.get_name());

@@ -1,7 +1,7 @@
 //! Laws of runs and their file: round trips, merging, and what a cut or damaged file still gives.
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
-use plimsoll_model::codec::{self, FileError};
+use plimsoll_model::codec::{self, FileError, Frame};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::*;
 use proptest::prelude::*;
@@ -324,6 +324,40 @@ fn ticks_join_to_longer_intervals() {
     let seen: BTreeMap<u32, (u64, u64)> =
         run.intervals.iter().map(|(k, i)| (*k, (i.ledger.scheduled, i.connections_open))).collect();
     assert_eq!(seen, BTreeMap::from([(0, (20, 9)), (1, (10, 14))]));
+}
+
+#[test]
+fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
+    let address = |text: &str| text.parse().expect("an address");
+    let request = RequestSpec::get("h", 80, vec![address("10.0.0.1:80")]);
+    let plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+    let header = codec::Header {
+        kind: ExperimentKind::Run,
+        started_unix_ms: 1,
+        command: Vec::new(),
+        environment: Environment::default(),
+        options: serde_json::Value::Null,
+        said: Vec::new(),
+    };
+    let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];
+    for (start_ns, addresses, expect) in [
+        (Some(9), Some(found.clone()), (9, found.clone())),
+        // Files of the first writers do not tell.
+        (None, None, (5, found[..1].to_vec())),
+    ] {
+        let mut bytes = codec::MAGIC.to_vec();
+        let end = Frame::TrialEnd { ending: Ending::Finished, window_ns: (0, 1), start_ns, addresses };
+        for frame in [
+            Frame::Experiment(header.clone()),
+            Frame::TrialStart { purpose: Purpose::Run, start_ns: 5, plan: Box::new(plan.clone()) },
+            end,
+        ] {
+            frame.encode(&mut bytes);
+        }
+        let read = codec::decode(&bytes).expect("reads").experiment;
+        let trial = &read.trials[0];
+        assert_eq!((trial.start_ns, trial.run.plan.request.addresses.clone()), expect);
+    }
 }
 
 fn a_profile(file: Result<String, String>) -> Remark {

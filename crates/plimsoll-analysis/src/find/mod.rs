@@ -213,9 +213,10 @@ const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// Most voids in a row before the generator is taken for the limit.
 const VOIDS_MAX: usize = 3;
-/// A rate of the climb at which others disturbed is tried so often before another one is: less often while nothing held.
+/// A rate of the climb at which others disturbed is tried so often before another one is: only once while nothing has held,
+/// since a lower rate is likelier to hold in spite of them.
 const DISTURBED_TRIES: usize = 6;
-const DISTURBED_TRIES_FIRST: usize = 2;
+const DISTURBED_TRIES_FIRST: usize = 1;
 
 /// Whether others spoilt a trial.
 fn disturbed(trial: &TrialOutcome) -> bool {
@@ -343,7 +344,9 @@ impl<'a> Search<'a> {
         // Far below the peak a fail is looked at once more again.
         let times_max = if rate < 0.6 * peak { 3 } else { 2 };
         match verdict {
-            Verdict::Fail | Verdict::Void if times < times_max && !self.narrowing(&trials) => return Climb::Try(rate),
+            Verdict::Fail | Verdict::Void if !disturbed && times < times_max && !self.narrowing(&trials) => {
+                return Climb::Try(rate);
+            }
             _ => {}
         }
         match (highest_pass, lowest_fail) {

@@ -1,6 +1,16 @@
-//! A report as data: blocks in the order in which they are read.
+//! A report as data: blocks in the order in which they are read. Whatever text is put into one becomes visible
+//! ([`crate::visible`]): what a run file or a server says steers no terminal.
 
 use crate::chart::Theme;
+use crate::visible::visible;
+
+fn seen(text: impl Into<String>) -> String {
+    visible(&text.into()).into_owned()
+}
+
+fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    rows.into_iter().map(|row| row.into_iter().map(seen).collect()).collect()
+}
 
 /// How a block is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +63,14 @@ pub struct Report {
 impl Report {
     /// Adds a heading.
     pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(Block::Heading(text.into()));
+        self.blocks.push(Block::Heading(seen(text)));
         self
     }
 
     /// Adds a chart and the figures behind it.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        let headings = headings.iter().map(|h| (*h).to_owned()).collect();
-        self.blocks.push(Block::Chart(ChartBlock { svg, narrow: None, headings, rows }));
+        let headings = headings.iter().map(|h| seen(*h)).collect();
+        self.blocks.push(Block::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
         self
     }
 
@@ -79,7 +89,7 @@ impl Report {
             if let Block::Text(tone, _) = &mut self.blocks[at] {
                 *tone = Tone::Plain;
             }
-            self.blocks.insert(at, Block::Text(Tone::Answer, sentence));
+            self.blocks.insert(at, Block::Text(Tone::Answer, seen(sentence)));
         }
         self
     }
@@ -107,19 +117,19 @@ impl Report {
 
     /// Adds a sentence.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(Block::Text(tone, text.into()));
+        self.blocks.push(Block::Text(tone, seen(text)));
         self
     }
 
     /// Adds labelled values.
     pub fn facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
-        self.blocks.push(Block::Facts(facts.into_iter().map(|(label, value)| (label.to_owned(), value)).collect()));
+        self.blocks.push(Block::Facts(facts.into_iter().map(|(label, value)| (seen(label), seen(value))).collect()));
         self
     }
 
     /// Adds a table.
     pub fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        self.blocks.push(Block::Table(headings.iter().map(|h| (*h).to_owned()).collect(), rows));
+        self.blocks.push(Block::Table(headings.iter().map(|h| seen(*h)).collect(), all_seen(rows)));
         self
     }
 }

@@ -19,6 +19,7 @@ pub mod profile;
 pub mod prove_json;
 pub mod prove_profiles;
 pub mod text;
+pub mod visible;
 
 mod diff;
 mod find;

@@ -3,6 +3,7 @@
 //! Not here: writing to a terminal, and collecting the figures.
 
 use crate::format::{count, duration, rate};
+use crate::visible::visible;
 use crate::wrap::broken;
 
 /// The figures of the last second.
@@ -102,9 +103,9 @@ fn figures(progress: &Progress, now: &Now) -> Vec<String> {
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
     // The last column stays free: some terminals break the line there.
     let columns = columns.saturating_sub(1).max(20);
-    let mut lines: Vec<String> = lines_of(&progress.doing, columns, 2).collect();
+    let mut lines: Vec<String> = lines_of(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
-        lines.extend(lines_of(&format!("  {}", progress.why), columns, 2));
+        lines.extend(lines_of(&format!("  {}", visible(&progress.why)), columns, 2));
     }
     let clock = match progress.total_s {
         Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
@@ -143,7 +144,7 @@ pub fn progress_line(progress: &Progress) -> String {
         Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),
         None => format!("{:.1} s", progress.elapsed_s),
     }];
-    parts.push(progress.doing.clone());
+    parts.push(visible(&progress.doing).into_owned());
     if let Some(now) = &progress.now {
         parts.push(format!("{}/s", rate(now.rps)));
         let figures = figures(progress, now).into_iter();

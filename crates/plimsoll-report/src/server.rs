@@ -216,13 +216,9 @@ pub fn probes_csv(runs: &[&Run]) -> String {
         for (name, series) in &run.probes.series {
             // Labels of metrics may hold anything.
             let name = format!("\"{}\"", name.replace('"', "\"\""));
+            let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {
-                out.push_str(&format!(
-                    "{number},{name},{},{:.6},{}\n",
-                    series.unit,
-                    sample.at_ns as f64 / 1e9,
-                    sample.value
-                ));
+                out.push_str(&format!("{number},{name},{},{:.6},{}\n", unit, sample.at_ns as f64 / 1e9, sample.value));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Why a command ends without its result, and with which exit code. The text is one sentence that names the flag or
 //! file and the way out.
 
+use plimsoll_report::visible::steers;
 use std::fmt;
 
 /// The exit codes of plimsoll.
@@ -49,10 +50,6 @@ fn shortened(text: &str, max: usize) -> String {
 /// A message as a terminal may have it: one line, no secret of the command line, no control characters and none that turn
 /// the direction of writing, and no more of what was given than tells it again.
 pub fn presentable(message: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     let plain: String = crate::secrets::without_secrets(message)
         .chars()
         .map(|c| match c {

@@ -158,7 +158,7 @@ fn explain(error: &clap::Error) -> u8 {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
             match std::io::stdout().is_terminal() {
-                true => output::print(&text.ansi().to_string()),
+                true => output::print_as_it_is(&text.ansi().to_string()),
                 false => output::print(&text.to_string()),
             }
             if told_unwritten() { exit::USAGE } else { exit::DONE }

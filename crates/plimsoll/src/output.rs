@@ -5,6 +5,7 @@
 //! anything looks.
 
 use crate::target::system_text;
+use plimsoll_report::visible::lines;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,8 +29,18 @@ pub fn failures() -> Vec<String> {
     remembered().clone()
 }
 
-/// Writes to standard output; after its first failure nothing more.
+/// Writes lines to standard output, made visible (what others wrote must not steer a terminal).
 pub fn print(text: &str) {
+    print_as_it_is(&lines(text));
+}
+
+/// Writes a line to standard error, made visible likewise. Nobody may be there to read it.
+pub fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", lines(line));
+}
+
+/// Writes text that was made visible already, with our own styles in it. After the first failure nothing more is written.
+pub fn print_as_it_is(text: &str) {
     const PLACE: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {
         return;

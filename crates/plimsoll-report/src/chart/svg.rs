@@ -2,6 +2,7 @@
 //! reaches the text; shapes that would need one are left out. Not here: scales, axes, what a chart means.
 
 use super::theme::{Paint, Theme};
+use crate::visible::steers;
 use crate::wrap::atoms;
 use std::fmt::Write;
 
@@ -172,8 +173,8 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Not allowed in XML at all.
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            // Not allowed in XML at all, or turning the direction of what follows.
+            c if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
             c => out.push(c),
         }
     }

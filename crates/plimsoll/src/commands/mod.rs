@@ -24,12 +24,13 @@ use plimsoll_report::{Report, json, text};
 use std::io::IsTerminal;
 
 pub use crate::output::print;
+use crate::output::print_as_it_is;
 
 /// Writes a report as text.
 pub fn print_report(report: &Report) {
     let terminal = std::io::stdout().is_terminal();
     let size = terminal.then(plimsoll_sys::process::terminal_size).flatten();
-    print(&text::render_in(report, terminal, size.map(|size| size.0)));
+    print_as_it_is(&text::render_in(report, terminal, size.map(|size| size.0)));
 }
 
 /// Writes what profiles say, below the report of what they were taken beside.

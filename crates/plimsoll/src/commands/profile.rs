@@ -4,6 +4,7 @@ use super::{print_json, print_report};
 use crate::args::ProfileArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
+use crate::output::note;
 use crate::pprof::fetch_profile;
 use crate::target::system_text;
 use plimsoll_analysis::profile::{
@@ -16,7 +17,6 @@ use plimsoll_report::profile::{
 };
 use plimsoll_report::{Report, text};
 use regex_lite::{Regex, RegexBuilder};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Rows of the table where none are asked for.
@@ -224,7 +224,7 @@ fn write(path: &PathBuf, content: &[u8]) -> Result<(), Failure> {
 }
 
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    note(line);
 }
 
 fn given(meant: &Meant, source: &str) -> Result<Given, Failure> {

@@ -8,6 +8,7 @@
 use super::show;
 use crate::args::RerunArgs;
 use crate::failure::Failure;
+use crate::output::note;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
 use plimsoll_model::{Experiment, ExperimentKind, Plan, Redact, Said};
@@ -47,8 +48,7 @@ pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
 }
 
 fn say(text: &str) {
-    // Nobody may be there to hear it.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    note(text);
 }
 
 /// The name of the recorded command.

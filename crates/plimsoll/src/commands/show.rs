@@ -5,10 +5,10 @@ use super::{find, print, print_json, prove, run as single, sweep};
 use crate::args::ShowArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
+use crate::output::note;
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Experiment, ExperimentKind};
 use plimsoll_report::{csv, probes_csv};
-use std::io::Write;
 use std::path::Path;
 
 /// Reads a run file; says on standard error what is missing from it.
@@ -23,7 +23,7 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let Decoded { experiment, damage, frames_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
     let warn = |text: String| {
-        let _ = writeln!(std::io::stderr(), "warning: {shown}: {text}");
+        note(&format!("warning: {shown}: {text}"));
     };
     if let Some(damage) = damage {
         warn(format!(

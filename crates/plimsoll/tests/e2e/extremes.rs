@@ -39,7 +39,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// The frames of a run file: kind and payload.
-fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+pub fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut out = Vec::new();
     let mut at = 8;
     while at + 9 <= bytes.len() {
@@ -50,7 +50,7 @@ fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     out
 }
 
-fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
+pub fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut out = b"PLIMSOL\x01".to_vec();
     for (kind, payload) in frames {
         out.extend((payload.len() as u32).to_le_bytes());
@@ -94,7 +94,7 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
 }
 
 /// Where each number begins in packed bytes, and where the last ends.
-fn packed(bytes: &[u8]) -> Vec<usize> {
+pub fn packed(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
 }

@@ -17,6 +17,7 @@ mod files;
 mod find;
 mod floods;
 mod gates;
+mod hostile;
 mod live;
 mod others;
 mod output;

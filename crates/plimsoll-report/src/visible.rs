@@ -1,0 +1,120 @@
+//! Text from outside, made visible. Names of processes, threads and metrics, URLs, reasons of servers and whatever stands in
+//! a run file may hold characters that steer a terminal, turn the direction of writing or begin a line of their own. Here
+//! they become what can be seen: `\x1b`, `\n`, `\u{202e}`.
+//!
+//! Blocks of reports ([`crate::block`]) are made of visible text only, so every format of a report is; what else goes to a
+//! terminal or into a text goes through [`lines`], and JSON through [`json`].
+
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a character does something to its surroundings instead of being seen.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
+            | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `text` on one line, every character to be seen.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    made_visible(text, |_| false)
+}
+
+/// `text` of several lines, every other character to be seen.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    // Lines of CSV end in both.
+    let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
+    made_visible(text, ends)
+}
+
+fn made_visible(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        match c {
+            c if !steers(c) || stays(&text[at..]) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if u32::from(c) < 0x100 => _ = write!(out, "\\x{:02x}", u32::from(c)),
+            c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A JSON document over several lines. What a terminal would obey is written as JSON's own escape: the value is the same.
+pub fn json(document: &Value) -> String {
+    let text = format!("{document:#}");
+    if !text.contains(|c| steers(c) && c != '\n') {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        // Line ends stand between values only; within a string they are escaped already.
+        if !steers(c) || c == '\n' {
+            out.push(c);
+            continue;
+        }
+        c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::render_in;
+    use crate::{Report, Tone, markdown};
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_steers_is_seen() {
+        for (text, one, several) in [
+            ("plain, \u{e9}\u{4e2d}\u{1f680}", "plain, \u{e9}\u{4e2d}\u{1f680}", "plain, \u{e9}\u{4e2d}\u{1f680}"),
+            ("a\u{1b}[31mb", "a\\x1b[31mb", "a\\x1b[31mb"),
+            ("a\nb\r\nc\rd\te\u{7f}", "a\\nb\\r\\nc\\rd\\te\\x7f", "a\nb\r\nc\\rd\\te\\x7f"),
+            (
+                "\u{9b}2J \u{85} \u{202e}x\u{2069}\u{200f}",
+                "\\x9b2J \\x85 \\u{202e}x\\u{2069}\\u{200f}",
+                "\\x9b2J \\x85 \\u{202e}x\\u{2069}\\u{200f}",
+            ),
+            ("\u{e0041}\u{feff}", "\\u{e0041}\\u{feff}", "\\u{e0041}\\u{feff}"),
+        ] {
+            assert_eq!((&*visible(text), &*lines(text)), (one, several), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn documents_keep_their_values(text in any::<String>(), steering in "[\\x7f-\\x9f\\u{2028}-\\u{202e}\\u{e0041}]{0,4}") {
+            let document = serde_json::json!({ text.clone() + &steering: [steering + &text, 5] });
+            let written = json(&document);
+            prop_assert!(!written.contains(|c| steers(c) && c != '\n'));
+            prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), document);
+        }
+
+        #[test]
+        fn no_report_steers_a_terminal(text in any::<String>(), steering in "[\\x00-\\x1f\\x7f-\\x9f\\u{202a}-\\u{202e}]{1,5}") {
+            let text = steering + &text;
+            let mut report = Report::default();
+            report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).heading(text.clone());
+            report.facts(vec![("fact", text.clone())]).table(&["a", "b"], vec![vec![text.clone(), text.clone()]]);
+            for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
+                prop_assert!(!shown.contains(|c| steers(c) && c != '\n'), "{:?}", shown);
+            }
+            // With colours there are ours alone.
+            let coloured = render_in(&report, true, None);
+            let ours = coloured.replace("\x1b[1m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
+            prop_assert!(!ours.contains(|c| steers(c) && c != '\n'), "{:?}", ours);
+        }
+    }
+}

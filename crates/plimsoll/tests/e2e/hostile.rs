@@ -1,0 +1,158 @@
+//! Text from outside: whatever a run file, a profile or a .dat file says, no output in any format steers a terminal.
+
+use crate::extremes::{file_of, frames, packed};
+use crate::rig::{baseline, folder, plimsoll};
+use plimsoll_report::visible::steers;
+use serde_json::Value;
+
+/// A sequence that clears, an 8-bit one, a turn of direction, a bell, a line of its own, and the way back in it.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{8}\r\nplimsoll: all is well\u{7f}";
+
+/// What of a run file is text from outside.
+const FIELDS: [&str; 17] = [
+    "host",
+    "method",
+    "target",
+    "kernel",
+    "cpu",
+    "plimsoll",
+    "name",
+    "found_by",
+    "reason",
+    "stopped",
+    "base",
+    "unit",
+    "kept",
+    "server_name",
+    "finished",
+    "unix",
+    "stderr",
+];
+/// Lists of such text.
+const LISTS: [&str; 5] = ["unseen", "warnings", "sides", "command", "headers"];
+
+fn poison(value: &mut Value, inside: bool) {
+    match value {
+        Value::String(text) if inside => text.push_str(HOSTILE),
+        Value::Array(items) => items.iter_mut().for_each(|item| poison(item, inside)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let text = (FIELDS.contains(&name.as_str()) && field.is_string()) || LISTS.contains(&name.as_str());
+                poison(field, inside || text);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn poisoned(json: &[u8]) -> Vec<u8> {
+    let mut value: Value = serde_json::from_slice(json).expect("JSON");
+    poison(&mut value, false);
+    serde_json::to_vec(&value).expect("JSON")
+}
+
+/// The same file with hostile text wherever text is free.
+fn poison_file(bytes: &[u8]) -> Vec<u8> {
+    let mut frames = frames(bytes);
+    for (kind, payload) in &mut frames {
+        match kind {
+            3 => {}
+            6 => {
+                let head = packed(payload)[1];
+                let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
+                let json = poisoned(&payload[head..head + length]);
+                let rest = payload.split_off(head + length);
+                payload.clear();
+                let mut left = json.len();
+                while left >= 0x80 {
+                    payload.push(left as u8 | 0x80);
+                    left >>= 7;
+                }
+                payload.push(left as u8);
+                payload.extend(json);
+                payload.extend(rest);
+            }
+            _ => *payload = poisoned(payload),
+        }
+    }
+    file_of(&frames)
+}
+
+fn assert_harmless(text: &str, what: &str) {
+    // Lines of CSV end in both.
+    let text = text.replace("\r\n", "\n");
+    if let Some(at) = text.find(|c| steers(c) && c != '\n') {
+        let around: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
+        panic!("{what}: {:?} after {around:?}", text[at..].chars().next());
+    }
+    assert!(!text.lines().any(|line| line.starts_with("plimsoll: all is well")), "{what}: a forged line in {text}");
+}
+
+#[test]
+fn no_format_steers_a_terminal() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let work = folder("hostile");
+    let named = |name: &str| work.join(name).display().to_string();
+    let (run, find, prove, sweep) =
+        (named("run.plimsoll"), named("find.plimsoll"), named("prove.plimsoll"), named("sweep.plimsoll"));
+    plimsoll(&["run", &url, "-c", "2", "-d", "600ms", "-q", "-o", &run]);
+    plimsoll(&["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", work.to_str().expect("text")]);
+    plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", &find]);
+    plimsoll(&["prove", &url, &url, "--budget", "3s", "-q", "-o", &prove]);
+    for file in [&run, &sweep, &find, &prove] {
+        let whole = std::fs::read(file).expect("a run file");
+        std::fs::write(file, poison_file(&whole)).expect("written");
+        let mut seen = false;
+        for arguments in [
+            &["show", file.as_str()][..],
+            &["show", "--json", file],
+            &["show", "--csv", file],
+            &["show", "--probes", file],
+            &["report", file, "--format", "md"],
+            &["report", file, "--format", "junit"],
+            &["report", file, "--format", "json"],
+            &["report", file, "--format", "svg"],
+            &["report", file, "-o", &named("page.html")],
+            &["diff", file, file, "--dir", &named("charts")],
+            &["rerun", "--print", file],
+        ] {
+            let done = plimsoll(arguments);
+            assert_harmless(&done.stdout, &format!("standard output of {arguments:?}"));
+            assert_harmless(&done.stderr, &format!("standard error of {arguments:?}"));
+            assert!(!done.stderr.contains("damaged"), "{arguments:?}: the file is not what was meant: {}", done.stderr);
+            seen |= done.stdout.contains("all is well");
+        }
+        assert!(seen, "{file}: nothing hostile was shown at all");
+        assert_harmless(&std::fs::read_to_string(named("page.html")).expect("a page"), "the page");
+    }
+}
+
+#[test]
+fn profiles_and_tables_do_not_either() {
+    let work = folder("hostile-profile");
+    let named = |name: &str| work.join(name).display().to_string();
+    let stacks = format!("main;a{} 30\nmain;b 10\n", HOSTILE.replace(['\n', '\r'], ""));
+    std::fs::write(named("stacks"), stacks).expect("written");
+    let dat = named("x.dat");
+    std::fs::write(&dat, "1 2 3 4\n\u{1b}[2J 5 6 7\n").expect("written");
+    let missing = format!("{}{HOSTILE}", named("none"));
+    for arguments in [
+        &["profile", &named("stacks")][..],
+        &["profile", "--json", &named("stacks")],
+        &["profile", &named("stacks"), "-o", &named("flame.svg"), "-o", &named("flame.html")],
+        &["diff", &dat, &dat],
+        &["show", &missing],
+        &["diff", &missing, &missing],
+        &["run", &missing],
+        &["find", "http://127.0.0.1:1/\u{1b}[2J\u{202e}", "-q"],
+        &["run", "http://127.0.0.1:1/", "--fail-if", HOSTILE],
+    ] {
+        let done = plimsoll(arguments);
+        assert_harmless(&done.stdout, &format!("standard output of {arguments:?}"));
+        assert_harmless(&done.stderr, &format!("standard error of {arguments:?}"));
+    }
+    for flame in ["flame.svg", "flame.html"] {
+        assert_harmless(&std::fs::read_to_string(named(flame)).expect("a flame graph"), flame);
+    }
+}

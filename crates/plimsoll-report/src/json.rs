@@ -126,7 +126,7 @@ pub fn text(document: &Value) -> String {
             other => other.clone(),
         }
     }
-    format!("{:#}\n", tidy(document))
+    format!("{}\n", crate::visible::json(&tidy(document)))
 }
 
 /// What stands around the figures of every document: schema, command, machine, request.

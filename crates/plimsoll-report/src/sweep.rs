@@ -6,6 +6,7 @@ use crate::chart::{self, Heading, Line, heading};
 use crate::format::{count, duration, rate, share};
 use crate::full::{Around, cut_off, environment, levels_charts, percent};
 use crate::text::broken;
+use crate::visible::visible;
 use plimsoll_analysis::levels::{ERROR_WANTED, Level, Over, knee, peak};
 use plimsoll_analysis::{Others, ServerUse, Summary, series};
 use plimsoll_model::{Experiment, Purpose, Trial};
@@ -110,13 +111,13 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             ]);
             match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
                 Some(reason) => {
-                    let text = format!("{:>width$} void, disturbed: {reason}", "", width = WIDTHS[0]);
+                    let text = format!("{:>width$} void, disturbed: {}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
                 }
                 None => row,
             }
         }
-        Err(reason) => broken(&format!("{concurrency:>9} not measured: {reason}"), columns, WIDTHS[0] + 1),
+        Err(reason) => broken(&format!("{concurrency:>9} not measured: {}", visible(reason)), columns, WIDTHS[0] + 1),
     }
 }
 

@@ -115,7 +115,8 @@ impl Socket {
         }
     }
 
-    /// Connects to a unix socket. Where its backlog is full the error is `WouldBlock`, and no event follows.
+    /// Connects to a unix socket; `@NAME` is the abstract one of that name. Where its backlog is full the error is
+    /// `WouldBlock`, and no event follows.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
         let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -126,10 +127,15 @@ impl Socket {
         for (to, from) in raw.sun_path.iter_mut().zip(path.bytes()) {
             *to = from as libc::c_char;
         }
+        let mut length = size_of::<libc::sockaddr_un>();
+        if path.starts_with('@') {
+            // No file: a zero, then the name, as long as it is.
+            raw.sun_path[0] = 0;
+            length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
+        }
         let socket = Socket(new_socket_of(libc::AF_UNIX)?);
-        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: `raw` is a socket address of `length` bytes; its path ends in zeros.
-        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        // SAFETY: `raw` is a socket address of at least `length` bytes; a path ends in zeros, a name with the length.
+        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t) })?;
         Ok(socket)
     }
 

@@ -107,7 +107,7 @@ pub struct ConnectionArgs {
     /// Connect there instead of to the URL's host, which is still asked for
     #[arg(long, value_name = "HOST:PORT")]
     pub connect_to: Option<String>,
-    /// Connect to this unix socket
+    /// Connect to this unix socket; @NAME is the abstract one of that name
     #[arg(long, value_name = "PATH")]
     pub unix: Option<String>,
     /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24

@@ -2,7 +2,7 @@
 //! Always on standard error, so that standard output holds the result alone.
 
 use plimsoll_report::text::broken;
-use plimsoll_report::visible::visible;
+use plimsoll_report::visible::lines;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ impl Live {
 
     /// Writes a line that stays even when progress is not wanted: where files went, warnings.
     pub fn note(&mut self, line: &str) {
-        let text = format!("{}{}\n", self.back(), broken(&visible(line), self.columns(), 2));
+        let text = format!("{}{}\n", self.back(), broken(&lines(line), self.columns(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }

@@ -9,6 +9,7 @@ pub mod host;
 pub mod listener;
 pub mod process;
 pub mod sockets;
+pub mod unix;
 
 use std::fs::File;
 use std::io;

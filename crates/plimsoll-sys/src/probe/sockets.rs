@@ -1,6 +1,7 @@
 //! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of listeners, and for
 //! connections their ends, queues, owners and what held sending back.
 
+use super::unix::{self, UnixListener};
 use crate::check;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -162,6 +163,25 @@ impl Asker {
         }
     }
 
+    /// All unix sockets that listen.
+    pub fn unix_listeners(&mut self) -> io::Result<Vec<UnixListener>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let body = unix::request_body();
+        let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, HEADER + body.len(), self.sequence);
+        request.extend_from_slice(&body);
+        self.send(&request)?;
+        let mut found = Vec::new();
+        loop {
+            let received = self.receive()?;
+            let mut tell = |payload: &[u8]| found.extend(unix::parse_message(payload));
+            match messages(&self.buffer[..received], self.sequence, &mut tell) {
+                Progress::More => {}
+                Progress::Done => return Ok(found),
+                Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
     fn send(&self, request: &[u8]) -> io::Result<()> {
         // SAFETY: the pointer and length are those of `request`.
         let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
@@ -183,14 +203,20 @@ impl Asker {
     }
 }
 
-/// Header of a message, and the fixed part of a question up to the ends of the socket.
-fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
+/// Header of a message of `length` bytes.
+fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(&(length as u32).to_ne_bytes());
     out.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     out.extend_from_slice(&flags.to_ne_bytes());
     out.extend_from_slice(&sequence.to_ne_bytes());
     out.extend_from_slice(&[0; 4]);
+    out
+}
+
+/// Header of a message, and the fixed part of a question about TCP up to the ends of the socket.
+fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
+    let mut out = header(flags, length, sequence);
     out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
     out.extend_from_slice(&states.to_ne_bytes());
     out
@@ -287,8 +313,17 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Reads netlink messages as they came in one piece. What is cut or unknown is passed over.
-pub fn parse(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> Progress {
+/// Reads netlink messages about TCP sockets as they came in one piece. What is cut or unknown is passed over.
+pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> Progress {
+    messages(bytes, sequence, &mut |payload| {
+        if let Some(socket) = parse_socket(payload) {
+            tell(&socket);
+        }
+    })
+}
+
+/// The same of any sockets: what stands behind the header of each message.
+fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> Progress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
@@ -302,11 +337,7 @@ pub fn parse(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> 
                 NLMSG_ERROR => {
                     return Progress::Refused(u32_at(payload, 0).map_or(0, |code| (code as i32).wrapping_neg()));
                 }
-                SOCK_DIAG_BY_FAMILY => {
-                    if let Some(socket) = parse_socket(payload) {
-                        tell(&socket);
-                    }
-                }
+                SOCK_DIAG_BY_FAMILY => tell(payload),
                 _ => {}
             }
         }

@@ -85,7 +85,9 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixListener> {
         let value = rest.get(4..length)?;
         match kind {
             UNIX_DIAG_NAME => socket.name = shown(value),
-            UNIX_DIAG_VFS => socket.file = value.get(..4).and_then(|ino| Some(u32::from_ne_bytes(ino.try_into().ok()?))),
+            UNIX_DIAG_VFS => {
+                socket.file = value.get(..4).and_then(|ino| Some(u32::from_ne_bytes(ino.try_into().ok()?)))
+            }
             _ => {}
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -138,7 +140,8 @@ mod tests {
         let mut payload = vec![1, 1, 10, 0];
         payload.extend(77u32.to_ne_bytes());
         payload.extend([0; 8]);
-        for (kind, value) in [(UNIX_DIAG_NAME, &b"\0name"[..]), (9, b"??"), (UNIX_DIAG_VFS, &[5, 0, 0, 0, 1, 0, 0, 0])] {
+        for (kind, value) in [(UNIX_DIAG_NAME, &b"\0name"[..]), (9, b"??"), (UNIX_DIAG_VFS, &[5, 0, 0, 0, 1, 0, 0, 0])]
+        {
             payload.extend((4 + value.len() as u16).to_ne_bytes());
             payload.extend(kind.to_ne_bytes());
             payload.extend(value);

@@ -105,7 +105,9 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
         asked.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?;
     }
-    if asked.is_none() && base.local && !plimsoll_sys::signal::interrupted() {
+    // Hints are about addresses, which a unix socket has none of.
+    let addressed = base.plan.connect.unix.is_none();
+    if asked.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
         Asked::hint(&args.request, &mut live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes

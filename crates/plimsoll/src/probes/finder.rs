@@ -7,8 +7,10 @@ use crate::target::system_text;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
 use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::probe::unix;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 
 /// The server's processes, without the children that they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ enum Wanted {
 pub struct Finder {
     wanted: Wanted,
     addresses: Vec<SocketAddr>,
+    /// The unix socket in the place of addresses.
+    unix: Option<String>,
     local: bool,
     /// What was found at the start, or why nothing was.
     first: Result<Found, String>,
@@ -49,8 +53,7 @@ impl Finder {
             (None, Some(name)) => Wanted::Name(name.clone()),
             (None, None) => Wanted::Listener,
         };
-        let (addresses, local) = (base.plan.request.addresses.clone(), base.local);
-        let mut finder = Finder { wanted, addresses, local, first: Err(String::new()) };
+        let mut finder = Finder::wanting(wanted, base);
         finder.first = finder.look();
         match (&finder.wanted, &finder.first) {
             (Wanted::Listener, _) | (_, Ok(_)) => {}
@@ -61,10 +64,16 @@ impl Finder {
 
     /// Looks for who listens on the target's address.
     pub fn of_listener(base: &Base) -> Finder {
-        let (addresses, local) = (base.plan.request.addresses.clone(), base.local);
-        let mut finder = Finder { wanted: Wanted::Listener, addresses, local, first: Err(String::new()) };
+        let mut finder = Finder::wanting(Wanted::Listener, base);
         finder.first = finder.look();
         finder
+    }
+
+    fn wanting(wanted: Wanted, base: &Base) -> Finder {
+        let (addresses, unix) = (base.plan.request.addresses.clone(), base.plan.connect.unix.clone());
+        // A unix socket is always of this machine.
+        let local = base.local || unix.is_some();
+        Finder { wanted, addresses, unix, local, first: Err(String::new()) }
     }
 
     /// What was found at the start.
@@ -103,23 +112,37 @@ impl Finder {
     }
 
     fn by_listener(&self) -> Result<Found, String> {
-        let shown = self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ");
+        let shown = match &self.unix {
+            Some(path) => format!("the unix socket {path}"),
+            None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
+        };
         if !self.local {
             return Err("the target is not on this machine (--metrics URL reads what it tells of itself)".into());
         }
         let blocked =
             |error: std::io::Error| format!("who listens on {shown} cannot be found out: {}", system_text(&error));
-        let mut asker = Asker::open().map_err(blocked)?;
-        let mut sockets = Vec::new();
-        for address in &self.addresses {
-            sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
-        }
-        let Some(first) = sockets.first() else {
+        // The kernel tells whose a TCP socket is, and of a unix socket its file does.
+        let (inodes, user) = match &self.unix {
+            Some(path) => {
+                let found = unix::listening_at(path).map_err(blocked)?;
+                let owner = std::fs::metadata(path).ok().map(|metadata| metadata.uid());
+                (found.iter().map(|socket| socket.inode).collect(), owner)
+            }
+            None => {
+                let mut asker = Asker::open().map_err(blocked)?;
+                let mut sockets = Vec::new();
+                for address in &self.addresses {
+                    sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
+                }
+                let user = sockets.first().map(|socket| socket.user);
+                (sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u32>>(), user)
+            }
+        };
+        if inodes.is_empty() {
             return Err(format!(
                 "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
             ));
-        };
-        let inodes: BTreeSet<u32> = sockets.iter().map(|socket| socket.inode).collect();
+        }
         let Holders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
@@ -132,9 +155,9 @@ impl Finder {
         }
         if pids.is_empty() {
             return Err(if denied > 0 {
+                let of = user.map_or_else(String::new, |user| format!(" is of user {user} and"));
                 format!(
-                    "the process that listens on {shown} is of user {} and its files may not be looked at: run plimsoll as that user or as root, or give --pid",
-                    first.user
+                    "the process that listens on {shown}{of} does not let its files be looked at: run plimsoll as its user or as root, or give --pid"
                 )
             } else {
                 format!(

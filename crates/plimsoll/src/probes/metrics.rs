@@ -2,7 +2,7 @@
 //! thread of its own. Nothing is asked unless the user said so: a probe must not be load.
 
 use super::Probe;
-use super::metrics_text::{Metric, parse};
+use super::metrics_text::{Metric, Take, parse};
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{BytesLeft, Fetched, fetch};
@@ -24,6 +24,8 @@ pub struct Metrics {
     target: Target,
     known: BTreeSet<String>,
     left_out: usize,
+    /// Decided at the first answer, so that the same series come all along.
+    take: Take,
 }
 
 impl Metrics {
@@ -39,17 +41,19 @@ impl Metrics {
         if named == "auto" {
             target.addresses.clone_from(&request.addresses);
         }
+        if target.addresses.is_empty() {
+            return Err(flagged("a unix socket has no address to ask there: name one with --metrics URL".into()));
+        }
         let bare = target.path == "/";
         let paths = if bare { vec!["/metrics", "/debug/vars"] } else { vec![target.path.as_str()] };
         let mut reasons = Vec::new();
         let mut fitting = None;
         for path in paths {
-            match ask(&target, path) {
-                Ok(metrics) if !metrics.is_empty() => {
-                    fitting = Some(path.to_owned());
+            match first_answer(&target, path) {
+                Ok(take) => {
+                    fitting = Some((path.to_owned(), take));
                     break;
                 }
-                Ok(_) => reasons.push(format!("{path} answers, but with nothing about a runtime, pools or queues")),
                 Err(reason) => reasons.push(format!("{path} {reason}")),
             }
         }
@@ -60,8 +64,9 @@ impl Metrics {
                 reasons.join("; ")
             ))
         };
-        target.path = fitting.ok_or_else(tried)?;
-        Ok(Metrics { target, known: BTreeSet::new(), left_out: 0 })
+        let take;
+        (target.path, take) = fitting.ok_or_else(tried)?;
+        Ok(Metrics { target, known: BTreeSet::new(), left_out: 0, take })
     }
 }
 
@@ -71,19 +76,29 @@ pub fn served_by(request: &RequestSpec) -> Option<String> {
     Some(format!("{}{}", request.origin(), target.path))
 }
 
+/// Asks for the first time: a page that tells of nothing like a runtime is taken whole.
+fn first_answer(target: &Target, path: &str) -> Result<Take, String> {
+    for take in [Take::Runtime, Take::All] {
+        if !ask(target, path, take)?.is_empty() {
+            return Ok(take);
+        }
+    }
+    Err("answers, but with no number that can be kept".into())
+}
+
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
-fn ask(target: &Target, path: &str) -> Result<Vec<Metric>, String> {
+fn ask(target: &Target, path: &str, take: Take) -> Result<Vec<Metric>, String> {
     let Fetched { status, body } =
         fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
         return Err(format!("answers with status {status}"));
     }
-    parse(&body).ok_or_else(|| "answers neither in Prometheus' text form nor as Go's /debug/vars".into())
+    parse(&body, take).ok_or_else(|| "answers neither in Prometheus' text form nor as Go's /debug/vars".into())
 }
 
 impl Probe for Metrics {
     fn sample(&mut self, sink: &mut Sink) {
-        match ask(&self.target, &self.target.path.clone()) {
+        match ask(&self.target, &self.target.path.clone(), self.take) {
             Ok(metrics) => {
                 self.left_out = 0;
                 for metric in metrics {

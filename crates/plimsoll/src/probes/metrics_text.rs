@@ -1,5 +1,5 @@
-//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of Go's `/debug/vars`. Only
-//! what tells of a runtime, of pools, queues and garbage collection is taken.
+//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of Go's `/debug/vars`. Of the
+//! text only what tells of a runtime, of pools, queues and garbage collection is taken, unless there is nothing of that.
 
 use plimsoll_model::SeriesKind;
 use serde_json::Value;
@@ -52,9 +52,18 @@ fn wanted(name: &str) -> bool {
     RUNTIMES.iter().any(|start| name.starts_with(start)) || WORDS.iter().any(|word| name.contains(word))
 }
 
+/// Which numbers are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// Those of a runtime, of pools, queues and garbage collection.
+    Runtime,
+    /// All: of a server that tells nothing of these.
+    All,
+}
+
 /// Reads either form; `None` for what is neither. Lines that are not understood are passed over, but not all of them may
 /// be.
-pub fn parse(bytes: &[u8]) -> Option<Vec<Metric>> {
+pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<Metric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
         return debug_vars(text);
@@ -74,7 +83,7 @@ pub fn parse(bytes: &[u8]) -> Option<Vec<Metric>> {
         let Some((name, labels, value)) = sample(line) else { continue };
         understood += 1;
         // Buckets of histograms are many, and their count and sum say enough here.
-        if name.ends_with("_bucket") || !wanted(name) || !value.is_finite() {
+        if name.ends_with("_bucket") || (take == Take::Runtime && !wanted(name)) || !value.is_finite() {
             continue;
         }
         let whole = format!("{name}{labels}");
@@ -167,8 +176,11 @@ mod tests {
 
     #[test]
     fn prometheus_text_is_read() {
-        let got: Vec<(String, SeriesKind, f64)> =
-            parse(TEXT.as_bytes()).expect("text").into_iter().map(|m| (m.name, m.kind, m.value)).collect();
+        let got: Vec<(String, SeriesKind, f64)> = parse(TEXT.as_bytes(), Take::Runtime)
+            .expect("text")
+            .into_iter()
+            .map(|m| (m.name, m.kind, m.value))
+            .collect();
         let expect = [
             ("go_goroutines", SeriesKind::Gauge, 12.0),
             ("go_gc_duration_seconds{quantile=\"0.5\"}", SeriesKind::Gauge, 1e-5),
@@ -185,7 +197,7 @@ mod tests {
     fn go_vars_are_read() {
         let text = r#"{"cmdline":["x"],"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3,"BySize":[{"Size":0}]}}"#;
         let got: Vec<(String, SeriesKind)> =
-            parse(text.as_bytes()).expect("vars").into_iter().map(|m| (m.name, m.kind)).collect();
+            parse(text.as_bytes(), Take::Runtime).expect("vars").into_iter().map(|m| (m.name, m.kind)).collect();
         let expect = [
             ("memstats.HeapAlloc", SeriesKind::Gauge),
             ("memstats.NumGC", SeriesKind::Counter),
@@ -208,10 +220,12 @@ mod tests {
             "go_x\n",
             "go_x{a=\"b 1\n",
         ] {
-            assert_eq!(parse(text.as_bytes()), None, "{text}");
+            assert_eq!(parse(text.as_bytes(), Take::Runtime), None, "{text}");
         }
-        assert_eq!(parse(b"\xff\xfe"), None);
-        assert_eq!(parse(b"orders 5\n"), Some(vec![]), "metrics, but none of a runtime");
+        assert_eq!(parse(b"\xff\xfe", Take::All), None);
+        assert_eq!(parse(b"orders 5\n", Take::Runtime), Some(vec![]), "metrics, but none of a runtime");
+        let all = parse(b"# TYPE orders counter\norders 5\norders_bucket{le=\"1\"} 4\n", Take::All).expect("text");
+        assert_eq!(all, [Metric { name: "orders".into(), kind: SeriesKind::Counter, value: 5.0 }]);
     }
 
     #[test]
@@ -235,7 +249,7 @@ mod tests {
                     }
                 }
             }
-            if let Some(metrics) = parse(&bytes) {
+            if let Some(metrics) = parse(&bytes, if round % 3 == 0 { Take::All } else { Take::Runtime }) {
                 understood += 1;
                 assert!(metrics.iter().all(|m| m.value.is_finite() && m.name.len() <= NAME_BYTES_MAX));
             }

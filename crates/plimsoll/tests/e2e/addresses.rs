@@ -47,6 +47,10 @@ fn unix_sockets_are_loaded_or_said() {
         let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
         assert_ledger_closes(&document, "unix");
         assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
+        // Its processes are found by the socket.
+        assert_eq!(document["server"]["name"], "nginx", "{:#}", document["server"]);
+        assert_eq!(document["server"]["found_by"], format!("it listens on the unix socket {shown}"));
+        assert!(document["server"]["rss_bytes_max"].is_number(), "{:#}", document["server"]);
     }
     drop(server);
     // The file is there, but nobody listens; then it is no file any more.
@@ -60,6 +64,35 @@ fn unix_sockets_are_loaded_or_said() {
         assert_eq!(number(&document, "ledger.failed.connect"), 4.0, "{document:#}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn abstract_sockets_are_loaded_and_found() {
+    use std::os::linux::net::SocketAddrExt;
+    let name = format!("plimsoll-e2e-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let listener = UnixListener::bind_addr(&address).expect("bound");
+    let serving = std::thread::spawn(move || {
+        // Two users, and who asks first.
+        let answering: Vec<_> = (0..3)
+            .map_while(|_| listener.accept().ok())
+            .map(|(mut stream, _)| {
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 4096];
+                    while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    }
+                })
+            })
+            .collect();
+        answering.into_iter().for_each(|thread| thread.join().expect("ends"));
+    });
+    let at = format!("@{name}");
+    let document = json(&["run", "http://api/", "--unix", &at, "-c", "2", "-d", "500ms"]);
+    serving.join().expect("ends");
+    assert_ledger_closes(&document, "abstract");
+    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+    assert_eq!(number(&document, "server.pid"), f64::from(std::process::id()), "{:#}", document["server"]);
 }
 
 /// Where connections came from, and how many ended by a reset.

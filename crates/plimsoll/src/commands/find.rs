@@ -47,7 +47,10 @@ struct Options {
 impl Options {
     fn settings(&self) -> Result<Settings, Failure> {
         let rate = self.max_rate.unwrap_or(1.0);
-        if !self.base.is_bounded() || self.budget_ns > TIME_NS_MAX || !(0.0..=1e9).contains(&rate) {
+        if !self.base.is_bounded()
+            || self.budget_ns.max(self.first_answer_ns) > TIME_NS_MAX
+            || !(0.0..=1e9).contains(&rate)
+        {
             return Err(Failure::start("the run file says what no search can have been asked: it is damaged"));
         }
         let slo = Slo::parse(&self.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;

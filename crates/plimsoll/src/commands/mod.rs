@@ -60,9 +60,10 @@ pub fn first_answer(plan: &Plan, skip: bool) -> Result<(Option<String>, u64), Fa
     if skip {
         return Ok((None, 0));
     }
-    let crate::preflight::Answer { status, took_ns } = crate::preflight::ask(plan)?;
-    let warning = (!plan.ok_status.contains(status))
-        .then(|| format!("the first answer had status {status}, which does not count as success (--ok-status)"));
+    let crate::preflight::Answer { status, took_ns, text } = crate::preflight::ask(plan)?;
+    let warning = (!plan.ok_status.contains(status)).then(|| {
+        format!("the first answer had status {status}, which does not count as success (--ok-status): {text}")
+    });
     Ok((warning, took_ns))
 }
 

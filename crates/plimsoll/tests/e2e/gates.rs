@@ -70,3 +70,16 @@ fn a_report_for_ci_fails_where_nothing_was_measured() {
     let shown = plimsoll(&["report", file, "--format", "junit", "--slo", "p99<=500ms"]);
     assert!(shown.stdout.contains("<failure message=\"nothing was measured\"/>"), "{}", shown.stdout);
 }
+
+#[test]
+fn what_a_failed_first_answer_says_is_shown() {
+    let server = baseline(1);
+    let file = folder("answers").join("run.plimsoll");
+    let file = file.to_str().expect("text");
+    let done = plimsoll(&["run", &format!("{}/status/404", server.url), "-n", "20", "-q", "-o", file]);
+    let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "does not count as success (--ok-status): HTTP/1.1 404";
+    assert!(whole(&done.stdout).contains(said), "{}", done.stdout);
+    let shown = plimsoll(&["show", "--json", file]);
+    assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);
+}

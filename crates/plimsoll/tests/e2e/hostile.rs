@@ -132,7 +132,7 @@ fn no_format_steers_a_terminal() {
 fn profiles_and_tables_do_not_either() {
     let work = folder("hostile-profile");
     let named = |name: &str| work.join(name).display().to_string();
-    let stacks = format!("main;a{} 30\nmain;b 10\n", HOSTILE.replace(['\n', '\r'], ""));
+    let stacks = format!("main;a{} 30\nmain;b 10\n", HOSTILE.replace(['\n', '\r', '\u{7}', '\u{8}'], ""));
     std::fs::write(named("stacks"), stacks).expect("written");
     let dat = named("x.dat");
     std::fs::write(&dat, "1 2 3 4\n\u{1b}[2J 5 6 7\n").expect("written");

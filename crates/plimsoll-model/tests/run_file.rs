@@ -193,7 +193,9 @@ proptest! {
                     }
                     let ledger = got.run.totals().ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
-                        prop_assert!(ledger.closes() || ledger.requests() + ledger.unsent > ledger.scheduled);
+                        // These intervals are random: some hold more ends than there were starts, and nothing closes those.
+                        let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
+                        prop_assert!(ledger.closes() || ends > ledger.scheduled);
                     }
                 }
             }

@@ -9,6 +9,7 @@
 
 use crate::chart;
 use crate::profile::amount;
+use crate::visible::steers;
 use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -182,9 +183,9 @@ fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
-/// What XML cannot hold, replaced.
+/// What XML cannot hold and what steers its surroundings, replaced.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }
 
 fn escaped(text: &str) -> String {

@@ -303,10 +303,10 @@ pub struct FindArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll sweep http://localhost:8080/                      1 to 512 users in a minute\n  \
+    plimsoll sweep http://localhost:8080/          1 to 512 users, a minute\n  \
     plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/\n  \
     plimsoll sweep --fail-if 'goodput<5000' http://localhost:8080/\n  \
-    plimsoll sweep --full http://localhost:8080/               200 to 50 000 users, 5 minutes each")]
+    plimsoll sweep --full http://localhost:8080/   200 to 50 000, 5 min each")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,

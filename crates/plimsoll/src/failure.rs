@@ -62,8 +62,24 @@ pub fn presentable(message: &str) -> String {
     let word = |word: &str| shortened(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
-    let text = plain.split('\'').enumerate().map(part).collect::<Vec<_>>().join("'");
+    let text = quotations(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
     shortened(&text, MESSAGE_MAX)
+}
+
+/// A text split at its quotation marks: every second part stood between two. An apostrophe inside a word is none.
+fn quotations(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut before) = (0, ' ');
+    for (at, c) in text.char_indices() {
+        let inside_word = before.is_alphanumeric() && text[at + c.len_utf8()..].starts_with(char::is_alphanumeric);
+        if c == '\'' && !inside_word {
+            parts.push(&text[from..at]);
+            from = at + 1;
+        }
+        before = c;
+    }
+    parts.push(&text[from..]);
+    parts
 }
 
 impl fmt::Display for Failure {
@@ -85,8 +101,11 @@ mod tests {
     #[test]
     fn messages_are_for_a_terminal() {
         let long = "x".repeat(5_000);
+        // An apostrophe opens no quotation.
+        let words = format!("the server's certificate {}", "is for another name ".repeat(10));
         for (message, expect) in [
             ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),
+            (words.clone(), words.as_str()),
             ("a\u{1b}[31m\nb\u{202e}c\u{9b}d".to_owned(), "a?[31m b?c?d"),
         ] {
             assert_eq!(presentable(&message), expect);

@@ -208,7 +208,7 @@ impl<'a> Evidences<'a> {
             return false;
         }
         // Where the server stalls, a trial that met a stall was not disturbed.
-        !(self.stalls_recur && !trial.evidence.stalls.is_empty()) && posterior.disturbed(&sight) > DISTURBED_FROM
+        (!self.stalls_recur || trial.evidence.stalls.is_empty()) && posterior.disturbed(&sight) > DISTURBED_FROM
     }
 
     /// Whether the server held for a whole trial what it did not hold in this failing one.

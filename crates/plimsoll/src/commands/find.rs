@@ -228,8 +228,7 @@ fn show_found(
 ) -> Result<Findings, Failure> {
     let (options, findings, server) = concluded(experiment)?;
     if as_json {
-        let document = json::find(experiment, &options.base, &findings, &options.warnings);
-        print_json(&with_others(document, &server, profiles));
+        print_json(&written(experiment, &options, &findings, &server, profiles));
     } else {
         let context = RunContext {
             plan: &options.base,
@@ -246,8 +245,16 @@ fn show_found(
     Ok(findings)
 }
 
-/// The document with what was seen of the server, and profiles.
-fn with_others(mut document: serde_json::Value, server: &ServerView, profiles: Option<&Profiles>) -> serde_json::Value {
+/// The document of a search that was concluded.
+fn written(
+    experiment: &Experiment,
+    options: &Options,
+    findings: &Findings,
+    server: &ServerView,
+    profiles: Option<&Profiles>,
+) -> serde_json::Value {
+    let mut document = json::find(experiment, &options.base, findings, &options.warnings);
+    document["fitted"] = options.setup.clone().into();
     document["server"] = server_document(server);
     document["profiles"] = profiles.map(levels_document).into();
     document
@@ -296,6 +303,5 @@ pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
 /// The JSON document of a recorded search.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (options, findings, server) = concluded(experiment)?;
-    let document = json::find(experiment, &options.base, &findings, &options.warnings);
-    Ok(with_others(document, &server, profiles))
+    Ok(written(experiment, &options, &findings, &server, profiles))
 }

@@ -129,6 +129,7 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
     let mut document = json::run(experiment, &trial.run.plan, &summary, &sentences(experiment, "warnings"));
+    document["fitted"] = sentences(experiment, "setup").into();
     document["server"] = server_document(&ServerView::of(&trial.run));
     document["profiles"] = profiles.map(levels_document).into();
     Ok(document)

@@ -225,8 +225,12 @@ fn stuck_unit(line: &str) -> bool {
 }
 
 /// Examples of a help text that need what is not there: they must be understood, and fail for that alone.
-const NEEDS: [(&str, &str); 3] =
-    [("https://api.test/", "api.test"), ("/run/api.sock", "/run/api.sock"), ("--pprof", "--pprof")];
+const NEEDS: [(&str, &str); 4] = [
+    ("https://api.test/", "api.test"),
+    ("/run/api.sock", "/run/api.sock"),
+    ("--pprof", "--pprof"),
+    ("--metrics", "--metrics"),
+];
 
 #[test]
 fn every_example_of_a_help_text_works() {

@@ -34,7 +34,7 @@ fn total_failure_is_no_success() {
 #[test]
 fn a_server_that_dies_crosses_every_bound() {
     for (gate, found) in [
-        ("p99>200ms", "more than 1% of the requests failed or had no answer in time"),
+        ("p99>200ms", "more than 1 % of the requests failed or had no answer in time"),
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
@@ -58,7 +58,7 @@ fn a_run_that_only_fails_is_stopped() {
     let done = plimsoll(&["run", &url, "-c", "2", "-d", "20s", "--json", "-q", "--stop-if", "p99>200ms"]);
     assert_eq!(done.code, 1, "{}", done.stderr);
     let ended = done.json()["ended"].as_str().expect("text").to_owned();
-    assert!(ended.contains("--stop-if p99>200ms: more than 1% of the requests failed"), "{ended}");
+    assert!(ended.contains("--stop-if p99>200ms: more than 1 % of the requests failed"), "{ended}");
 }
 
 #[test]

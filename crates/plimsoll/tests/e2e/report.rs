@@ -32,6 +32,8 @@ const seen = [];
 try {
   for (const plot of document.querySelectorAll(".plot")) {
     const svg = plot.querySelector("svg"), box = svg.getBoundingClientRect();
+    // Drawn for another width of the window.
+    if (box.width === 0) continue;
     const places = JSON.parse(svg.dataset.places || "[]");
     const middle = places[Math.floor(places.length / 2)] || [0, 0];
     const scale = box.width / svg.viewBox.baseVal.width;

@@ -84,7 +84,7 @@ fn every_screen_fits_its_terminal() {
         (format!("run {a} -d 300ms -c 64 -o run.plimsoll"), &[][..]),
         (format!("run {}/status/404 -d 300ms -o bad.plimsoll", fast.url), &[]),
         (format!("find {b} --budget 4s -o find.plimsoll"), &["at  trial"]),
-        (format!("sweep {a} -c 1,2,4 --for 200ms --dir . --name sweep"), &["concurrency"]),
+        (format!("sweep {a} -c 1,2,4 --for 200ms --dir . --name sweep"), &["users"]),
         (format!("prove {a} {b} --budget 5s --blocks 6 -o prove.plimsoll"), &[]),
         (format!("prove --ladder {a} {b} --budget 5s --blocks 6 -o ladder.plimsoll"), &[]),
     ] {

@@ -69,14 +69,27 @@ pub fn measured(levels: &[SweepLevel]) -> Vec<Level> {
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-fn row(cells: [&str; 9]) -> String {
-    let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}"));
-    cells.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+/// A row in lines of `columns`: what does not fit goes on below, right of the users.
+fn row(cells: [&str; 9], columns: Option<usize>) -> String {
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        if length > 0 && columns.is_some_and(|columns| length + 1 + width > columns) {
+            lines.push(" ".repeat(WIDTHS[0]));
+            length = WIDTHS[0];
+        }
+        let space = if length > 0 { " " } else { "" };
+        if let Some(line) = lines.last_mut() {
+            *line += &format!("{space}{cell:>width$}");
+            length = line.chars().count();
+        }
+    }
+    lines.join("\n")
 }
 
-/// The headings of a sweep's table.
-pub fn sweep_header() -> String {
-    row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"])
+/// The headings of a sweep's table, in lines of `columns`.
+pub fn sweep_header(columns: Option<usize>) -> String {
+    row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
 /// What the columns of the server say of a level.
@@ -98,8 +111,8 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let [cores, cpu] = server_cells(level);
     match &level.outcome {
         Ok(SweepFigures { summary, error, .. }) => {
-            let row = row([
-                &concurrency,
+            let cells = [
+                concurrency.as_str(),
                 &rate(summary.throughput_rps),
                 &error_cell(*error),
                 &duration(summary.response.mean_ns),
@@ -108,7 +121,8 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &share(summary.success_rate),
                 &cores,
                 &cpu,
-            ]);
+            ];
+            let row = row(cells, columns);
             match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
                 Some(reason) => {
                     let text = format!("{:>width$} void, disturbed: {}", "", visible(reason), width = WIDTHS[0]);
@@ -361,7 +375,7 @@ mod tests {
             figures.error = Some(0.123);
         }
         let unheld = SweepLevel { concurrency: 64, outcome: Err("no files ".repeat(30)), server: None };
-        for text in [sweep_header(), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
+        for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
         assert!(sweep_row(&wide, None).contains("12.3 %"));

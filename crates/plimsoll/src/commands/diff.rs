@@ -104,6 +104,12 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     }
 }
 
+/// Says where charts were written, a line each: a place is never broken.
+fn print_places(written: &[String]) {
+    let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
+    print(&format!("\n{lines}"));
+}
+
 /// Writes charts; returns where.
 fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Failure> {
     let write = |(name, svg): &(String, String)| {
@@ -129,7 +135,7 @@ fn searches(args: &DiffArgs, found: [&find::Found; 2]) -> Result<u8, Failure> {
         print_json(&searches_document(&sides, &written));
     } else {
         print_report(&searches_report(&sides));
-        print(&format!("\nchart: {}\n", written.join(", ")));
+        print_places(&written);
     }
     Ok(exit::DONE)
 }
@@ -159,7 +165,7 @@ fn loads(args: &DiffArgs, a: &Levels, b: &Levels) -> Result<u8, Failure> {
         print_json(&diff_document(a.over, &sides, &written));
     } else {
         print_report(&diff_report(a.over, &sides));
-        print(&format!("\ncharts: {}\n", written.join(", ")));
+        print_places(&written);
     }
     Ok(exit::DONE)
 }

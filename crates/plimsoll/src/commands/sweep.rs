@@ -246,7 +246,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = File::create(&dat_path).map_err(cannot)?;
     if !args.out.json {
-        print(&format!("{}\n", sweep_header()));
+        print(&format!("{}\n", sweep_header(columns())));
     }
     let limits = Limits::of_machine();
     let mut sweeping = Sweeping { asked: &asked, recording, live, meter: Meter::default(), limits };
@@ -364,7 +364,7 @@ fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
 pub fn show(experiment: &Experiment) {
     let levels = recorded(experiment);
     let rows = levels.iter().map(|level| sweep_row(level, columns()) + "\n").collect::<String>();
-    print(&format!("{}\n{rows}\n", sweep_header()));
+    print(&format!("{}\n{rows}\n", sweep_header(columns())));
     print_report(&sweep_report(&noted(experiment), &levels));
 }
 

@@ -58,8 +58,10 @@ fn check(folder: &Path, arguments: &str, whole: bool) {
             let width = line.chars().count();
             // Nothing can be done about a word that is wider than the terminal.
             let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+            // A command is one line, to be copied.
+            let command = line.trim_start().starts_with("plimsoll ");
             assert!(
-                width <= columns || longest > columns.saturating_sub(4),
+                width <= columns || longest > columns.saturating_sub(4) || command,
                 "{arguments} at {columns}: {width}: {line}"
             );
             assert!(!line.contains('\u{2026}') && !line.contains("..."), "{arguments} at {columns} was cut: {line}");

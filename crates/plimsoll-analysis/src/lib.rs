@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod condition;
+pub mod failed;
 pub mod find;
 pub mod format;
 pub mod judge;
@@ -28,6 +29,7 @@ pub mod summary;
 pub mod watch;
 
 pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
+pub use failed::FailedKind;
 pub use find::{Findings, Measure, Settings, Step, StoppedBy};
 pub use judge::{Load, TrialOutcome, Verdict, judge};
 pub use others::Others;

@@ -2,6 +2,7 @@
 //!
 //! Not here: what the figures look like, and whether they are good.
 
+use crate::failed::FailedKind;
 use crate::format;
 use crate::others::Others;
 use crate::stages::{StageFigures, stages};
@@ -125,6 +126,8 @@ pub struct Summary {
     pub others: Others,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<Ending>,
+    /// What failed answers said.
+    pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
 }
@@ -186,6 +189,7 @@ impl Summary {
             generator,
             others: Others::of(run),
             ending: run.ending.clone(),
+            failed_answers: FailedKind::of_run(run),
             stages: stages(run),
         }
     }

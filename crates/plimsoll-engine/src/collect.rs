@@ -1,6 +1,7 @@
 //! Workers' ticks become one run: the same tick of all workers is summed, shown to the caller and kept.
 
-use plimsoll_model::{Ending, Interval, Plan, Run, Schedule};
+use plimsoll_model::failed_answer::merge_first;
+use plimsoll_model::{Ending, FailedAnswer, Interval, Plan, Run, Schedule};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +44,8 @@ pub enum Message {
     /// What happened in tick number `index`.
     Tick { worker: usize, index: u64, interval: Interval },
     /// It has finished: what happened since its last tick, and where its part of the measured window ended (schedule
-    /// time).
-    Done { worker: usize, index: u64, interval: Interval, window_end_ns: u64 },
+    /// time), and the first failed answers that it saw.
+    Done { worker: usize, index: u64, interval: Interval, window_end_ns: u64, failed_answers: Vec<FailedAnswer> },
 }
 
 /// Sums the ticks of all workers.
@@ -95,7 +96,8 @@ impl Collector {
                 self.delivered[worker] = index + 1;
                 (index, interval)
             }
-            Message::Done { worker, index, interval, window_end_ns } => {
+            Message::Done { worker, index, interval, window_end_ns, failed_answers } => {
+                merge_first(&mut self.run.failed_answers, &failed_answers);
                 self.delivered[worker] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
                 (index, interval)

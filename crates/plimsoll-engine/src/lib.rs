@@ -12,6 +12,7 @@ mod addresses;
 mod collect;
 mod connection;
 mod exchanges;
+mod failed;
 mod job;
 mod net;
 mod recorder;

@@ -14,6 +14,7 @@ mod turns;
 use crate::collect::Message;
 use crate::connection::Connection;
 use crate::exchanges::Exchanges;
+use crate::failed::FailedAnswers;
 use crate::job::Job;
 use crate::net::{Net, Ready, Wait};
 use crate::recorder::Recorder;
@@ -47,6 +48,7 @@ pub struct Worker<N: Net> {
     /// Users who go on later.
     waiting: BinaryHeap<Reverse<Waiting>>,
     recorder: Recorder,
+    failed_answers: FailedAnswers,
     spinner: Spinner,
     load: Load,
     ready: Vec<Ready>,
@@ -81,6 +83,7 @@ impl<N: Net> Worker<N> {
         };
         let mut worker = Worker {
             recorder: Recorder::new(job.number),
+            failed_answers: FailedAnswers::default(),
             spinner: Spinner::new(job.spin, job.spare_core),
             net,
             stop,
@@ -155,7 +158,8 @@ impl<N: Net> Worker<N> {
         let window_end_ns = self.window_end_ns();
         self.abandon();
         let interval = self.flush(self.now_ns);
-        tell(Message::Done { worker, index: tick, interval, window_end_ns });
+        let failed_answers = self.failed_answers.told();
+        tell(Message::Done { worker, index: tick, interval, window_end_ns, failed_answers });
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {

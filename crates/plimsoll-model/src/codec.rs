@@ -10,6 +10,7 @@
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::bounds::TIME_NS_MAX;
+use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
@@ -66,6 +67,8 @@ pub enum Frame {
         start_ns: Option<u64>,
         /// The addresses of the host, with those found during the load; `None` in files of the first writers.
         addresses: Option<Vec<SocketAddr>>,
+        /// See [`Run::failed_answers`].
+        failed_answers: Vec<FailedAnswer>,
     },
     /// Something that no load tells.
     Remark(Remark),
@@ -104,6 +107,8 @@ struct TrialEnd {
     start_ns: Option<u64>,
     #[serde(default)]
     addresses: Option<Vec<SocketAddr>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failed_answers: Vec<FailedAnswer>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,9 +149,10 @@ impl Frame {
                 write_probes(out, probes);
                 KIND_PROBES
             }
-            Frame::TrialEnd { ending, window_ns, start_ns, addresses } => {
+            Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers } => {
                 let (ending, addresses) = (ending.clone(), addresses.clone());
-                json(out, &TrialEnd { ending, window_ns: *window_ns, start_ns: *start_ns, addresses });
+                let (window_ns, start_ns, failed_answers) = (*window_ns, *start_ns, failed_answers.clone());
+                json(out, &TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
                 KIND_TRIAL_END
             }
             Frame::Remark(remark) => {
@@ -184,8 +190,9 @@ impl Frame {
                 reader.bytes.is_empty().then(|| Frame::Probes(Box::new(probes)))
             }
             KIND_TRIAL_END => {
-                let TrialEnd { ending, window_ns, start_ns, addresses } = serde_json::from_slice(payload).ok()?;
-                Some(Frame::TrialEnd { ending, window_ns, start_ns, addresses })
+                let TrialEnd { ending, window_ns, start_ns, addresses, failed_answers } =
+                    serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers })
             }
             KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
             KIND_EXPERIMENT_END => {
@@ -318,8 +325,13 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
         (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
-        (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses }, Some(run)) if run.takes_window(window_ns) => {
+        (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses, failed_answers }, Some(run))
+            if run.takes_window(window_ns)
+                && failed_answers.len() <= KINDS_MAX
+                && failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX) =>
+        {
             run.ending = Some(ending);
+            run.failed_answers = failed_answers;
             run.window_ns = window_ns;
             if let Some(addresses) = addresses {
                 run.plan.request.addresses = addresses;
@@ -567,7 +579,8 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         if let Some(ending) = trial.run.ending.clone() {
             let addresses = Some(trial.run.plan.request.addresses.clone());
             let (window_ns, start_ns) = (trial.run.window_ns, Some(trial.start_ns));
-            Frame::TrialEnd { ending, window_ns, start_ns, addresses }.encode(&mut out);
+            let failed_answers = trial.run.failed_answers.clone();
+            Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers }.encode(&mut out);
         }
     }
     for remark in &experiment.remarks {

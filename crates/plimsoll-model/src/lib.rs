@@ -9,6 +9,7 @@
 pub mod bounds;
 pub mod codec;
 pub mod connect;
+pub mod failed_answer;
 pub mod histogram;
 pub mod interval;
 pub mod ledger;
@@ -26,6 +27,7 @@ pub mod tls;
 pub mod units;
 
 pub use connect::{AddressRange, ConnectSpec, ResolveSpec};
+pub use failed_answer::FailedAnswer;
 pub use histogram::{Histogram, SparseHistogram};
 pub use interval::{Interval, WorkerTime};
 pub use ledger::{Failure, Ledger, Outcome};

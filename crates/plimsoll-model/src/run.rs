@@ -1,5 +1,6 @@
 //! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
 
+use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
@@ -33,6 +34,8 @@ pub struct Run {
     pub window_ns: (u64, u64),
     /// What was seen of the target meanwhile.
     pub probes: Probes,
+    /// The first failed answer of each kind, ascending by status.
+    pub failed_answers: Vec<FailedAnswer>,
 }
 
 /// The sums over all intervals of a run.
@@ -85,7 +88,14 @@ pub struct Totals {
 impl Run {
     /// A run in which nothing has happened yet.
     pub fn new(plan: Plan) -> Run {
-        Run { plan, intervals: BTreeMap::new(), ending: None, window_ns: (0, 0), probes: Probes::default() }
+        Run {
+            plan,
+            intervals: BTreeMap::new(),
+            ending: None,
+            window_ns: (0, 0),
+            probes: Probes::default(),
+            failed_answers: Vec::new(),
+        }
     }
 
     /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
@@ -114,6 +124,7 @@ impl Run {
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
         self.probes.merge(&other.probes);
+        merge_first(&mut self.failed_answers, &other.failed_answers);
     }
 
     /// Length of the measured window in ns.

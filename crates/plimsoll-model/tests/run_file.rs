@@ -98,6 +98,14 @@ fn probes(rng: &mut Rng) -> Probes {
     probes
 }
 
+fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
+    let busy = b"HTTP/1.1 503 Busy\r\n\r\ntry later";
+    let mut answers = vec![FailedAnswer::no_http(rng.below(99), b"\x1bSSH", "no status line")];
+    answers.push(FailedAnswer::answer(503, rng.below(99), busy));
+    answers.truncate(rng.below(3) as usize);
+    answers
+}
+
 fn run(rng: &mut Rng) -> Run {
     let mut run = Run::new(plan().redacted());
     for index in 0..rng.below(6) as u32 {
@@ -113,6 +121,10 @@ fn run(rng: &mut Rng) -> Run {
     };
     run.window_ns = (0, rng.below(600_000_000));
     run.probes = probes(rng);
+    // They are told with the end.
+    if run.ending.is_some() {
+        run.failed_answers = failed_answers(rng);
+    }
     run
 }
 
@@ -348,7 +360,8 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
         (None, None, (5, found[..1].to_vec())),
     ] {
         let mut bytes = codec::MAGIC.to_vec();
-        let end = Frame::TrialEnd { ending: Ending::Finished, window_ns: (0, 1), start_ns, addresses };
+        let (ending, failed_answers) = (Ending::Finished, Vec::new());
+        let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns, addresses, failed_answers };
         for frame in [
             Frame::Experiment(header.clone()),
             Frame::TrialStart { purpose: Purpose::Run, start_ns: 5, plan: Box::new(plan.clone()) },

@@ -1,12 +1,13 @@
 //! How the result of a search looks.
 
 use crate::block::{Report, Tone};
+use crate::failed;
 use crate::format::{count, duration, rate, share};
 use crate::run::{RunContext, setup_fact};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
-use plimsoll_analysis::{Findings, Load, TrialOutcome, Verdict};
-use plimsoll_model::{LoadShape, Purpose};
+use plimsoll_analysis::{FailedKind, Findings, Load, TrialOutcome, Verdict};
+use plimsoll_model::{Experiment, LoadShape, Purpose};
 
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
@@ -171,7 +172,7 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
 }
 
 /// The report of a search. `with_trials`: with the table of all trials, unless they were shown as they happened.
-pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool) -> Report {
+pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Findings, with_trials: bool) -> Report {
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     if findings.stopped_by == StoppedBy::Client {
@@ -225,6 +226,7 @@ pub fn find_report(context: &RunContext, findings: &Findings, with_trials: bool)
             context.plan.seed
         ),
     ));
+    facts.extend(failed::facts(&FailedKind::of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
     let threads =

@@ -254,7 +254,10 @@ pub fn find_page(
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
     charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = cut_off(experiment);
-    report.append(find_report(context, findings, false)).headline(heading::carried(findings)).after_answer(charts);
+    report
+        .append(find_report(experiment, context, findings, false))
+        .headline(heading::carried(findings))
+        .after_answer(charts);
     add_server(&mut report, server);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");

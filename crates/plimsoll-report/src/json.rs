@@ -1,13 +1,14 @@
 //! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
 
 use crate::csv::purpose_name;
+use crate::failed;
 use crate::format::rounded;
 use crate::run::{load_text, surplus_text, system_text};
 use crate::sweep::{self, SweepFigures, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Findings, Others, Summary};
+use plimsoll_analysis::{FailedKind, Findings, Others, Summary};
 use plimsoll_model::{Ending, Experiment, Failure, LoadShape, Plan};
 use serde_json::{Map, Value, json};
 
@@ -183,6 +184,7 @@ pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[
     map.insert("warnings".into(), warnings.into());
     map.insert("load".into(), load_text(&plan.load).into());
     map.append(&mut figures(summary));
+    map.insert("failed_answers".into(), failed::list(&summary.failed_answers));
     let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load, figures)).collect();
     map.insert("stages".into(), stages.into());
     Value::Object(map)
@@ -213,6 +215,8 @@ pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -
     map.insert("warnings".into(), sweep::sweep_warnings(noted, levels).into());
     map.insert("peak".into(), point(peak.as_ref()));
     map.insert("knee".into(), point(knee.as_ref()));
+    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    map.insert("failed_answers".into(), failed::list(&kinds));
     map.insert("levels".into(), documents.into());
     Value::Object(map)
 }
@@ -275,6 +279,8 @@ pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings:
             .as_ref()
             .map_or(Value::Null, |k| json!({ "concurrency": k.concurrency, "rps": k.rps, "p99_ns": k.p99_ns })),
     );
+    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    map.insert("failed_answers".into(), failed::list(&kinds));
     map.insert("trials".into(), trials.into());
     map.insert("stopped_by".into(), json!(findings.stopped_by));
     map.insert("held_s".into(), findings.held_s.into());

@@ -22,6 +22,7 @@ pub mod text;
 pub mod visible;
 
 mod diff;
+mod failed;
 mod find;
 mod full;
 mod progress;

@@ -1,9 +1,11 @@
 //! How the result of a comparison looks.
 
 use crate::block::{Report, Tone};
+use crate::failed;
 use crate::format::{count, duration, flag_time, rate};
 use crate::run::load_text;
 use crate::wrap::broken;
+use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, Settings, StoppedBy, Verdict, arm_name,
 };
@@ -234,6 +236,11 @@ fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)
     context.sides.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
+/// What failed answers said.
+fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
+    failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
+}
+
 /// The report of a comparison.
 pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
@@ -269,6 +276,7 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         let others = if others.is_empty() { "" } else { "; the others stand beside it, corrected for their number" };
         facts.push(("decides", format!("{}{others}", measure_text(primary.measure))));
     }
+    facts.extend(failed_facts(context));
     report.facts(facts);
     let rows = proof.measures.iter().map(|one| {
         vec![
@@ -366,6 +374,7 @@ pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
         ),
     ));
     facts.push(("load", load_line(context)));
+    facts.extend(failed_facts(context));
     report.facts(facts);
     let (headings, rows) = rung_rows(ladder);
     report.table(&headings, rows);

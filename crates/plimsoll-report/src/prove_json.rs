@@ -1,12 +1,13 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
+use crate::failed;
 use crate::json::{self, frame};
 use crate::prove::{ProveContext, elapsed_ns, length_ns};
 use crate::run::load_text;
-use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{
     Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
 };
+use plimsoll_analysis::{FailedKind, Others};
 use serde_json::{Map, Value, json};
 
 /// The name of a measure, with its unit.
@@ -60,6 +61,8 @@ fn begin(schema: &str, context: &ProveContext, warnings: &[String], blocks: &[Bl
     let loads = blocks.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     json::others(&mut map, &Others::over(loads, "loads"));
     map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
+    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    map.insert("failed_answers".into(), failed::list(&kinds));
     map.insert("sides".into(), context.sides.to_vec().into());
     map.insert("elapsed_s".into(), elapsed_ns(context.experiment).map(|ns| ns as f64 / 1e9).into());
     map

@@ -1,6 +1,7 @@
 //! How the result of one load looks.
 
 use crate::block::{Report, Tone};
+use crate::failed;
 use crate::format::{bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
@@ -267,6 +268,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         ),
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
+    facts.extend(failed::facts(&summary.failed_answers));
     if ledger.failed_total() > ledger.failed[Failure::Timeout as usize] {
         let failed = &summary.failed;
         facts.push((

@@ -3,12 +3,13 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
+use crate::failed;
 use crate::format::{count, duration, rate, share};
 use crate::full::{Around, cut_off, environment, levels_charts, percent};
 use crate::text::broken;
 use crate::visible::visible;
 use plimsoll_analysis::levels::{ERROR_WANTED, Level, Over, knee, peak};
-use plimsoll_analysis::{Others, ServerUse, Summary, series};
+use plimsoll_analysis::{FailedKind, Others, ServerUse, Summary, series};
 use plimsoll_model::{Experiment, Purpose, Trial};
 
 /// Most levels whose latencies are drawn beside each other: as many as there are colours.
@@ -209,7 +210,7 @@ pub fn sweep_answer(levels: &[SweepLevel]) -> String {
 }
 
 /// What stands below the table of a sweep.
-pub fn sweep_report(noted: &[String], levels: &[SweepLevel]) -> Report {
+pub fn sweep_report(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -> Report {
     let mut report = Report::default();
     // Levels without figures say so in the table.
     let held: Vec<SweepLevel> = levels.iter().filter(|level| level.outcome.is_ok()).cloned().collect();
@@ -217,7 +218,16 @@ pub fn sweep_report(noted: &[String], levels: &[SweepLevel]) -> Report {
         report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, sweep_answer(levels));
+    add_failed(&mut report, experiment);
     report
+}
+
+/// What failed answers said.
+fn add_failed(report: &mut Report, experiment: &Experiment) {
+    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    if !kinds.is_empty() {
+        report.facts(failed::facts(&kinds));
+    }
 }
 
 /// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a level not held.
@@ -256,6 +266,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
         report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, sweep_answer(levels));
+    add_failed(&mut report, experiment);
     let measured = measured(levels);
     let trials: Vec<&Trial> = experiment.trials.iter().filter(|trial| is_level(trial)).collect();
     let first = trials.first();

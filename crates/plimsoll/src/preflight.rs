@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::target::system_text;
-use plimsoll_model::redact;
-use plimsoll_model::{AddressRange, Plan, TlsFailure};
+use plimsoll_model::failed_answer::KEPT_BYTES;
+use plimsoll_model::{AddressRange, FailedAnswer, Plan, TlsFailure};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
@@ -31,37 +31,6 @@ pub struct Answer {
     pub took_ns: u64,
     /// Its status line and the beginning of its content, as a reader may have them.
     pub text: String,
-}
-
-/// Bytes of an answer that are kept to be shown.
-const KEPT_BYTES: usize = 4 << 10;
-/// Characters of its content that are.
-const SHOWN_CHARS: usize = 200;
-
-/// The status line and the beginning of the content of an answer that begins with `bytes`, on one line. What looks like a
-/// secret is left out; content that is no text is named as such.
-fn shown(bytes: &[u8]) -> String {
-    let head_end = bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
-    let (head, mut content) = bytes.split_at(head_end);
-    let head = String::from_utf8_lossy(head);
-    let status_line = redact::line(head.lines().next().unwrap_or_default().trim());
-    let fields = head.to_ascii_lowercase();
-    if fields.lines().any(|field| field.starts_with("transfer-encoding:") && field.contains("chunked")) {
-        // Behind the length of its first chunk.
-        content = content.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &content[at + 1..]);
-    }
-    if content.is_empty() {
-        return status_line;
-    }
-    let text = String::from_utf8_lossy(content);
-    let strange = text.chars().filter(|c| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())).count();
-    if strange * 10 > text.chars().count() {
-        return format!("{status_line}, and content that is no text");
-    }
-    let plain = redact::line(&text);
-    let words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    let more = if words.chars().count() > SHOWN_CHARS { " ..." } else { "" };
-    format!("{status_line}, \"{}{more}\"", words.chars().take(SHOWN_CHARS).collect::<String>())
 }
 
 /// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
@@ -180,7 +149,11 @@ impl Question {
         let began = Instant::now();
         let mut kept = Vec::new();
         let status = self.status(connect, &mut kept)?;
-        Ok(Answer { status, took_ns: began.elapsed().as_nanos() as u64, text: shown(&kept) })
+        Ok(Answer {
+            status,
+            took_ns: began.elapsed().as_nanos() as u64,
+            text: FailedAnswer::answer(status, 0, &kept).text(),
+        })
     }
 
     /// The status of the answer; its first bytes are put into `kept`.
@@ -305,34 +278,4 @@ fn tls_text(reason: TlsFailure) -> String {
         _ => "",
     };
     format!("fails in TLS: {}{way_out}", reason.text())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_shown_on_one_line() {
-        for (bytes, expect) in [
-            (
-                &b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno such\nx"[..],
-                "HTTP/1.1 404 Not Found, \"no such x\"",
-            ),
-            (b"HTTP/1.1 500 Oops\r\n\r\n", "HTTP/1.1 500 Oops"),
-            (b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlater", "HTTP/1.1 503 Busy, \"later\""),
-            (
-                b"HTTP/1.1 500 Oops\r\n\r\n\x1b[2J\x07password=hunter2 x",
-                "HTTP/1.1 500 Oops, \"[2J password=[redacted] x\"",
-            ),
-            (
-                b"HTTP/1.1 500 Oops\r\n\r\n\x1f\x8b\x08\x00\x00\xff\xfe\x80",
-                "HTTP/1.1 500 Oops, and content that is no text",
-            ),
-            (b"HTTP/1.1 500", "HTTP/1.1 500"),
-        ] {
-            assert_eq!(shown(bytes), expect);
-        }
-        let long = [&b"HTTP/1.1 500 Oops\r\n\r\n"[..], "word ".repeat(500).as_bytes()].concat();
-        assert!(shown(&long).ends_with(" ...\"") && shown(&long).chars().count() < 240, "{}", shown(&long));
-    }
 }

@@ -216,7 +216,8 @@ impl Recording {
             if let Some(ending) = run.ending.clone() {
                 let addresses = Some(run.plan.request.addresses.clone());
                 let (window_ns, start_ns) = (run.window_ns, Some(start_ns));
-                file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses });
+                let failed_answers = run.failed_answers.clone();
+                file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
             }
         }
         // What is kept is what is recorded: nothing shown later can come from a secret.

@@ -4,11 +4,12 @@ use super::Worker;
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;
+use crate::failed::{Kind, Piece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::Sample;
 use crate::source::{Last, RouteNumber};
 use plimsoll_model::{Failure, Outcome, TlsFailure};
-use plimsoll_wire::h1::EndError;
+use plimsoll_wire::h1::{EndError, ProtocolError};
 
 impl<N: Net> Worker<N> {
     /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
@@ -137,10 +138,11 @@ impl<N: Net> Worker<N> {
         let exchange = &mut self.exchanges[number];
         if exchange.sent_ns == 0 {
             self.recorder.surplus(bytes.len());
-            self.fail(slot, Failure::Protocol);
+            self.broke_protocol(slot, number, ProtocolError::Surplus, true, bytes);
             return;
         }
-        if exchange.first_byte_ns == 0 {
+        let first = exchange.first_byte_ns == 0;
+        if first {
             exchange.first_byte_ns = self.now_ns;
         }
         match connection.parser.feed(bytes) {
@@ -153,10 +155,12 @@ impl<N: Net> Worker<N> {
                     // An answer to a request that was not sent whole, more bytes than the answer has, or the news that
                     // the peer has closed: answered, but this connection ends here.
                     let reusable = reply.keep_alive && !hangup && surplus == 0 && connection.state == State::Receiving;
-                    self.answered(slot, number, reply.status, reusable);
+                    self.answered(slot, number, reply.status, reusable, (first, bytes));
+                } else {
+                    self.unfinished(slot, number, (first, bytes));
                 }
             }
-            Err(_) => self.fail(slot, Failure::Protocol),
+            Err(error) => self.broke_protocol(slot, number, error, first, bytes),
         }
     }
 
@@ -185,14 +189,46 @@ impl<N: Net> Worker<N> {
             return;
         }
         match connection.parser.finish() {
-            Ok(reply) => self.answered(slot, number, reply.status, false),
+            Ok(reply) => self.answered(slot, number, reply.status, false, (false, &[])),
             Err(EndError::NothingReceived | EndError::Truncated) => self.fail(slot, Failure::ClosedEarly),
         }
     }
 
-    /// The slot's exchange was answered. `reusable`: as far as the answer goes, the connection can be used again.
+    /// A piece of an answer has come that does not end it: of one that fails it is kept.
+    fn unfinished(&mut self, slot: u32, number: u32, (first, bytes): (bool, &[u8])) {
+        let exchange = &self.exchanges[number];
+        let parser = &self.connections[slot as usize].parser;
+        let status = parser.status().or_else(|| if first { status_of(bytes) } else { None });
+        let fails = |status| !self.job.source.route(exchange.route).ok_status.contains(status);
+        if exchange.measured && status.is_none_or(fails) {
+            let kind = status.map_or(Kind::Unknown, Kind::Status);
+            self.failed_answers.begun(kind, Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns });
+        }
+    }
+
+    /// What came on the slot is no answer to its request.
+    #[cold]
+    fn broke_protocol(&mut self, slot: u32, number: u32, error: ProtocolError, first: bool, bytes: &[u8]) {
+        if self.exchanges[number].measured {
+            let piece = Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns };
+            self.failed_answers.ended(Kind::Protocol(error), piece);
+        }
+        self.fail(slot, Failure::Protocol);
+    }
+
+    /// The slot's exchange was answered with a status that is a failure.
+    #[cold]
+    fn answered_badly(&mut self, slot: u32, number: u32, status: u16, (first, bytes): (bool, &[u8])) {
+        if self.exchanges[number].measured {
+            let piece = Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns };
+            self.failed_answers.ended(Kind::Status(status), piece);
+        }
+    }
+
+    /// The slot's exchange was answered. `reusable`: as far as the answer goes, the connection can be used again. `last`: the
+    /// bytes that ended it, and whether they are its first, too.
     #[inline]
-    fn answered(&mut self, slot: u32, number: u32, status: u16, reusable: bool) {
+    fn answered(&mut self, slot: u32, number: u32, status: u16, reusable: bool, last: (bool, &[u8])) {
         let exchange = &self.exchanges[number];
         let route = self.job.source.route(exchange.route);
         let (status, outcome) = match status {
@@ -202,6 +238,9 @@ impl<N: Net> Worker<N> {
             _ => (status, Outcome::Failed(Failure::Status)),
         };
         let reusable = reusable && route.keep_alive;
+        if outcome == Outcome::Failed(Failure::Status) {
+            self.answered_badly(slot, number, status, last);
+        }
         let (user, last) = self.finish(slot, number, status, outcome);
         if reusable {
             self.connections[slot as usize].state = State::Idle;
@@ -215,6 +254,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn fail(&mut self, slot: u32, failure: Failure) {
         let Some(number) = self.connections[slot as usize].exchange else { return };
+        self.failed_answers.given_up(slot);
         let (user, last) = self.finish(slot, number, 0, Outcome::Failed(failure));
         self.close(slot);
         self.go_on(slot, user, last);

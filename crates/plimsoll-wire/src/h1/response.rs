@@ -161,6 +161,11 @@ impl ResponseParser {
         self.started
     }
 
+    /// The status of the reply under way, once its head is read; `None` before that.
+    pub fn status(&self) -> Option<u16> {
+        (self.status != 0).then_some(self.status)
+    }
+
     /// Feed received bytes. Takes as many as belong to the current reply: all of them, or up to the reply's end.
     ///
     /// After an error the connection is of no use; feeding it again repeats the error until [`begin`](Self::begin).

@@ -237,7 +237,7 @@ fn show_found(
             warnings: &options.warnings,
             setup: &options.setup,
         };
-        let mut report = find_report(&context, &findings, with_trials);
+        let mut report = find_report(experiment, &context, &findings, with_trials);
         add_server(&mut report, &server);
         print_report(&report);
         print_profiles(profiles);

@@ -273,7 +273,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         print_json(&document(&experiment));
     } else {
         print("\n");
-        print_report(&sweep_report(&noted, &levels));
+        print_report(&sweep_report(&experiment, &noted, &levels));
     }
     live.note(&format!("table: {}", dat_path.display()));
     match draw(args, &experiment, &levels) {
@@ -365,7 +365,7 @@ pub fn show(experiment: &Experiment) {
     let levels = recorded(experiment);
     let rows = levels.iter().map(|level| sweep_row(level, columns()) + "\n").collect::<String>();
     print(&format!("{}\n{rows}\n", sweep_header(columns())));
-    print_report(&sweep_report(&noted(experiment), &levels));
+    print_report(&sweep_report(experiment, &noted(experiment), &levels));
 }
 
 /// The JSON document of a recorded sweep, with what was seen of the server at each level.

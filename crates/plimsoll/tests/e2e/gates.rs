@@ -1,6 +1,11 @@
 //! Exit codes: a gate does not pass where nothing was measured or nothing succeeded.
 
 use crate::rig::{baseline, folder, plimsoll};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -82,4 +87,69 @@ fn what_a_failed_first_answer_says_is_shown() {
     assert!(whole(&done.stdout).contains(said), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", file]);
     assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);
+}
+
+/// A server that answers every request well but every third: that with `failing`, in two pieces.
+fn every_third(failing: [&'static [u8]; 2]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let asked = Arc::new(AtomicU32::new(0));
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let asked = Arc::clone(&asked);
+            std::thread::spawn(move || -> std::io::Result<()> {
+                socket.set_nodelay(true)?;
+                // Requests are small: each comes in one piece. The client ends it.
+                while socket.read(&mut [0; 4096])? > 0 {
+                    if asked.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
+                        socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+                        continue;
+                    }
+                    socket.write_all(failing[0])?;
+                    std::thread::sleep(Duration::from_millis(2));
+                    socket.write_all(failing[1])?;
+                }
+                Ok(())
+            });
+        }
+    });
+    format!("http://{address}/")
+}
+
+#[test]
+fn what_failed_answers_say_under_load_is_shown_once_for_each_kind() {
+    let busy: [&[u8]; 2] =
+        [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
+    let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
+    let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [31m; token=[redacted] ..\"";
+    let said_garbage = "\"SSH-2.0-plain\", the answer does not start with";
+    let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
+        let url = every_third(failing);
+        for (command, flags) in [
+            ("run", &["-c", "2", "-n", "60"][..]),
+            ("sweep", &["-c", "1,2", "--for", "100ms"]),
+            ("find", &["--budget", "4s"]),
+            ("prove", &[&url, "--budget", "4s"]),
+        ] {
+            let folder = folder("failed");
+            let (file, page) = (folder.join("it.plimsoll"), folder.join("it.html"));
+            let (path, page, dir) =
+                (file.to_str().expect("text"), page.to_str().expect("text"), folder.to_str().expect("text"));
+            let output = if command == "sweep" { &["--name", "it", "--dir", dir][..] } else { &["-o", path] };
+            let start = [&[command, &url, "-q", "--no-preflight"], output].concat();
+            let done = plimsoll(&[&start[..], flags].concat());
+            let what = format!("{command}: {}{}", done.stdout, done.stderr);
+            assert!(done.code < 2, "{what}");
+            assert_eq!(whole(&done.stdout).matches(said).count(), 1, "{what}");
+            assert_eq!(plimsoll(&["report", path, "-o", page]).code, 0, "{what}");
+            let page = whole(&std::fs::read_to_string(page).expect("a page")).replace("&quot;", "\"");
+            assert_eq!(page.matches(said).count(), 1, "{command}: {page}");
+            let shown = plimsoll(&["show", "--json", path]).json();
+            let list = shown["failed_answers"].as_array().expect("a list");
+            assert_eq!((list.len(), &list[0]["status"]), (1, &status), "{command}: {shown:#}");
+            assert!(list[0]["requests"].as_u64().is_some_and(|requests| requests > 0), "{shown:#}");
+            assert!(!std::fs::read(path).expect("a file").windows(7).any(|part| part == b"s3cretv"), "{command}");
+        }
+    }
 }

@@ -1,0 +1,98 @@
+//! What failed answers said, over one load or many: of each kind the first, and how many there were.
+//!
+//! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a report.
+
+use plimsoll_model::{FailedAnswer, Failure, Purpose, Run, Trial};
+
+/// The failed answers of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedKind {
+    /// The first of them.
+    pub first: FailedAnswer,
+    /// When it came, in ns since the first of these loads began.
+    pub at_ns: u64,
+    /// In which kind of load.
+    pub purpose: Purpose,
+    /// Measured requests that ended like this.
+    pub requests: u64,
+}
+
+impl FailedKind {
+    /// The kinds of one load, ascending by status.
+    pub fn of_run(run: &Run) -> Vec<FailedKind> {
+        kinds([(Purpose::Run, 0, run)].into_iter())
+    }
+
+    /// The kinds of several loads.
+    pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
+        let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
+        kinds(trials.map(|trial| (trial.purpose, trial.start_ns - began_ns, &trial.run)))
+    }
+}
+
+/// Loads with what they are for and when they began.
+fn kinds<'a>(loads: impl Iterator<Item = (Purpose, u64, &'a Run)>) -> Vec<FailedKind> {
+    let mut kinds: Vec<FailedKind> = Vec::new();
+    for (purpose, start_ns, run) in loads {
+        for answer in &run.failed_answers {
+            let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer.status));
+            let kind = FailedKind { first: answer.clone(), at_ns, purpose, requests };
+            match kinds.binary_search_by_key(&answer.status, |kind| kind.first.status) {
+                Err(place) => kinds.insert(place, kind),
+                Ok(place) => {
+                    let requests = kinds[place].requests + requests;
+                    if kind.at_ns < kinds[place].at_ns {
+                        kinds[place] = kind;
+                    }
+                    kinds[place].requests = requests;
+                }
+            }
+        }
+    }
+    // One whose end did not come in time is not counted as an answer: what it said is no failed answer's.
+    kinds.retain(|kind| kind.requests > 0);
+    kinds
+}
+
+/// The requests of a load that ended with this status, or with what is no HTTP.
+fn requests(run: &Run, status: u16) -> u64 {
+    let of_kind = |interval: &plimsoll_model::Interval| match status {
+        0 => interval.ledger.failed[Failure::Protocol as usize],
+        _ => interval.statuses.iter().filter(|(of, _)| *of == status).map(|(_, count)| count).sum(),
+    };
+    run.intervals.values().map(of_kind).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RequestSpec};
+
+    fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
+        let users = Curve::constant(1.0);
+        let mut run = Run::new(Plan::new(RequestSpec::get("h", 80, vec![]), LoadShape::Closed { users }));
+        let mut interval = Interval::default();
+        for (status, at_ns, requests) in answers {
+            run.failed_answers.push(FailedAnswer::answer(*status, *at_ns, format!("HTTP/1.1 {start_ns}").as_bytes()));
+            match status {
+                0 => interval.ledger.failed[Failure::Protocol as usize] = *requests,
+                _ => interval.statuses.push((*status, *requests)),
+            }
+        }
+        run.intervals.insert(0, interval);
+        Trial { purpose: Purpose::Line, start_ns, run }
+    }
+
+    #[test]
+    fn of_each_kind_the_first_is_shown_and_all_are_counted() {
+        let trials = [trial(100, &[(503, 50, 2), (504, 1, 0)]), trial(110, &[(0, 5, 4), (503, 5, 30)])];
+        let kinds = FailedKind::of_trials(trials.iter());
+        let told: Vec<(u16, u64, u64, &str)> = kinds
+            .iter()
+            .map(|kind| (kind.first.status, kind.at_ns, kind.requests, kind.first.status_line.as_str()))
+            .collect();
+        assert_eq!(told, [(0, 15, 4, "HTTP/1.1 110"), (503, 15, 32, "HTTP/1.1 110")]);
+        let own = FailedKind::of_run(&trials[0].run);
+        assert_eq!((own.len(), own[0].at_ns, own[0].requests), (1, 50, 2));
+    }
+}

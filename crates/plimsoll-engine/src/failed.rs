@@ -1,0 +1,197 @@
+//! The first failed answer of each kind, as its bytes come: its beginning is kept until the load is over.
+//!
+//! An answer that is there in one piece costs nothing here unless it fails, and then a look at a short list; only the first of
+//! a kind is copied. Of an answer that comes in pieces the first piece says whether it will fail; where that piece is too
+//! short to say, it is kept until the next tells. Not here: which answers fail, and what is shown of them
+//! (`plimsoll_model::failed_answer`).
+
+use plimsoll_model::FailedAnswer;
+use plimsoll_model::failed_answer::{KEPT_BYTES, KINDS_MAX};
+use plimsoll_wire::h1::ProtocolError;
+
+/// What came from a server, and fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An answer of which not enough has come to tell its status.
+    Unknown,
+    /// An answer with this status.
+    Status(u16),
+    /// No answer in HTTP.
+    Protocol(ProtocolError),
+}
+
+impl Kind {
+    /// As readers have it: every breach of the protocol is of one kind.
+    fn is_like(self, other: Kind) -> bool {
+        matches!((self, other), (Kind::Protocol(_), Kind::Protocol(_))) || self == other
+    }
+}
+
+/// Bytes of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// The connection slot that brought them.
+    pub slot: u32,
+    /// Whether the answer begins with them.
+    pub first: bool,
+    pub bytes: &'a [u8],
+    /// Schedule time, ns.
+    pub at_ns: u64,
+}
+
+struct Kept {
+    kind: Kind,
+    at_ns: u64,
+    bytes: Vec<u8>,
+    /// The slot that may bring more of it.
+    open: Option<u32>,
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = KEPT_BYTES - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// The first failed answers of one worker.
+#[derive(Default)]
+pub struct FailedAnswers {
+    kept: Vec<Kept>,
+}
+
+impl FailedAnswers {
+    /// More is to come of an answer that fails, or of which that is not known yet.
+    #[cold]
+    pub fn begun(&mut self, kind: Kind, piece: Piece) {
+        self.take(kind, piece);
+    }
+
+    /// An answer has failed with these last bytes.
+    #[cold]
+    pub fn ended(&mut self, kind: Kind, piece: Piece) {
+        if let Some(at) = self.take(kind, piece) {
+            self.kept[at].open = None;
+        }
+    }
+
+    /// No more comes of the slot's answer, and it is none.
+    #[cold]
+    pub fn given_up(&mut self, slot: u32) {
+        self.kept.retain(|kept| kept.open != Some(slot));
+    }
+
+    /// Keeps the piece if it is of the first of its kind. Returns the place where it is.
+    fn take(&mut self, kind: Kind, piece: Piece) -> Option<usize> {
+        let open = self.kept.iter().position(|kept| kept.open == Some(piece.slot));
+        let open = match open {
+            // Of an answer before: it turned out to succeed.
+            Some(at) if piece.first => {
+                self.kept.swap_remove(at);
+                None
+            }
+            other => other,
+        };
+        if let Some(at) = open {
+            let known = (0..self.kept.len()).any(|other| other != at && self.kept[other].kind.is_like(kind));
+            if known && kind != Kind::Unknown {
+                self.kept.swap_remove(at);
+                return None;
+            }
+            let kept = &mut self.kept[at];
+            kept.kind = if kind == Kind::Unknown { kept.kind } else { kind };
+            kept.add(piece.bytes);
+            return Some(at);
+        }
+        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong.
+        let shown = piece.first || matches!(kind, Kind::Protocol(_));
+        if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
+            return None;
+        }
+        let mut kept = Kept { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.slot) };
+        kept.add(piece.bytes);
+        self.kept.push(kept);
+        Some(self.kept.len() - 1)
+    }
+
+    /// All that is kept, for people.
+    pub fn told(&mut self) -> Vec<FailedAnswer> {
+        let told = |kept: Kept| match kept.kind {
+            Kind::Unknown => None,
+            Kind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
+            Kind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
+        };
+        std::mem::take(&mut self.kept).into_iter().filter_map(told).collect()
+    }
+}
+
+/// What the first piece of an answer says of its status, where its head is not whole yet; interim answers say nothing.
+pub fn status_of(bytes: &[u8]) -> Option<u16> {
+    let line = bytes.trim_ascii_start();
+    let digits = line.strip_prefix(b"HTTP/1.")?.get(2..5)?;
+    let status = digits.iter().try_fold(0, |status, digit| match digit {
+        b'0'..=b'9' => Some(status * 10 + u16::from(digit - b'0')),
+        _ => None,
+    })?;
+    (status >= 200).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(slot: u32, first: bool, bytes: &[u8]) -> Piece<'_> {
+        Piece { slot, first, bytes, at_ns: u64::from(slot) }
+    }
+
+    #[test]
+    fn the_first_of_each_kind_is_kept_whole_whatever_comes_between() {
+        let mut failed = FailedAnswers::default();
+        // In pieces, the first too short to tell; another of the same kind comes between, and one that succeeds.
+        failed.begun(Kind::Unknown, piece(1, true, b"HTT"));
+        failed.begun(Kind::Unknown, piece(2, true, b"HT"));
+        failed.begun(Kind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
+        failed.ended(Kind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
+        failed.ended(Kind::Status(503), piece(1, false, b"try later"));
+        // Slot 2 goes on with another answer: what is open there was of one that succeeded.
+        failed.ended(Kind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
+        // Its end belongs to nothing.
+        failed.ended(Kind::Status(502), piece(4, false, b"the end of a page"));
+        failed.ended(Kind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
+        failed.ended(Kind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
+        // One that is never finished is none.
+        failed.begun(Kind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
+        failed.given_up(7);
+        let mut told: Vec<(u16, String)> = failed.told().iter().map(|one| (one.status, one.text())).collect();
+        told.sort();
+        let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
+        let expect = [(0, no_http.as_str()), (500, "HTTP/1.1 500 Oops"), (503, "HTTP/1.1 503 Busy, \"try later\"")];
+        assert_eq!(told, expect.map(|(status, text)| (status, text.to_owned())));
+        assert!(failed.told().is_empty());
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_needed() {
+        let mut failed = FailedAnswers::default();
+        let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
+        for status in 400..440 {
+            failed.ended(Kind::Status(status), piece(1, true, &long));
+        }
+        assert_eq!(failed.kept.len(), KINDS_MAX);
+        assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_BYTES));
+    }
+
+    #[test]
+    fn the_beginning_of_a_head_tells_its_status() {
+        for (bytes, expect) in [
+            (&b"HTTP/1.1 503"[..], Some(503)),
+            (b"\r\nHTTP/1.0 200 OK", Some(200)),
+            (b"HTTP/1.1 100 Continue", None),
+            (b"HTTP/1.1 50", None),
+            (b"SSH-2.0-x", None),
+            (b"", None),
+        ] {
+            assert_eq!(status_of(bytes), expect, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What failed answers say: of each kind the first, however its bytes come.
+
+use super::*;
+
+/// Status and text of what is kept.
+fn told(sim: &Sim) -> Vec<(u16, String)> {
+    sim.run.failed_answers.iter().map(|answer| (answer.status, answer.text())).collect()
+}
+
+#[test]
+fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
+    let busy = (503, "HTTP/1.1 503 No, \"no\"".to_owned());
+    let oops = (500, "HTTP/1.1 500 No, \"no\"".to_owned());
+    for cut in [Cut::Whole, Cut::Bytes] {
+        for workers in [1, 3] {
+            let plan = Plan { workers, ..poisson("300@1s") };
+            // Some of the good ones come in pieces, too.
+            let faults =
+                vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
+            let server = Server { faults, cut, ..Server::new(MS) };
+            let sim = run(&plan, &server, first_seed());
+            assert_eq!(told(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
+            assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
+            // What counts as success is none.
+            let ok_status = plimsoll_model::StatusSet::parse("2xx,503").expect("a set");
+            let sim = run(&Plan { ok_status, ..plan }, &server, first_seed());
+            assert_eq!(told(&sim), [oops.clone()], "{cut:?}, {workers}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_http_is_kept_and_what_succeeds_or_is_not_measured_is_not() {
+    for cut in [Cut::Whole, Cut::Bytes] {
+        let server = |fault| Server { cut, ..Server::new(MS).with(fault, 0.5) };
+        let garbage = run(&constant("100@1s"), &server(Fault::Garbage), first_seed()).run;
+        let [kept] = garbage.failed_answers.as_slice() else { panic!("{:?}", garbage.failed_answers) };
+        assert!(kept.status == 0 && !kept.body.is_empty() && kept.reason.contains("status line"), "{kept:?}");
+        for fault in [Fault::Chunked, Fault::UntilClose, Fault::Interim, Fault::ClosesInReply, Fault::NeverAnswers] {
+            assert_eq!(told(&run(&constant("100@1s"), &server(fault), first_seed())), [], "{fault:?}");
+        }
+        let warmup = Plan { warmup_ns: SECOND, duration_ns: Some(0), ..constant("100@1s") };
+        assert_eq!(told(&run(&warmup, &server(Fault::Status(500)), first_seed())), []);
+    }
+}

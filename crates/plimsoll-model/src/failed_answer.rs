@@ -1,0 +1,186 @@
+//! What a failed answer said: of each kind the first, its status line and the beginning of its content, as a reader may have
+//! them. Bytes become text here and nowhere else, so that nothing is recorded or shown that was not redacted.
+//!
+//! Not here: which answers fail, and how their bytes are come by (the engine).
+
+use crate::redact;
+use serde::{Deserialize, Serialize};
+
+/// Kinds of failed answers that are kept of a load.
+pub const KINDS_MAX: usize = 16;
+/// Bytes of an answer that are kept to make its text of: more than most heads have.
+pub const KEPT_BYTES: usize = 4 << 10;
+/// Characters that are shown of its content.
+const SHOWN_CHARS: usize = 200;
+
+/// The first failed answer of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FailedAnswer {
+    /// Its status: that is its kind. 0 where what came is no answer in HTTP.
+    pub status: u16,
+    /// When it failed, in schedule time, ns.
+    pub at_ns: u64,
+    /// Its status line; empty where there is none.
+    pub status_line: String,
+    /// The beginning of its content, on one line; of what is no HTTP, of all that came.
+    pub body: String,
+    /// What is wrong with it, in words; empty where its status says it.
+    pub reason: String,
+}
+
+impl FailedAnswer {
+    /// The answer with this status that begins with `bytes`, interim answers before it included.
+    pub fn answer(status: u16, at_ns: u64, bytes: &[u8]) -> FailedAnswer {
+        let (mut head, mut content) = head_and_content(bytes);
+        // Interim answers have a head each, and no content.
+        while is_interim(head) && !content.is_empty() {
+            (head, content) = head_and_content(content);
+        }
+        let head = String::from_utf8_lossy(head);
+        let status_line = redact::line(head.trim_start().lines().next().unwrap_or_default().trim());
+        let chunked = head.to_ascii_lowercase().lines().any(|field| {
+            field.strip_prefix("transfer-encoding:").is_some_and(|coding| coding.trim_end().ends_with("chunked"))
+        });
+        let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
+        FailedAnswer { status, at_ns, status_line: cut(&status_line), body, reason: String::new() }
+    }
+
+    /// What came in place of an answer, and what is wrong with it.
+    pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str) -> FailedAnswer {
+        let status_line = String::new();
+        FailedAnswer { status: 0, at_ns, status_line, body: text_of(bytes), reason: reason.to_owned() }
+    }
+
+    /// In words: `HTTP/1.1 503 Busy, "try later"`.
+    pub fn text(&self) -> String {
+        let parts = [
+            self.status_line.clone(),
+            if self.body.is_empty() { String::new() } else { format!("\"{}\"", self.body) },
+            self.reason.clone(),
+        ];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Adds others to the first failed answers of each kind, ascending by status: of each the earlier stays.
+pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
+    mine.extend_from_slice(theirs);
+    mine.sort_unstable();
+    mine.dedup_by_key(|answer| answer.status);
+    mine.truncate(KINDS_MAX);
+}
+
+fn head_and_content(bytes: &[u8]) -> (&[u8], &[u8]) {
+    // The first empty line; lines may end with a bare line feed. Empty lines may come before a head.
+    let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
+    let after = |at: usize| match &bytes[at + 1..] {
+        [b'\n', ..] => Some(at + 2),
+        [b'\r', b'\n', ..] => Some(at + 3),
+        _ => None,
+    };
+    let ends = (begin..bytes.len()).filter(|at| bytes[*at] == b'\n').find_map(after);
+    bytes.split_at(ends.unwrap_or(bytes.len()))
+}
+
+fn is_interim(head: &[u8]) -> bool {
+    head.trim_ascii_start().strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
+}
+
+/// The content of chunks, as far as there are whole sizes.
+fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        let size = String::from_utf8_lossy(&bytes[..end]);
+        let size = size.split(';').next().unwrap_or_default().trim();
+        let Ok(length @ 1..) = usize::from_str_radix(size, 16) else { break };
+        let chunk = &bytes[end + 1..];
+        content.extend_from_slice(&chunk[..length.min(chunk.len())]);
+        bytes = chunk.get(length..).unwrap_or_default();
+        bytes = bytes.strip_prefix(b"\r").unwrap_or(bytes);
+        bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+    }
+    content
+}
+
+/// Bytes of somebody else as a piece of one line.
+fn text_of(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let strange = text.chars().filter(|c| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())).count();
+    if strange * 10 > text.chars().count() {
+        return "(no text)".into();
+    }
+    cut(&redact::line(&text).split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn cut(text: &str) -> String {
+    let more = if text.chars().count() > SHOWN_CHARS { " ..." } else { "" };
+    text.chars().take(SHOWN_CHARS).chain(more.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_shown_on_one_line() {
+        for (bytes, expect) in [
+            (
+                &b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno such\nx"[..],
+                "HTTP/1.1 404 Not Found, \"no such x\"",
+            ),
+            (b"HTTP/1.1 500 Oops\r\n\r\n", "HTTP/1.1 500 Oops"),
+            (b"\r\nHTTP/1.1 500 Oops\nX: y\n\nbare", "HTTP/1.1 500 Oops, \"bare\""),
+            (b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlater", "HTTP/1.1 503 Busy, \"later\""),
+            (
+                b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3;x=y\r\ntry\r\n6\r\n later\r\n0\r\n\r\n",
+                "HTTP/1.1 503 Busy, \"try later\"",
+            ),
+            (
+                b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 500 Oops\r\n\r\nno",
+                "HTTP/1.1 500 Oops, \"no\"",
+            ),
+            (
+                b"HTTP/1.1 500 Oops\r\n\r\n\x1b[2J\x07password=hunter2 x",
+                "HTTP/1.1 500 Oops, \"[2J password=[redacted] x\"",
+            ),
+            (b"HTTP/1.1 500 Oops\r\n\r\n\x1f\x8b\x08\x00\x00\xff\xfe\x80", "HTTP/1.1 500 Oops, \"(no text)\""),
+            (b"HTTP/1.1 500", "HTTP/1.1 500"),
+            (b"HTTP/1.1 401 token=abc\r\n\r\n", "HTTP/1.1 401 token=[redacted]"),
+        ] {
+            assert_eq!(FailedAnswer::answer(500, 0, bytes).text(), expect);
+        }
+        let long = [&b"HTTP/1.1 500 Oops\r\n\r\n"[..], "word ".repeat(500).as_bytes()].concat();
+        let shown = FailedAnswer::answer(500, 0, &long).text();
+        assert!(shown.ends_with(" ...\"") && shown.chars().count() < 240, "{shown}");
+        let no_http = FailedAnswer::no_http(0, b"SSH-2.0-x\r\n", "no status line");
+        assert_eq!(no_http.text(), "\"SSH-2.0-x\", no status line");
+    }
+
+    #[test]
+    fn of_each_kind_the_earliest_stays_in_whatever_order_they_are_merged() {
+        let one = |status, at_ns, body: &str| FailedAnswer {
+            status,
+            at_ns,
+            status_line: String::new(),
+            body: body.into(),
+            reason: String::new(),
+        };
+        let parts = [
+            vec![one(503, 5, "b"), one(500, 9, "late")],
+            vec![one(500, 2, "early")],
+            vec![one(503, 5, "a"), one(0, 1, "")],
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+            let mut sum = Vec::new();
+            order.iter().for_each(|part| merge_first(&mut sum, &parts[*part as usize]));
+            assert_eq!(sum, [one(0, 1, ""), one(500, 2, "early"), one(503, 5, "a")]);
+        }
+        let many: Vec<FailedAnswer> = (400..440).map(|status| one(status, 0, "")).collect();
+        let mut sum = Vec::new();
+        merge_first(&mut sum, &many);
+        assert_eq!(sum.len(), KINDS_MAX);
+    }
+}

@@ -155,6 +155,11 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// What a text takes on the heap: no less than an allocation does.
+fn text_bytes(text: &str) -> usize {
+    if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
+}
+
 /// Puts a profile together: functions, then places made of them, then samples on those. Every id must come from this
 /// builder; others are a bug and panic at the latest when read.
 #[derive(Debug)]
@@ -162,6 +167,8 @@ pub struct ProfileBuilder {
     profile: Profile,
     by_name: HashMap<String, FunctionId>,
     by_label: HashMap<Label, u32>,
+    /// Bytes of the texts of functions and labels, each as often as it is kept.
+    text_bytes: usize,
 }
 
 impl ProfileBuilder {
@@ -184,7 +191,20 @@ impl ProfileBuilder {
             samples: Vec::new(),
             values: Vec::new(),
         };
-        ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new() }
+        ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new(), text_bytes: 0 }
+    }
+
+    /// About how much memory it takes, in bytes, and never much less than that: tables may be twice as large as what is in
+    /// them, and are there twice while they grow.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        const GROWING: usize = 3;
+        let it = &self.profile;
+        let numbers = it.place_functions.len() + it.place_ends.len() + it.stacks.len() + it.sample_labels.len();
+        let tables = 4 * numbers + 8 * it.values.len() + size_of::<End>() * it.samples.len();
+        let names = it.functions.len() * (size_of::<Function>() + size_of::<(String, FunctionId)>() + 1);
+        let labels = it.labels.len() * (2 * size_of::<Label>() + size_of::<u32>() + 1);
+        GROWING * (tables + names + labels) + self.text_bytes
     }
 
     /// The function of that name; the file is kept from the first that has one.
@@ -197,6 +217,7 @@ impl ProfileBuilder {
             return *id;
         }
         let id = self.profile.functions.len() as FunctionId;
+        self.text_bytes += text_bytes(name) * 2 + text_bytes(file);
         self.profile.functions.push(Function { name: name.to_owned(), file: file.to_owned() });
         self.by_name.insert(name.to_owned(), id);
         id
@@ -212,7 +233,12 @@ impl ProfileBuilder {
     /// The label of that key and value.
     pub fn label(&mut self, label: Label) -> u32 {
         let labels = &mut self.profile.labels;
+        let text = &mut self.text_bytes;
         *self.by_label.entry(label).or_insert_with_key(|label| {
+            let value = match &label.value {
+                LabelValue::Text(text) | LabelValue::Number(_, text) => text,
+            };
+            *text += 2 * (text_bytes(&label.key) + text_bytes(value));
             labels.push(label.clone());
             labels.len() as u32 - 1
         })

@@ -9,8 +9,10 @@ use plimsoll_sys::signal;
 use plimsoll_wire::h1::{EndError, ResponseParser};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether the user wants to stop.
@@ -91,6 +93,33 @@ pub fn fetch(target: &Target, path: &str, timeout: Duration, left: &BytesLeft) -
     Err(FetchError::Other(reasons.join("; ")))
 }
 
+/// Connects; a thread of its own waits for that, so that the user may end it.
+fn connect(address: SocketAddr, timeout: Duration) -> std::io::Result<TcpStream> {
+    let (tell, told) = mpsc::channel();
+    std::thread::Builder::new().name("connect".into()).spawn(move || {
+        // Where nobody waits any more, it is closed at once.
+        let _ = tell.send(TcpStream::connect_timeout(&address, timeout));
+    })?;
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(connected) => return connected,
+            Err(RecvTimeoutError::Timeout) if !signal::interrupted() => {}
+            Err(_) => return Err(std::io::Error::other("interrupted")),
+        }
+    }
+}
+
+/// What a thread that fetches comes to; the user may end the waiting, whatever the thread is at.
+pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
+    while !thread.is_finished() {
+        if signal::interrupted() {
+            return Err("was not waited for: the user ended it".into());
+        }
+        std::thread::sleep(LOOK / 20);
+    }
+    thread.join().unwrap_or_else(|_| Err("it could not be read".into()))
+}
+
 fn fetch_at(
     address: &SocketAddr,
     request: &[u8],
@@ -102,7 +131,7 @@ fn fetch_at(
         _ => FetchError::Other(format!("failed: {}", system_text(&error))),
     };
     let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let mut stream = TcpStream::connect_timeout(address, left().min(CONNECT)).map_err(|e| {
+    let mut stream = connect(*address, left().min(CONNECT)).map_err(|e| {
         FetchError::Other(format!("cannot be connected to: {} (is the server running?)", system_text(&e)))
     })?;
     stream.set_write_timeout(Some(left())).map_err(failed)?;

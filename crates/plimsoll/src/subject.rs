@@ -13,7 +13,7 @@ use crate::target::system_text;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -86,10 +86,22 @@ fn status_text(status: ExitStatus) -> String {
     }
 }
 
+/// Bytes at the end of a build's output in which its last words are looked for.
+const LAST_BYTES: u64 = 4096;
+
+/// The end of a file, which may be of any length and grow.
+fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(output)?;
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(LAST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The last line of a file that is not empty, for a message.
 fn last_line(output: &Path) -> String {
-    let bytes = std::fs::read(output).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
+    let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     plimsoll_model::redact::line(line).chars().take(200).collect()
 }
@@ -267,5 +279,25 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
             }
         };
         return Err(Failure::start(format!("{flag} '{}': {why}", command_shown(command))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_read_from_the_end_of_an_output_of_any_length() {
+        let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
+        let mut file = File::create(&path).expect("a file");
+        // As long as a disk: a hole takes no room.
+        file.set_len(1 << 40).expect("a hole");
+        file.seek(SeekFrom::End(0)).expect("its end");
+        std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");
+        assert_eq!(last_line(&path), "panic: out of luck");
+        assert_eq!(end_of(&path).expect("read").len() as u64, LAST_BYTES);
+        std::fs::write(&path, "short").expect("written");
+        assert_eq!(last_line(&path), "short");
+        std::fs::remove_file(&path).expect("removed");
     }
 }

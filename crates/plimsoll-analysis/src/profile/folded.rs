@@ -5,11 +5,15 @@
 //! part of a name: `--diff` takes two files instead.
 
 use super::ReadError;
+use super::read::Room;
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
+/// What a name takes in the table of places, which is there twice while it grows.
+const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
+
 /// Reads folded stacks as one column, `samples` in `count`.
-pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, room: Room) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -28,8 +32,10 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
                 builder.place(&[function])
             });
             builder.push_place(place);
+            room.holds(&builder, places.len() * PLACE_BYTES)?;
         }
         builder.sample(&[count]);
+        room.holds(&builder, places.len() * PLACE_BYTES)?;
     }
     Ok(builder.finish())
 }
@@ -37,10 +43,11 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::read;
 
     #[test]
     fn lines_become_stacks() {
-        let profile = parse("# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
+        let profile = read(b"# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
         let read: Vec<_> = profile
             .samples()
             .map(|s| {
@@ -50,7 +57,7 @@ mod tests {
             .collect();
         assert_eq!(read, [("main>a b>c".to_owned(), 3), ("main>d".to_owned(), -2), (String::new(), 7)]);
         for (text, line) in [("main;a", 1), ("main 1\nmain x", 2), ("main 1.5", 1)] {
-            assert!(matches!(parse(text), Err(ReadError::Line { line: at, .. }) if at == line), "{text}");
+            assert!(matches!(read(text.as_bytes()), Err(ReadError::Line { line: at, .. }) if at == line), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@
 //! binary, `[libc.so.6]`. Not here: fields beyond what `perf script` prints by itself, `perf.data`.
 
 use super::ReadError;
+use super::read::Room;
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -96,17 +97,31 @@ struct Caught {
     stack: Vec<u32>,
 }
 
+/// Names of functions, each once.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    known: HashMap<String, u32>,
+}
+
+impl Names {
+    /// The number of a name.
+    fn number(&mut self, name: String, room: &mut Room) -> Result<u32, ReadError> {
+        if let Some(number) = self.known.get(&name) {
+            return Ok(*number);
+        }
+        // In both tables, which are there twice while they grow, and in the profile.
+        room.take(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
+        self.all.push(name.clone());
+        self.known.insert(name, self.all.len() as u32 - 1);
+        Ok(self.all.len() as u32 - 1)
+    }
+}
+
 /// Reads the text of `perf script`.
-pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    let mut known: HashMap<String, u32> = HashMap::new();
-    let mut intern = |name: String| {
-        *known.entry(name).or_insert_with_key(|name| {
-            names.push(name.clone());
-            names.len() as u32 - 1
-        })
-    };
+    let mut names = Names::default();
     let mut caught: Vec<Caught> = Vec::new();
     let mut within = false;
     for (number, line) in text.lines().enumerate() {
@@ -119,11 +134,17 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
                 events.push(head.event);
                 events.len() - 1
             });
-            let stack = frame(head.frame).map(&mut intern).into_iter().collect();
+            // It is there twice until all is read, and its columns after that.
+            room.take(1, 3 * size_of::<Caught>() + 64 + head.thread.len())?;
+            let stack = match frame(head.frame) {
+                Some(name) => vec![names.number(name, &mut room)?],
+                None => Vec::new(),
+            };
             caught.push(Caught { event, period: head.period, label: head.thread.to_owned(), stack });
             within = true;
         } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(frame(line)) {
-            sample.stack.push(intern(name));
+            room.take(1, 3 * size_of::<u32>())?;
+            sample.stack.push(names.number(name, &mut room)?);
         } else {
             let what = "is neither the head of a sample nor a frame, as 'perf script' prints them";
             return Err(ReadError::Line { line: number + 1, what });
@@ -137,6 +158,7 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(types);
     builder.default_type(events.iter().position(clock).map_or(0, |index| index + 1));
     let places: Vec<u32> = names
+        .all
         .iter()
         .map(|name| {
             let function: FunctionId = builder.function(name, "");
@@ -151,6 +173,7 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
         values[0] = 1;
         values[event + 1] = period;
         builder.sample(&values);
+        room.holds(&builder, 0)?;
     }
     Ok(builder.finish())
 }
@@ -158,6 +181,7 @@ pub(super) fn parse(text: &str) -> Result<Profile, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::read;
 
     const TEXT: &str = "# captured on some day\n\
         node worker 12/34 [001]  5.678901:     250000 cpu-clock:u: \n\
@@ -174,7 +198,7 @@ mod tests {
     #[test]
     fn samples_have_frames_threads_and_events() {
         assert!(looks_like(TEXT));
-        let profile = parse(TEXT).expect("reads");
+        let profile = read(TEXT.as_bytes()).expect("reads");
         let types: Vec<_> = profile.sample_types.iter().map(|t| (t.kind.as_str(), t.unit.as_str())).collect();
         assert_eq!(types, [("samples", "count"), ("cpu-clock:u", "nanoseconds"), ("cycles", "count")]);
         assert_eq!(profile.sample_type_default, 1);
@@ -206,6 +230,6 @@ mod tests {
         for text in ["main;a 3\n", "hello\n", "12 13 14\n", "", "a 1.5: \n"] {
             assert!(!looks_like(text), "{text}");
         }
-        assert!(matches!(parse(&format!("{TEXT}\nwhat is this")), Err(ReadError::Line { line: 13, .. })));
+        assert!(matches!(read(format!("{TEXT}\nwhat is this").as_bytes()), Err(ReadError::Line { line: 13, .. })));
     }
 }

@@ -6,6 +6,7 @@
 //! build ids, comments, `drop_frames` and `keep_frames` (no common runtime sets them).
 
 use super::ReadError;
+use super::read::Room;
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -162,8 +163,12 @@ fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     Ok(id)
 }
 
+/// What an id takes, dense or not.
+const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
+
 /// Ids for a table of messages, none given yet.
-fn ids_for(input: &[u8], messages: &[&[u8]]) -> Result<Ids, ReadError> {
+fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut Room) -> Result<Ids, ReadError> {
+    room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;
     for message in messages {
         largest = largest.max(id_of(input, message)?);
@@ -186,10 +191,14 @@ struct Parts<'a> {
     default_type: u64,
 }
 
-fn parts(input: &[u8]) -> Result<Parts<'_>, ReadError> {
+fn parts<'a>(input: &'a [u8], room: &mut Room) -> Result<Parts<'a>, ReadError> {
     let mut parts = Parts::default();
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
+        if let (1 | 3..=6, Wire::Bytes(_)) = (field, &content) {
+            // A table is there twice while it grows.
+            room.take(1, 3 * size_of::<&[u8]>())?;
+        }
         match (field, content) {
             (1, Wire::Bytes(bytes)) => parts.sample_types.push(bytes),
             (3, Wire::Bytes(bytes)) => parts.mappings.push(bytes),
@@ -226,11 +235,20 @@ fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueTy
     Ok(ValueType { kind: strings.get(kind)?, unit: strings.get(unit)? })
 }
 
+/// A table is there twice while it grows, and then twice as large.
+const GROWING: usize = 3;
+
 /// Reads an unpacked pprof profile.
-pub(super) fn decode(input: &[u8]) -> Result<Profile, ReadError> {
-    let parts = parts(input)?;
+pub(super) fn decode(input: &[u8], mut room: Room) -> Result<Profile, ReadError> {
+    let room = &mut room;
+    let parts = parts(input, room)?;
     let strings = Strings(parts.strings);
-    let types = parts.sample_types.iter().map(|m| value_type(input, m, &strings)).collect::<Result<Vec<_>, _>>()?;
+    let mut types = Vec::new();
+    for message in &parts.sample_types {
+        let column = value_type(input, message, &strings)?;
+        room.take(1, 4 * size_of::<ValueType>() + 2 * (column.kind.len() + column.unit.len()))?;
+        types.push(column);
+    }
     let width = types.len();
     let mut builder = ProfileBuilder::new(types.clone());
     if parts.default_type != 0 {
@@ -243,10 +261,10 @@ pub(super) fn decode(input: &[u8]) -> Result<Profile, ReadError> {
     builder.period(period_type, parts.period as i64);
     builder.taken(parts.time_unix_ns as i64, parts.duration_ns as i64);
 
-    let functions = read_functions(input, &parts.functions, &strings, &mut builder)?;
-    let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder)?;
+    let functions = read_functions(input, &parts.functions, &strings, &mut builder, room)?;
+    let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, room)?;
     let unknown = builder.function("<unknown>", "");
-    let mut places = ids_for(input, &parts.locations)?;
+    let mut places = ids_for(input, &parts.locations, room)?;
     let mut inlined = Vec::new();
     for message in &parts.locations {
         let (mut id, mut mapping) = (0, 0);
@@ -261,6 +279,7 @@ pub(super) fn decode(input: &[u8]) -> Result<Profile, ReadError> {
                     if function != 0 {
                         let known = functions.get(function);
                         inlined.push(known.ok_or_else(|| fault(fields.at, "a line names no function"))?);
+                        room.holds(&builder, GROWING * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
                 _ => {}
@@ -270,9 +289,10 @@ pub(super) fn decode(input: &[u8]) -> Result<Profile, ReadError> {
             inlined.push(nameless.get(mapping).unwrap_or(unknown));
         }
         let place = builder.place(&inlined);
+        room.holds(&builder, 0)?;
         places.insert(id, place);
     }
-    read_samples(input, width, &places, &strings, &mut builder)?;
+    read_samples(input, width, &places, &strings, &mut builder, room)?;
     Ok(builder.finish())
 }
 
@@ -281,8 +301,9 @@ fn read_functions(
     messages: &[&[u8]],
     strings: &Strings,
     builder: &mut ProfileBuilder,
+    room: &mut Room,
 ) -> Result<Ids, ReadError> {
-    let mut functions = ids_for(input, messages)?;
+    let mut functions = ids_for(input, messages, room)?;
     for message in messages {
         let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
         let mut fields = Fields::within(input, message);
@@ -298,6 +319,7 @@ fn read_functions(
         let name = strings.get(if name == 0 { system_name } else { name })?;
         let name = if name.is_empty() { "<unknown>" } else { &name };
         let own = builder.function(name, &strings.get(file)?);
+        room.holds(builder, 0)?;
         functions.insert(id, own);
     }
     Ok(functions)
@@ -309,8 +331,9 @@ fn read_mappings(
     messages: &[&[u8]],
     strings: &Strings,
     builder: &mut ProfileBuilder,
+    room: &mut Room,
 ) -> Result<Ids, ReadError> {
-    let mut mappings = ids_for(input, messages)?;
+    let mut mappings = ids_for(input, messages, room)?;
     for message in messages {
         let (mut id, mut file) = (0, 0);
         let mut fields = Fields::within(input, message);
@@ -325,6 +348,7 @@ fn read_mappings(
         let base = file.rsplit('/').next().unwrap_or_default();
         if !base.is_empty() {
             let own: FunctionId = builder.function(&format!("[{base}]"), "");
+            room.holds(builder, 0)?;
             mappings.insert(id, own);
         }
     }
@@ -337,6 +361,7 @@ fn read_samples(
     places: &Ids,
     strings: &Strings,
     builder: &mut ProfileBuilder,
+    room: &Room,
 ) -> Result<(), ReadError> {
     let mut values = Vec::with_capacity(width);
     let mut profile = Fields::new(input);
@@ -345,6 +370,9 @@ fn read_samples(
         values.clear();
         let mut fields = Fields::within(input, sample);
         while let Some((field, content)) = fields.next()? {
+            // Packed numbers have at least a byte each.
+            let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
+            room.holds(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.numbers(content, |id| {
                     let place = places.get(id).ok_or_else(|| fault(fields.at, "a stack names no location"))?;
@@ -352,6 +380,9 @@ fn read_samples(
                     Ok(())
                 })?,
                 (2, content) => fields.numbers(content, |value| {
+                    if values.len() == width {
+                        return Err(fault(fields.at, "a sample has another number of values than there are types"));
+                    }
                     values.push(value as i64);
                     Ok(())
                 })?,

@@ -5,12 +5,17 @@
 
 use super::{folded, perf, pprof};
 use flate2::read::MultiGzDecoder;
-use plimsoll_model::profile::Profile;
+use plimsoll_model::profile::{Profile, ProfileBuilder};
 use std::io::{ErrorKind, Read};
 use thiserror::Error;
 
 /// No profile is larger, unpacked; more is refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
+
+/// What a profile may take in memory, with all that is made of it, in bytes; one that is large as it is given may take more.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
+/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as much.
+const MEMORY_TIMES: usize = 64;
 
 /// So many bytes tell text from pprof.
 const SNIFF_BYTES: usize = 4096;
@@ -33,6 +38,9 @@ pub enum ReadError {
     /// Beyond so many MiB.
     #[error("unpacks to more than {0} MiB, which no profile needs: take it for a shorter time")]
     TooLarge(usize),
+    /// Its entries take more than so many MiB.
+    #[error("has entries that take more than {0} MiB, which no profile needs: take it for a shorter time")]
+    TooMany(usize),
     /// Not the protobuf of a pprof profile, or one cut off.
     #[error(
         "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
@@ -58,7 +66,9 @@ pub enum ReadError {
 /// # Errors
 /// [`ReadError`], whose text names the way out.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    read_up_to(bytes, READ_BYTES_MAX)
+    // A large one may be meant; a small one that takes this much is not.
+    let memory_bytes_max = bytes.len().saturating_mul(MEMORY_TIMES).max(MEMORY_BYTES_MAX);
+    read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
 /// The same of bytes that somebody else sent, who may mean ill: no more than `bytes_max` are unpacked.
@@ -66,11 +76,40 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
 /// # Errors
 /// [`ReadError`], whose text names the way out.
 pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
+    read_within(bytes, bytes_max, MEMORY_BYTES_MAX)
+}
+
+fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let unpacked = gunzip(bytes, bytes_max)?;
-        return read_unpacked(&unpacked, bytes_max);
+        let room = Room { whole: memory_bytes_max, left: memory_bytes_max.saturating_sub(unpacked.len()) };
+        return read_unpacked(&unpacked, bytes_max, room);
     }
-    read_unpacked(bytes, bytes_max)
+    read_unpacked(bytes, bytes_max, Room { whole: memory_bytes_max, left: memory_bytes_max })
+}
+
+/// How much memory the tables of a profile may take, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    whole: usize,
+    left: usize,
+}
+
+impl Room {
+    /// Takes room for `count` entries of a table of so many bytes each, as long as the profile is read.
+    pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
+        self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
+        Ok(())
+    }
+
+    /// Whether what is built so far fits, and `more` bytes beside it.
+    #[inline]
+    pub(super) fn holds(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
+        match builder.memory_bytes() + more <= self.left {
+            true => Ok(()),
+            false => Err(ReadError::TooMany(self.whole >> 20)),
+        }
+    }
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
@@ -87,7 +126,7 @@ fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-fn read_unpacked(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
+fn read_unpacked(bytes: &[u8], bytes_max: usize, room: Room) -> Result<Profile, ReadError> {
     if bytes.len() > bytes_max {
         return Err(ReadError::TooLarge(bytes_max >> 20));
     }
@@ -96,10 +135,10 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
     }
     let sniffed = &bytes[..bytes.len().min(SNIFF_BYTES)];
     if sniffed.iter().any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)) {
-        return pprof::decode(bytes);
+        return pprof::decode(bytes, room);
     }
     let text = String::from_utf8_lossy(bytes);
-    if perf::looks_like(&text) { perf::parse(&text) } else { folded::parse(&text) }
+    if perf::looks_like(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
 }
 
 /// What people hand over by mistake.

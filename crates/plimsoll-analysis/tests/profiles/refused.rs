@@ -1,8 +1,11 @@
 //! What is no profile, or only part of one, is refused with a reason.
 
 use crate::encode::{Plain, PlainSample, Spelling, bytes, encode, varint};
-use plimsoll_analysis::profile::read;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use plimsoll_analysis::profile::{read, read_up_to};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 fn check(input: &[u8], said: &str) {
@@ -70,4 +73,61 @@ fn inconsistent_profiles_are_refused() {
     varint(&mut bad, 2 << 3 | 2);
     varint(&mut bad, u64::MAX);
     check(&bad, "longer than what is left");
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(bytes).expect("into memory");
+    packer.finish().expect("into memory")
+}
+
+#[test]
+fn a_small_profile_does_not_fill_the_memory() {
+    const BYTES: usize = 60 << 20;
+    // One column, the empty string, one location: then one thing over and over.
+    let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];
+    let many = |unit: &[u8]| [&start[..], &unit.repeat(BYTES / unit.len())].concat();
+    let mut stack = Vec::new();
+    bytes(&mut stack, 1, &vec![1; BYTES]);
+    let mut sample = start.to_vec();
+    bytes(&mut sample, 2, &stack);
+    // Many functions have one file, whose name is long.
+    let mut long_file = start.to_vec();
+    bytes(&mut long_file, 6, &vec![b'f'; 1 << 20]);
+    for number in 0..2_000u32 {
+        bytes(&mut long_file, 6, number.to_string().as_bytes());
+        let mut function = Vec::new();
+        for (field, value) in [(1, u64::from(number) + 1), (2, u64::from(number) + 2), (4, 1)] {
+            varint(&mut function, field << 3);
+            varint(&mut function, value);
+        }
+        bytes(&mut long_file, 5, &function);
+    }
+    let names = |before: &str, after: &str| {
+        (0..BYTES / 16).map(|number| format!("{before}{number:x}{after}")).collect::<String>()
+    };
+    let perf = format!("a 1 1.5: 9 cycles:\n{}", names("1 x", "\n"));
+    // Packed at once: they take no room beside each other.
+    let [strings, columns, functions, locations, binaries, samples] =
+        [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]].map(
+            |unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })),
+        );
+    for (what, profile) in [
+        ("strings", strings),
+        ("columns", columns),
+        ("functions", functions),
+        ("locations", locations),
+        ("binaries", binaries),
+        ("samples", samples),
+        ("one stack", packed(&sample)),
+        ("a long file", packed(&long_file)),
+        ("folded names", packed((names("", ";") + "x 1").as_bytes())),
+        ("folded lines", packed("x 1\n".repeat(BYTES / 4).as_bytes())),
+        ("perf", packed(perf.as_bytes())),
+    ] {
+        let error = read_up_to(&profile, 1 << 30).expect_err(what).to_string();
+        assert!(error.contains("entries that take more than 256 MiB"), "{what}: {error}");
+    }
+    // What unpacks to more is refused before that.
+    check(&packed(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

@@ -8,6 +8,7 @@
 
 use crate::args::{PprofArgs, RequestArgs};
 use crate::failure::Failure;
+use crate::fetch::awaited;
 use crate::files::{self, Use};
 use crate::live::Live;
 use crate::pprof::{Endpoint, PATIENCE};
@@ -205,11 +206,11 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Waits for what is under way; where the user will not, the fetches know it.
+    /// Waits for what is under way, as long as the user does.
     fn end(self) -> Vec<(&'static str, Taken)> {
         let mut taken: Vec<_> = self.failed.into_iter().map(|(name, reason)| (name, Err(reason))).collect();
         for (name, thread) in self.threads {
-            taken.push((name, thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned()))));
+            taken.push((name, awaited(thread)));
         }
         // What was never begun is missing, too.
         for kind in std::iter::once(CPU.0).chain(OTHERS.map(|(kind, _, _)| kind)) {

@@ -10,6 +10,7 @@ use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::{Wanted, keep, read_kept};
 use crate::failure::Failure;
+use crate::fetch::awaited;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::subject::Running;
 use plimsoll_analysis::Summary;
@@ -193,7 +194,7 @@ impl Comparison<'_> {
         });
         let waiting = Instant::now();
         let taken = match taking {
-            Some(thread) => thread.join().unwrap_or_else(|_| Err("it could not be read".to_owned())),
+            Some(thread) => awaited(thread),
             None if plimsoll_sys::signal::interrupted() => Err("the user ended it".to_owned()),
             None => Err("the load ended early".to_owned()),
         };

@@ -43,11 +43,11 @@ pub(super) fn parse(text: &str, room: Room) -> Result<Profile, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::read;
+    use crate::profile::read as given;
 
     #[test]
     fn lines_become_stacks() {
-        let profile = read(b"# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
+        let profile = given(b"# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
         let read: Vec<_> = profile
             .samples()
             .map(|s| {
@@ -57,7 +57,7 @@ mod tests {
             .collect();
         assert_eq!(read, [("main>a b>c".to_owned(), 3), ("main>d".to_owned(), -2), (String::new(), 7)]);
         for (text, line) in [("main;a", 1), ("main 1\nmain x", 2), ("main 1.5", 1)] {
-            assert!(matches!(read(text.as_bytes()), Err(ReadError::Line { line: at, .. }) if at == line), "{text}");
+            assert!(matches!(given(text.as_bytes()), Err(ReadError::Line { line: at, .. }) if at == line), "{text}");
         }
     }
 }

@@ -181,7 +181,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::read;
+    use crate::profile::read as given;
 
     const TEXT: &str = "# captured on some day\n\
         node worker 12/34 [001]  5.678901:     250000 cpu-clock:u: \n\
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn samples_have_frames_threads_and_events() {
         assert!(looks_like(TEXT));
-        let profile = read(TEXT.as_bytes()).expect("reads");
+        let profile = given(TEXT.as_bytes()).expect("reads");
         let types: Vec<_> = profile.sample_types.iter().map(|t| (t.kind.as_str(), t.unit.as_str())).collect();
         assert_eq!(types, [("samples", "count"), ("cpu-clock:u", "nanoseconds"), ("cycles", "count")]);
         assert_eq!(profile.sample_type_default, 1);
@@ -230,6 +230,6 @@ mod tests {
         for text in ["main;a 3\n", "hello\n", "12 13 14\n", "", "a 1.5: \n"] {
             assert!(!looks_like(text), "{text}");
         }
-        assert!(matches!(read(format!("{TEXT}\nwhat is this").as_bytes()), Err(ReadError::Line { line: 13, .. })));
+        assert!(matches!(given(format!("{TEXT}\nwhat is this").as_bytes()), Err(ReadError::Line { line: 13, .. })));
     }
 }

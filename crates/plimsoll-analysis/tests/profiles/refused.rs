@@ -109,9 +109,8 @@ fn a_small_profile_does_not_fill_the_memory() {
     let perf = format!("a 1 1.5: 9 cycles:\n{}", names("1 x", "\n"));
     // Packed at once: they take no room beside each other.
     let [strings, columns, functions, locations, binaries, samples] =
-        [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]].map(
-            |unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })),
-        );
+        [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]]
+            .map(|unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })));
     for (what, profile) in [
         ("strings", strings),
         ("columns", columns),

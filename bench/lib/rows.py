@@ -463,6 +463,52 @@ def find(settings):
                       "; ".join(parts), holds, done, notes)
 
 
+# Name: length from and to, time between in ms, and how that is drawn.
+STALLING = {
+    "1/4-1 s after 1.2 s": (250, 1000, 1200, "fixed"),
+    "1 s after 4 s": (1000, 1000, 4000, "fixed"),
+    "0.8 s at random after 3 s": (800, 800, 3000, "random"),
+    "0.1-0.4 s at random after 2 s": (100, 400, 2000, "random"),
+}
+
+
+def find_stall(settings):
+    """`plimsoll find` on real servers that stand still now and then: a stated line must be one that a steady load of 25 s
+    confirms."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    budgets = [2] if settings.smoke else [20, 60]
+    steady = settings.seconds(25)
+    done = []
+    for index in range(1 if settings.smoke else settings.repeats):
+        for name, (from_ms, to_ms, gap_ms, kind) in STALLING.items():
+            for budget in budgets:
+                with measure.bench_server(server_cpus, "stalls", from_ms, to_ms, gap_ms, kind, index + 1) as server:
+                    command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
+                               "--seed", str(index + 1)]
+                    found = run(command, client_cpus, budget + 60, (0, 1)).json()
+                    line = found["load_line_rps"]
+                    one = {"server": name, "repeat": index + 1, "budget_s": budget, "lower_rps": line["lower"],
+                           "confirmed": line["confirmed"], "stopped_by": found["stopped_by"],
+                           "stalls": found["stalls"], "warnings": found["warnings"], "disturbed": found["disturbed"]}
+                    if line["lower"]:
+                        load = plimsoll_run(server.url("/"), client_cpus, steady, "--rate", line["lower"]).json()
+                        ledger = load["ledger"]
+                        # Of all that was scheduled.
+                        one["success"] = ledger["succeeded"] / max(1, ledger["scheduled"])
+                        one["p99_ms"] = load["response_time_ns"]["p99"] / 1e6
+                    one["holds"] = not line["lower"] or one["success"] >= 0.999 and one["p99_ms"] <= 500
+                    done.append(one)
+                    stated = f"{line['lower']:.0f}/s, then p99 {one['p99_ms']:.0f} ms" if line["lower"] else "no line"
+                    say(f"  {name}, {budget} s, {index + 1}: {stated} ({one['stopped_by']})")
+    parts = []
+    for budget in budgets:
+        mine = [d for d in done if d["budget_s"] == budget]
+        stated = [d for d in mine if d["lower_rps"]]
+        parts.append(f"{budget} s: {len(stated)} of {len(mine)} state a line, {sum(d['holds'] for d in stated)} of them hold")
+    return report.Row("find-stall", "`find` on real servers that stall", "no stated line that a steady load of 25 s breaks",
+                      "; ".join(parts), all(d["holds"] for d in done), done, [])
+
+
 def _earlier(path, budget):
     """Searches of an earlier run with the same budget."""
     if not os.path.exists(path):
@@ -476,4 +522,4 @@ def _earlier(path, budget):
 
 
 ROWS = {"cpu": cpu, "p50": p50, "open": open_loop, "stall": stall, "memory": memory, "probes": probes,
-        "server-cpu": server_cpu, "profile": profile, "find": find, **prove.ROWS}
+        "server-cpu": server_cpu, "profile": profile, "find": find, "find-stall": find_stall, **prove.ROWS}

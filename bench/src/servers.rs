@@ -97,6 +97,16 @@ pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
 }
 
+/// Answers at once, but stands still for a time drawn from `from_ms` to `to_ms` after every `gap_ms` in which it worked; with
+/// `random` the time between is drawn from an exponential distribution of that mean. The same seed gives the same stalls.
+pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
+    let between = if random { "at random after a mean of" } else { "after every" };
+    let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
+    let mut stalls = Stalls { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, drawn: seed, next_ns: 0 };
+    stalls.next_ns = clock::monotonic_ns() + stalls.gap_ns();
+    Running::start(description, stalls)
+}
+
 /// Like [`exact_cpu`], with `us_fast` and `us_slow` in turn, each for the time `switch`, the fast one first.
 pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
@@ -236,6 +246,51 @@ impl Service for Stall {
         let phase_ns = (clock::monotonic_ns() - self.start_ns) % self.every_ns;
         if phase_ns >= self.every_ns - self.stall_ns {
             std::thread::sleep(Duration::from_nanos(self.every_ns - phase_ns));
+        }
+    }
+
+    fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
+        steps.extend(reply(request, "200 OK", OK));
+    }
+}
+
+struct Stalls {
+    from_ms: u64,
+    to_ms: u64,
+    gap_ms: u64,
+    random: bool,
+    drawn: u64,
+    next_ns: u64,
+}
+
+impl Stalls {
+    /// A number from 0 to 1 (splitmix64).
+    fn draw(&mut self) -> f64 {
+        self.drawn = self.drawn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.drawn;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn gap_ns(&mut self) -> u64 {
+        let times = if self.random { -(1.0 - self.draw()).ln() } else { 1.0 };
+        (self.gap_ms as f64 * times * 1e6) as u64
+    }
+}
+
+impl Service for Stalls {
+    fn turn(&mut self) {
+        // By the clock, whether anybody asked meanwhile or not.
+        loop {
+            let now_ns = clock::monotonic_ns();
+            if now_ns < self.next_ns {
+                return;
+            }
+            let length_ms = self.from_ms as f64 + (self.to_ms - self.from_ms) as f64 * self.draw();
+            let end_ns = self.next_ns + (length_ms * 1e6) as u64;
+            self.next_ns = end_ns + self.gap_ns();
+            std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(now_ns)));
         }
     }
 

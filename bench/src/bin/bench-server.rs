@@ -18,6 +18,8 @@ bench-server KIND [ARGS]: a server of known behaviour on a free loopback port, u
   slots N MS                 N slots of MS milliseconds, one queue
   deep-queue US              one slot of US microseconds behind a queue without end
   stall MS EVERY_MS          stands still for MS milliseconds in every EVERY_MS
+  stalls FROM_MS TO_MS GAP_MS fixed|random SEED
+                             stands still for FROM_MS to TO_MS after every GAP_MS, or at random
   regimes US US SWITCH_MS    two costs a request in CPU time, in turn
   misbehave FAULT [EVERY]    ill-treats every request, or every EVERY-th; FAULT is one of
 ";
@@ -51,6 +53,9 @@ fn start(words: &[&str]) -> Option<io::Result<Running>> {
         ["slots", count, ms] => servers::slots(number(count)?, number(ms)?),
         ["deep-queue", us] => servers::deep_queue(number(us)?),
         ["stall", ms, every_ms] => servers::stall(number(ms)?, number(every_ms)?),
+        ["stalls", from_ms, to_ms, gap_ms, kind @ ("fixed" | "random"), seed] => {
+            servers::stalls(number(from_ms)?, number(to_ms)?, number(gap_ms)?, *kind == "random", number(seed)?)
+        }
         ["regimes", fast, slow, ms] => {
             servers::regimes(number(fast)?, number(slow)?, Duration::from_millis(number(ms)?))
         }

@@ -222,6 +222,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 _ => (Verdict::Fail, "the server did not come to rest in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason);
+            // The silence that it begins with may be the backlog of the load before.
+            outcome.evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
+            outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
         Load::Users(_) => {
             if summary.generator.limited {

@@ -219,8 +219,11 @@ pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Fin
     facts.push((
         "search",
         format!(
-            "{} trials in {} ({voids} void); ended because {} (seed {})",
-            trials().count(),
+            "{} in {} ({voids} void); ended because {} (seed {})",
+            match trials().count() {
+                1 => "1 trial".to_owned(),
+                trials => format!("{trials} trials"),
+            },
             duration(findings.elapsed_s * 1e9),
             stopped_text(findings.stopped_by),
             context.plan.seed

@@ -41,6 +41,8 @@ pub struct Near {
     pub seconds: f64,
     /// Grid index: of a pass, the highest load it speaks for; of a fail, the lowest.
     pub index: i32,
+    /// Whether it was to confirm the line.
+    confirm: bool,
     /// Probably disturbed: it counts in decisions until a pass refutes it, but does not keep from trying higher loads.
     suspect: bool,
 }
@@ -116,6 +118,7 @@ pub struct Evidences<'a> {
     limiter: bool,
     success_min: f64,
     share_max: f64,
+    bound_ns: u64,
     budget_ns: u64,
     stalls_recur: bool,
     /// Open trials that are not set aside.
@@ -160,11 +163,14 @@ impl<'a> Evidences<'a> {
             limiter,
             success_min,
             share_max,
+            bound_ns: settings.slo.latency.iter().map(|bound| bound.bound_ns).min().unwrap_or(u64::MAX),
             budget_ns: settings.budget_ns,
             stalls_recur: Stalls::seen(settings, history).is_some_and(|stalls| stalls.recur),
             counted: Vec::new(),
         };
-        let sights: Vec<Sight> = evidence.open.iter().filter_map(|t| evidence.sight(t)).collect();
+        // What a stall broke says nothing of the rate, unless stalls are the server's own.
+        let telling = evidence.open.iter().filter(|t| !evidence.stalled(t));
+        let sights: Vec<Sight> = telling.filter_map(|t| evidence.sight(t)).collect();
         evidence.posterior = Posterior::new(&sights, super::peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
@@ -192,7 +198,14 @@ impl<'a> Evidences<'a> {
             let index = if pass { index_below(rate) } else { evidence.fails_from(trial, rate) };
             // A confirming trial may be longer, and yet is one voice.
             let seconds = trial.planned_ns.min(voice_ns) as f64 / 1e9;
-            evidence.near.push(Near { rate, pass, seconds, index, suspect });
+            evidence.near.push(Near {
+                rate,
+                pass,
+                seconds,
+                index,
+                confirm: trial.purpose == Purpose::Confirm,
+                suspect,
+            });
         }
         evidence
     }
@@ -200,6 +213,9 @@ impl<'a> Evidences<'a> {
     /// Whether a failing trial was probably disturbed. Where such trials agree there are two regimes, and none of them is
     /// a disturbance.
     fn suspect(&self, trial: &TrialOutcome) -> bool {
+        if self.stalled(trial) {
+            return true;
+        }
         let (Some(sight), Some(posterior)) = (self.sight(trial), self.posterior.as_ref()) else { return false };
         if let (Some(regimes), Some(shown)) = (self.regimes, self.capacity(trial))
             && regimes.likely()
@@ -209,6 +225,12 @@ impl<'a> Evidences<'a> {
         }
         // Where the server stalls, a trial that met a stall was not disturbed.
         (!self.stalls_recur || trial.evidence.stalls.is_empty()) && posterior.disturbed(&sight) > DISTURBED_FROM
+    }
+
+    /// Whether a failing trial met a stall that does not recur, long enough to break a bound.
+    fn stalled(&self, trial: &TrialOutcome) -> bool {
+        let broke = trial.evidence.stalls.iter().any(|stall| stall.beyond_ns(self.bound_ns) > 0);
+        broke && !self.stalls_recur && trial.verdict == Verdict::Fail
     }
 
     /// Whether the server held for a whole trial what it did not hold in this failing one.
@@ -330,6 +352,16 @@ impl<'a> Evidences<'a> {
         rates().filter(|rate| confirmed(*rate)).max_by(f64::total_cmp).or_else(|| rates().max_by(f64::total_cmp))
     }
 
+    /// The lowest load that a confirming trial did not hold, and none did since: it was not disturbed as far as one can tell.
+    pub fn not_confirmed(&self) -> Option<i32> {
+        let confirms = |pass: bool| {
+            let of = self.near.iter().filter(move |n| n.confirm && n.pass == pass);
+            of.filter(|n| !n.suspect)
+        };
+        let held = |k: i32| confirms(true).any(|n| n.index >= k);
+        confirms(false).map(|n| n.index).filter(|k| !held(*k)).min()
+    }
+
     /// The rate of a whole trial that passed near the line, though as much may speak against it: the nearest to where the
     /// verdicts point.
     pub fn passed_once(&self, decide_s: f64) -> Option<f64> {
@@ -341,7 +373,7 @@ impl<'a> Evidences<'a> {
     /// Whether all time measured at and below a rate says that the promise does not hold.
     pub fn contradicted(&self, rate: f64) -> bool {
         let below = self.counted.iter().filter(|t| t.offered_rps().is_some_and(|r| r <= rate * 1.001));
-        Pool::of(below.copied(), self.share_max).contradicts(self.budget_ns, self.stalls_recur)
+        Pool::of(below.copied(), self.share_max, !self.stalls_recur).contradicts(self.budget_ns, self.stalls_recur)
     }
 
     /// The line as single trials suggest it.
@@ -442,6 +474,11 @@ impl<'a> Evidences<'a> {
     pub fn inversions(&self) -> usize {
         let highest = self.near.iter().filter(|n| n.pass).map(|n| n.rate).fold(0.0, f64::max);
         self.near.iter().filter(|n| !n.pass && n.rate < highest * 0.985).count()
+    }
+
+    /// Trials near the line that count: what was disturbed, and refuted by what the server held, is not among them.
+    pub fn whole(&self) -> impl Iterator<Item = &'a TrialOutcome> + '_ {
+        self.counted.iter().copied().filter(|t| t.purpose != Purpose::Climb)
     }
 
     /// All open trials that count for anything, in order.

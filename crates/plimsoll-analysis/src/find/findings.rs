@@ -212,7 +212,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
     let confirmed = lower > 0.0 && super::line::confirmed(settings, history, lower);
     // Stalls that alone are too many need more than a trial that they happened to spare.
-    let forbidden = stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.recur && (s.too_many || !confirmed));
+    let forbidden = stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !confirmed);
     let lower = if forbidden { 0.0 } else { lower };
     let confirmed = confirmed && !forbidden;
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
@@ -290,12 +290,12 @@ fn conflicts(findings: &Findings, evidence: &Evidences) -> Vec<String> {
     if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {
         doubts.push(format!("{}/s passed in a trial, too", format::rate(rate)));
     }
-    let failed = of(Verdict::Fail).filter(|(rate, _, _)| *rate < lower * 0.999);
-    if let Some(rate) = failed.map(|p| p.0).min_by(f64::total_cmp) {
+    // What a disturbance broke, and the server held since, is no doubt of the server.
+    let failed = evidence.whole().filter(|t| t.verdict == Verdict::Fail).filter_map(TrialOutcome::offered_rps);
+    if let Some(rate) = failed.filter(|rate| *rate < lower * 0.999).min_by(f64::total_cmp) {
         doubts.push(format!("{}/s failed in a trial", format::rate(rate)));
     }
-    let near = evidence.open().iter().filter(|t| t.purpose != Purpose::Climb);
-    let shares = near.filter_map(|t| {
+    let shares = evidence.whole().filter_map(|t| {
         let rate = t.offered_rps()?;
         (rate >= lower / LIKE && rate <= lower * LIKE).then_some((t.achieved_rps / rate).min(1.0))
     });

@@ -10,6 +10,8 @@ use plimsoll_model::units::{MS, SECOND};
 
 /// How many loads below the one that verdicts name are looked at.
 const BELOW_MAX: i32 = 60;
+/// A line that can be confirmed is stated rather than one that cannot for lack of time, if they are this near.
+const NEAR: f64 = 1.03;
 /// At most so many confirming trials; each one that fails sends the search back.
 const CONFIRMS_MAX: usize = 4;
 
@@ -66,8 +68,9 @@ impl Last<'_> {
                 return Ok(whole);
             }
         }
-        // Without the time for both, one that passed a whole trial already; else the trial alone.
-        let Some(rate) = self.held(evidence) else {
+        // Without the time for both, one near it that passed a whole trial already; else the trial alone.
+        let Some(rate) = self.held(evidence).filter(|held| rate / held < NEAR || passed_at(self.plans.history, rate))
+        else {
             let whole = self.plans.open(Purpose::Line, rate, self.pace.line_ns);
             let again = passed_at(self.plans.history, rate) || !self.plans.affords(&whole);
             return if again { Err(reason) } else { Ok(whole) };
@@ -82,6 +85,7 @@ impl Last<'_> {
     /// contradict. A confirming trial that failed thus leads to the next load below.
     fn rate(&self, evidence: &Evidences) -> Option<f64> {
         let target = evidence.target(self.pace.decide_s())?;
+        let target = evidence.not_confirmed().map_or(target, |k| target.min(k - 1));
         let loads = (target - BELOW_MAX..=target).rev().filter(|k| evidence.speaks_for(*k));
         loads.map(|k| rate_of(k, self.rate_max)).find(|rate| !evidence.contradicted(*rate))
     }
@@ -140,7 +144,7 @@ fn passed_at(history: &[TrialOutcome], rate: f64) -> bool {
 
 /// Whether a confirming trial passed at `rate`; where the server stalls, one that was long enough.
 pub fn confirmed(settings: &Settings, history: &[TrialOutcome], rate: f64) -> bool {
-    let long_ns = Stalls::seen(settings, history).map_or(0, |stalls| stalls.confirm_ns(settings.budget_ns));
+    let long_ns = Stalls::seen(settings, history).map_or(0, |stalls| stalls.confirming_ns());
     let trials = history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at(rate));
     trials.filter(|t| t.planned_ns >= long_ns / 5 * 4).any(|t| t.verdict == Verdict::Pass)
 }

@@ -4,9 +4,10 @@
 //!
 //! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
 
-use super::{Settings, peak};
+use super::Settings;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
+use crate::stalls::Stall;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
 
@@ -18,13 +19,20 @@ const CONFIRM_GAPS: u64 = 3;
 const CONFIRM_PART: u64 = 3;
 const LINE_GAPS: u64 = 2;
 const LINE_PART: u64 = 8;
+/// No rate is called impossible because of stalls in fewer trials; in a small budget that holds few of them, these.
+const FORBID_TRIALS: usize = 3;
+const FORBID_TRIALS_FEW: usize = 2;
 /// This share of trials may break the promise by a disturbance, and this one by stalls; more is the server's own, at this
 /// chance of an error.
 const DISTURBED: f64 = 0.12;
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
+/// That no rate holds ends the search, and is asked after every trial.
+const ERROR_FORBIDS: f64 = 0.01;
 /// In a budget below this there are too few trials to take any for a disturbance.
 const FEW_NS: u64 = 25 * SECOND;
+/// There, stalls that take no more than this share of the time move the line by no more than that.
+const FEW_SHARE: f64 = 0.02;
 /// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part of what is allowed may
 /// be used up.
 const STALLING_PART: f64 = 0.5;
@@ -38,11 +46,12 @@ pub struct Stalls {
     pub longest_ns: u64,
     /// Time measured for each of them, in ns.
     pub every_ns: u64,
-    /// The longest stretch of measured time without one that lay between two, in ns.
+    /// The longest stretch of measured time without one, in ns.
     pub gap_ns_max: u64,
     /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
     pub forbids: Option<String>,
-    /// They alone take more requests beyond a bound than the promise allows, as far as they were seen.
+    /// They alone take more requests beyond a bound than the promise allows, as far as they were seen, and they recur; or, in
+    /// a budget that holds too little for that to show, half as many.
     pub too_many: bool,
     /// They are in more trials than a disturbance would be.
     pub recur: bool,
@@ -51,36 +60,40 @@ pub struct Stalls {
 impl Stalls {
     /// The stalls of these trials; `None` if there was none.
     pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Option<Stalls> {
-        let answer_ns = peak::answer_ns(history).unwrap_or(0);
-        let least_ns = answer_ns.saturating_mul(BEYOND_ANSWERS);
-        let counts = |t: &&TrialOutcome| t.verdict != Verdict::Void && t.purpose != Purpose::Settle;
-        // (when, in time measured; how long; in which trial)
-        let mut stalls: Vec<(u64, u64, usize)> = Vec::new();
+        let least_ns = quickest_ns(history).saturating_mul(BEYOND_ANSWERS);
+        // (when, in time measured; the stall; in which trial)
+        let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
-        for (trial, outcome) in history.iter().filter(counts).enumerate() {
+        for (trial, outcome) in history.iter().filter(|t| t.verdict != Verdict::Void).enumerate() {
             let long = outcome.evidence.stalls.iter().filter(|stall| stall.length_ns > least_ns);
-            stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), s.length_ns, trial)));
+            stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
-            trials = trial + 1;
+            trials += usize::from(outcome.purpose != Purpose::Settle);
         }
-        let longest_ns = stalls.iter().map(|s| s.1).max()?;
-        let hit = |beyond_ns: u64| {
-            let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1 > beyond_ns).map(|s| s.2).collect();
+        let longest_ns = stalls.iter().map(|s| s.1.length_ns).max()?;
+        let hit = |bound_ns: u64| {
+            let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1.beyond_ns(bound_ns) > 0).map(|s| s.2).collect();
             trials.dedup();
             trials.len()
         };
-        let own = |hits: usize| {
-            hits >= 2 && (settings.budget_ns < FEW_NS || no_disturbance(hits, trials, DISTURBED_BY_STALLS))
-        };
-        let gaps = stalls.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0.saturating_add(pair[0].1)));
+        let few = settings.budget_ns < FEW_NS;
+        let own = |hits: usize| hits >= 2 && (few || no_disturbance(hits, trials, DISTURBED_BY_STALLS, ERROR));
+        let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
+        let recur = own(hit(0)) && (!few || stalled_ns as f64 > FEW_SHARE * time_ns as f64);
+        // The time before the first and since the last is part of a gap, too.
+        let ends = stalls.iter().map(|s| s.0.saturating_add(s.1.length_ns));
+        let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
+        let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
         let (mut too_many, mut forbids) = (false, None);
         for bound in &settings.slo.latency {
             let share = 1.0 - bound.quantile;
-            let beyond_ns: f64 = stalls.iter().map(|s| s.1.saturating_sub(bound.bound_ns) as f64).sum();
+            let beyond_ns: f64 = stalls.iter().map(|s| s.1.beyond_ns(bound.bound_ns) as f64).sum();
             let seen = beyond_ns / time_ns.max(1) as f64;
             let hits = hit(bound.bound_ns);
-            too_many |= seen > share;
-            if own(hits) && seen * sure(hits) > share && forbids.is_none() {
+            too_many |= if few { seen > share * STALLING_PART } else { recur && seen > share };
+            let enough = hits >= if few { FORBID_TRIALS_FEW } else { FORBID_TRIALS };
+            let own = few || no_disturbance(hits, trials, DISTURBED_BY_STALLS, ERROR_FORBIDS);
+            if enough && own && seen * sure(hits) > share && forbids.is_none() {
                 let bound_text = format::duration(bound.bound_ns as f64);
                 forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
@@ -89,10 +102,10 @@ impl Stalls {
             count: stalls.len(),
             longest_ns,
             every_ns: time_ns / stalls.len() as u64,
-            gap_ns_max: gaps.max().unwrap_or(time_ns / 2),
+            gap_ns_max: gaps.max().unwrap_or(time_ns),
             forbids,
             too_many,
-            recur: own(hit(0)) || settings.budget_ns < FEW_NS,
+            recur,
         })
     }
 
@@ -101,9 +114,15 @@ impl Stalls {
         if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
     }
 
-    /// How long a trial must be that confirms a line in spite of them, in ns.
+    /// How long a trial must be that confirms a line in spite of them, in ns. A budget may be too small for it, and then
+    /// no line can be shown.
+    pub fn confirming_ns(&self) -> u64 {
+        if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
+    }
+
+    /// How long the confirming trial is that this budget affords, in ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
-        if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS).min(budget_ns / CONFIRM_PART) } else { 0 }
+        self.confirming_ns().min(budget_ns / CONFIRM_PART)
     }
 
     /// In a few words: `stalls of up to 1 s about every 1.2 s`.
@@ -114,6 +133,12 @@ impl Stalls {
             _ => format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.every_ns))),
         }
     }
+}
+
+/// How long an answer takes when nothing is in its way: the least median of all trials, since the first one may have met a
+/// stall.
+fn quickest_ns(history: &[TrialOutcome]) -> u64 {
+    history.iter().map(|t| t.p50_ns).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
 fn two_digits(ns: u64) -> f64 {
@@ -129,13 +154,13 @@ fn sure(count: usize) -> f64 {
 }
 
 /// Whether so many of `trials` are more than are disturbed by chance: the upper tail of a binomial distribution.
-fn no_disturbance(hits: usize, trials: usize, share: f64) -> bool {
+fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
         below += term;
         term *= (trials - k) as f64 / (k + 1) as f64 * share / (1.0 - share);
     }
-    1.0 - below < ERROR
+    1.0 - below < error
 }
 
 /// What all time measured in some trials says of the promise.
@@ -148,14 +173,21 @@ pub struct Pool {
 }
 
 impl Pool {
-    pub fn of<'a>(trials: impl Iterator<Item = &'a TrialOutcome>, share_max: f64) -> Pool {
+    pub fn of<'a>(trials: impl Iterator<Item = &'a TrialOutcome>, share_max: f64, growing: bool) -> Pool {
         let mut pool = Pool::default();
         for trial in trials {
             let seconds = trial.duration_ns as f64 / 1e9;
             pool.seconds += seconds;
-            pool.excess += trial.evidence.excess.min(1.0 / share_max.max(1e-9)) * seconds;
+            // What a backlog grows by is never answered in time, if it goes on.
+            let grown = if growing && trial.verdict == Verdict::Fail {
+                trial.evidence.growth / share_max.max(1e-9)
+            } else {
+                0.0
+            };
+            let excess = trial.evidence.excess.max(grown).min(1.0 / share_max.max(1e-9));
+            pool.excess += excess * seconds;
             pool.trials += 1;
-            pool.bad += usize::from(trial.verdict == Verdict::Fail && trial.evidence.excess > 1.0);
+            pool.bad += usize::from(trial.verdict == Verdict::Fail && excess > 1.0);
         }
         pool
     }
@@ -167,7 +199,7 @@ impl Pool {
         if stalls_recur {
             return self.bad > 0 && seen > STALLING_PART;
         }
-        let own = budget_ns < FEW_NS || no_disturbance(self.bad, self.trials, DISTURBED);
+        let own = budget_ns < FEW_NS || no_disturbance(self.bad, self.trials, DISTURBED, ERROR);
         own && seen * sure(self.bad) > 1.0
     }
 }

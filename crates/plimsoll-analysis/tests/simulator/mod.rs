@@ -548,7 +548,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         let e = &trial.evidence;
         let _ = writeln!(
             text,
-            "{:6.2}s {:8} {:>8} {:4.1}s {} z={:?} excess={:.2} growth={:.4} unanswered={} primed={} {}",
+            "{:6.2}s {:8} {:>8} {:4.1}s {} z={:?} excess={:.2} growth={:.4} unanswered={} primed={} stalls={:?} {}",
             trial.start_ns as f64 / SECOND as f64,
             format!("{:?}", trial.purpose),
             load,
@@ -559,6 +559,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
             e.growth,
             e.unanswered,
             e.primed,
+            e.stalls.iter().map(|s| (s.at_ns / MS, s.length_ns / MS)).collect::<Vec<_>>(),
             trial.reason
         );
     }

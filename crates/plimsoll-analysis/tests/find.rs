@@ -442,7 +442,10 @@ proptest! {
                         let above = findings.load_line_rps.upper.is_some_and(|upper| rate > upper);
                         prop_assert!(!above || verdict != Verdict::Pass || limiter || doubted("passed in a trial"), "{findings:?}");
                         let below = rate < line * 0.99;
-                        prop_assert!(!below || verdict != Verdict::Fail || doubted("failed in a trial"), "{findings:?}");
+                        // Or it is said that it counts for a disturbance, since the server held more.
+                        let aside = findings.warnings.iter().any(|w| w.contains("failed below the line"));
+                        let said = aside || doubted("failed in a trial");
+                        prop_assert!(!below || verdict != Verdict::Fail || said, "{findings:?}");
                     }
                     let held = |t: &&TrialOutcome| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle;
                     let at_line = findings.trials.iter().filter(held).filter_map(|t| Some((t.offered_rps()?, t)));

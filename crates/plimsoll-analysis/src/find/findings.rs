@@ -414,6 +414,17 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
         warnings.push(format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)));
     }
     let line = findings.load_line_rps.lower;
+    let fails_below = |trials: &mut dyn Iterator<Item = &TrialOutcome>| {
+        let fails = trials.filter(|t| t.purpose != Purpose::Climb && t.verdict == Verdict::Fail);
+        fails.filter_map(TrialOutcome::offered_rps).filter(|rate| *rate < line * 0.999).count()
+    };
+    let counted = fails_below(&mut evidence.whole());
+    match fails_below(&mut evidence.open().iter().copied()).saturating_sub(counted) {
+        0 => {}
+        1 => warnings.push("A trial failed below the line; it is taken for disturbed, as others held more.".to_owned()),
+        fails => warnings
+            .push(format!("{fails} trials failed below the line; they are taken for disturbed, as others held more.")),
+    }
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     // Not `sum`, which makes -0 of nothing.

@@ -100,11 +100,15 @@ fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     };
     let clean = |trial: &TrialOutcome| {
         let mut trial = trial.clone();
-        if let Load::Rate(rate) = &mut trial.load {
-            number(rate);
-            if *rate < RATE_MIN {
-                *rate = 0.0;
+        match &mut trial.load {
+            Load::Rate(rate) => {
+                number(rate);
+                if *rate < RATE_MIN {
+                    *rate = 0.0;
+                }
             }
+            // No plan has none, and twice none is none.
+            Load::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
             *time_ns = (*time_ns).min(TIME_MAX_NS);

@@ -50,7 +50,7 @@ var backingServices = map[string]struct {
 	start    func(context.Context, *launch) error
 }{
 	"redis":   {[]string{"redis-server"}, startRedis},
-	"mariadb": {[]string{"mariadbd", "mariadb-install-db"}, startMariaDB},
+	"mariadb": {[]string{"mariadbd", "mariadb-install-db", "my_print_defaults"}, startMariaDB},
 }
 
 // Programs is every program of others that any case needs.

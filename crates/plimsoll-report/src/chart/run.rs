@@ -59,6 +59,21 @@ fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
+/// A canvas with its heading, and the area of one plot below it, between margins at the left and the right; `measure` is what
+/// its height stands for.
+fn below(heading: &Heading, measure: &str, (left, right): (f64, f64), theme: Theme) -> (Area, Canvas) {
+    let area = Area {
+        x: left,
+        y: heading.height_in(theme.width()) + 34.0,
+        width: theme.width() - right - left,
+        height: 300.0,
+    };
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    canvas.text((EDGE, area.y - 13.0), measure, Font::new(SMALL, Paint::Ink));
+    (area, canvas)
+}
+
 /// Latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine takes the same room.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
@@ -72,15 +87,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), Unit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
-    let area = Area {
-        x: left,
-        y: heading.height_in(theme.width()) + 34.0,
-        width: theme.width() - right - left,
-        height: 300.0,
-    };
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
-    heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 13.0), "latency", Font::new(SMALL, Paint::Ink));
+    let (area, mut canvas) = below(heading, "latency", (left, right), theme);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     open_on(&mut canvas, 'z', &area, (&y, Side::Left));
@@ -263,15 +270,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), Unit::Clock, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
-    let area = Area {
-        x: left,
-        y: heading.height_in(theme.width()) + 34.0,
-        width: theme.width() - right - left,
-        height: 300.0,
-    };
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
-    heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 13.0), "response time", Font::new(SMALL, Paint::Ink));
+    let (area, mut canvas) = below(heading, "response time", (left, right), theme);
 
     // The eye compares powers better than counts: one slow answer among thousands must be seen.
     let step_of = |count: u64| {

@@ -19,6 +19,7 @@ use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
 use crate::said::Said;
+use crate::tagged::{Reader, varint};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -179,13 +180,13 @@ impl Frame {
                 Some(Frame::TrialStart { purpose, start_ns, plan: Box::new(plan) })
             }
             KIND_INTERVAL => {
-                let mut reader = Reader { bytes: payload };
+                let mut reader = Reader::new(payload);
                 let index = u32::try_from(reader.varint()?).ok()?;
                 let interval = read_interval(&mut reader)?;
                 reader.bytes.is_empty().then(|| Frame::Interval { index, interval: Box::new(interval) })
             }
             KIND_PROBES => {
-                let mut reader = Reader { bytes: payload };
+                let mut reader = Reader::new(payload);
                 let probes = read_probes(&mut reader)?;
                 reader.bytes.is_empty().then(|| Frame::Probes(Box::new(probes)))
             }
@@ -357,39 +358,6 @@ fn close_ledger(run: &mut Run) {
     if let Some(mut last) = run.intervals.last_entry() {
         let in_flight = &mut last.get_mut().ledger.in_flight;
         *in_flight = in_flight.saturating_add(sum.scheduled.saturating_sub(ended));
-    }
-}
-
-pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-pub(crate) struct Reader<'a> {
-    pub(crate) bytes: &'a [u8],
-}
-
-impl Reader<'_> {
-    pub(crate) fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (first, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            value |= u64::from(first & 0x7f).checked_shl(shift)?;
-            if first & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    /// A length of items of at least one byte each: never more than there are bytes left.
-    pub(crate) fn length(&mut self) -> Option<usize> {
-        let length = usize::try_from(self.varint()?).ok()?;
-        (length <= self.bytes.len()).then_some(length)
     }
 }
 

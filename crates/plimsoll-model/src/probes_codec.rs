@@ -8,8 +8,8 @@
 //! ```
 
 use crate::bounds::is_reading;
-use crate::codec::{Reader, varint};
 use crate::probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
+use crate::tagged::{Reader, varint};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -69,9 +69,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
 
 pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
     let length = reader.length()?;
-    let (json, rest) = reader.bytes.split_at_checked(length)?;
-    reader.bytes = rest;
-    let head: Head = serde_json::from_slice(json).ok()?;
+    let head: Head = serde_json::from_slice(reader.take(length)?).ok()?;
     let mut probes = Probes {
         servers: head.servers,
         unseen: head.unseen,

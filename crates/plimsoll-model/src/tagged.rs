@@ -1,0 +1,181 @@
+//! Values as tagged fields: what the packed frames of a run file and the wire form of a plan are made of.
+//!
+//! ```text
+//! message = field*                      as long as its frame, or the field that it stands in
+//! field   = tag (varint)  length (varint)  value (length bytes)
+//! varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
+//! ```
+//!
+//! A field that is not there has its default. A tag that a reader does not know is passed over and counted, so that a later
+//! writer may add figures. A value is a number (varint), bytes, or a message again: its tag says which.
+//!
+//! Not here: which tag means what, and checksums (`codec`).
+
+/// Appends a number.
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends the field `tag` with what `write` appends as its value.
+pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    varint(out, u64::from(tag));
+    let at = out.len();
+    // Most values are shorter than 128 bytes: their length takes one.
+    out.push(0);
+    write(out);
+    let length = out.len() - at - 1;
+    if length < 0x80 {
+        out[at] = length as u8;
+        return;
+    }
+    let mut head = Vec::with_capacity(4);
+    varint(&mut head, length as u64);
+    out.splice(at..=at, head);
+}
+
+/// Appends the field `tag` with a number as its value; nothing for 0, which is the default.
+pub(crate) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
+    if value > 0 {
+        field(out, tag, |out| varint(out, value));
+    }
+}
+
+/// Whether a reader knew the tag of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Known,
+    Unknown,
+}
+
+/// What is left to read of a message. Every method gives `None` where the bytes say what no writer writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (first, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u64::from(first & 0x7f).checked_shl(shift)?;
+            if first & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A length of items of at least one byte each: never more than there are bytes left.
+    pub(crate) fn length(&mut self) -> Option<usize> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        (length <= self.bytes.len()).then_some(length)
+    }
+
+    /// So many bytes.
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    /// The value of a field that is one number.
+    pub(crate) fn number(mut self) -> Option<u64> {
+        let value = self.varint()?;
+        self.is_empty().then_some(value)
+    }
+
+    /// Reads a message to its end: `read` is given each field's tag and value. Returns how many tags it did not know.
+    pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Tag>) -> Option<usize> {
+        let mut unknown = 0;
+        while !self.is_empty() {
+            let tag = u32::try_from(self.varint()?).ok()?;
+            let length = self.length()?;
+            let value = Reader::new(self.take(length)?);
+            unknown += usize::from(read(tag, value)? == Tag::Unknown);
+        }
+        Some(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        fields.iter().for_each(|(tag, value)| field(&mut out, *tag, |out| out.extend_from_slice(value)));
+        out
+    }
+
+    fn read(bytes: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
+        let mut fields = Vec::new();
+        Reader::new(bytes).fields(|tag, value| {
+            fields.push((tag, value.bytes.to_vec()));
+            Some(Tag::Known)
+        })?;
+        Some(fields)
+    }
+
+    proptest! {
+        #[test]
+        fn fields_come_back(fields in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..300)), 0..6)) {
+            prop_assert_eq!(read(&message(&fields)), Some(fields));
+        }
+
+        #[test]
+        fn numbers_come_back(value in any::<u64>()) {
+            let mut out = Vec::new();
+            varint(&mut out, value);
+            prop_assert_eq!(Reader::new(&out).number(), Some(value));
+            out.push(0);
+            prop_assert_eq!(Reader::new(&out).number(), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_within_their_length(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let held: usize = read(&bytes).unwrap_or_default().iter().map(|(_, value)| value.len()).sum();
+            prop_assert!(held <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_cut_message_is_refused_unless_it_is_cut_between_fields() {
+        let fields = [(1, vec![7; 3]), (300, vec![]), (2, vec![9; 200])];
+        let whole = message(&fields);
+        let ends: Vec<usize> = (0..=3).map(|count| message(&fields[..count]).len()).collect();
+        for cut in 0..=whole.len() {
+            assert_eq!(read(&whole[..cut]).is_some(), ends.contains(&cut), "{cut}");
+        }
+    }
+
+    #[test]
+    fn unknown_tags_are_counted() {
+        let bytes = message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
+        let known = |tag, _: Reader| Some(if tag == 1 { Tag::Known } else { Tag::Unknown });
+        assert_eq!(Reader::new(&bytes).fields(known), Some(2));
+    }
+
+    #[test]
+    fn nothing_is_written_of_a_default() {
+        let mut out = Vec::new();
+        number(&mut out, 5, 0);
+        assert!(out.is_empty());
+        number(&mut out, 5, 300);
+        assert_eq!(out, [5, 2, 0xac, 2]);
+    }
+}

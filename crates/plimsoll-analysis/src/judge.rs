@@ -2,7 +2,8 @@
 //!
 //! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its judged window (failed,
 //! unsent and unanswered ones are slower than any bound) and its backlog does not grow. It is **void** when the generator
-//! was the limit, whatever the SLO says. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
+//! was the limit, whatever the SLO says; unless the server was silent towards requests that had left for so long that it
+//! broke a bound by that alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
 //! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of them held, and one that
 //! did not says nothing. So a disturbed open trial is void unless it passes, and a disturbed closed one is void.
@@ -21,7 +22,7 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{Seen, Watch, broken, judged_window_ns, percent};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Failure, Histogram, Interval, Ledger, LoadShape, Purpose, Run};
+use plimsoll_model::{Ending, Failure, Histogram, Ledger, LoadShape, Purpose, Run};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -233,9 +234,10 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             }
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
-            let series = window_series(run, &window);
+            let (series, inside) = window_series(run, &window);
+            // The last answers, which came after the window, tell how long a silence at its end lasted.
             outcome.evidence.stalls = stalls::of(&series, window.tick_ns);
-            outcome.evidence.saturated_rps = saturated(series, &window, failures > 0).map(|s| s.0);
+            outcome.evidence.saturated_rps = saturated(series[..inside].to_vec(), &window, failures > 0).map(|s| s.0);
         }
     }
     if purpose != Purpose::Settle {
@@ -306,7 +308,10 @@ fn open_verdict(
     }
 
     let generator = &summary.generator;
-    (outcome.verdict, outcome.reason) = if generator.limited {
+    let silent_ns = broken_by_silence(&evidence.stalls, watch, window);
+    (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
+        (Verdict::Fail, format!("nobody was answered for {}", format::duration(ns as f64)))
+    } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
         // Why requests were not sent says more than how many.
@@ -326,20 +331,27 @@ fn open_verdict(
     };
 }
 
-/// The ticks of a closed trial's window.
-fn window_series(run: &Run, window: &Window) -> Vec<Seen> {
-    let inside = run.intervals.iter().filter(|(index, _)| {
-        let at = u64::from(**index) * window.tick_ns;
-        at >= window.from_ns && at + window.tick_ns <= window.to_ns
+/// The longest silence of the server, where silences alone break a bound: whoever came too early in one to be answered in
+/// time had to wait for longer, at any rate, and whether or not the generator kept up with all who came.
+fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
+    let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
+    let length_ns = window.length_ns() as f64;
+    let broken = watch.allowances().any(|allowance| {
+        let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
+        allowance.bound_ns.is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
-    let seen = |interval: &Interval| Seen {
-        scheduled: interval.ledger.scheduled,
-        succeeded: interval.ledger.succeeded,
-        failed: interval.ledger.failed_total(),
-        in_flight_end: interval.in_flight_end,
-        slowest_ns: interval.response.max_ns(),
-    };
-    inside.map(|(_, interval)| seen(interval)).collect()
+    of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
+}
+
+/// The ticks of a closed trial from its window on, and how many of them are inside the window.
+fn window_series(run: &Run, window: &Window) -> (Vec<Seen>, usize) {
+    let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
+    let series: Vec<(bool, Seen)> = ticks
+        .filter(|(at_ns, _)| *at_ns >= window.from_ns)
+        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, Seen::of(tick)))
+        .collect();
+    let inside = series.iter().take_while(|(inside, _)| *inside).count();
+    (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
 /// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
@@ -429,7 +441,9 @@ impl Window {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Arrivals, Curve, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, WorkerTime};
+    use plimsoll_model::{
+        Arrivals, Curve, Interval, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, WorkerTime,
+    };
 
     const TICK: u64 = Plan::TICK_NS;
 
@@ -554,6 +568,34 @@ mod tests {
         let outcome = judged(&waiting);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+    }
+
+    #[test]
+    fn a_silence_that_breaks_the_promise_is_the_servers_though_not_all_was_sent() {
+        // From tick 2 to 9 of 20 nobody is answered, and a worker is busy making connections; then what had left is.
+        let silence = |service_ms: u64| {
+            run(&[(1000.0, 20)], move |at| {
+                let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
+                if (2..10).contains(&at) {
+                    interval.in_flight_end = 100 * (at - 1);
+                    interval.ledger.unsent = 40;
+                }
+                if at == 10 {
+                    let mut late = Histogram::new();
+                    late.record_n(800 * MS, 100);
+                    interval.response.merge(&late.drain());
+                    late.record_n(service_ms * MS, 100);
+                    interval.service.merge(&late.drain());
+                }
+                interval
+            })
+        };
+        for (service_ms, expect) in [(800, Verdict::Fail), (30, Verdict::Void)] {
+            let outcome = judged(&silence(service_ms));
+            assert_eq!(outcome.verdict, expect, "{service_ms} ms: {}", outcome.reason);
+            assert!(outcome.evidence.generator_limited, "{outcome:?}");
+            assert_eq!(outcome.reason.contains("nobody was answered for 800 ms"), expect == Verdict::Fail);
+        }
     }
 
     /// Probes of a machine of two cores, of which the load used 0.6 and others so many.

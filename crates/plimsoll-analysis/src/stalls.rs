@@ -12,6 +12,9 @@ pub struct Stall {
     pub length_ns: u64,
     /// Whether it was over before the load was.
     pub ended: bool,
+    /// Whether a request that had left waited through all of it: then the server was silent, whatever the generator did
+    /// meanwhile.
+    pub had_left: bool,
 }
 
 impl Stall {
@@ -27,6 +30,8 @@ impl Stall {
 const TICKS_MIN: usize = 1;
 /// So many answers at least were missing: a server that answers seldom is not silent.
 const MISSED_MIN: f64 = 5.0;
+/// A silence in which a worker of ours wanted a core, and had none, for this share of the time is not the server's.
+const WITHOUT_CORE_MAX: f64 = 0.5;
 
 /// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the first of them come after a
 /// silence, too: whoever knows how long an answer takes must leave those out.
@@ -35,27 +40,39 @@ pub(crate) fn of(series: &[Seen], tick_ns: u64) -> Vec<Stall> {
     let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = asked as f64 / series.len().max(1) as f64;
     let mut stalls = Vec::new();
-    let mut end = |from: usize, ticks: usize, slowest_ns: Option<u64>| {
-        // The slowest of those who waited tells more exactly than ticks.
+    // Of the silent ticks from `from` to `to`, which answers ended, or the load.
+    let mut end = |from: usize, to: usize, answered: Option<&Seen>| {
+        let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
-        let length_ns = slowest_ns.map_or(silent_ns, |ns| ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
-        if ticks >= TICKS_MIN && ticks as f64 * per_tick >= MISSED_MIN {
-            stalls.push(Stall { at_ns: from as u64 * tick_ns, length_ns, ended: slowest_ns.is_some() });
+        let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
+        if ticks < TICKS_MIN
+            || ticks as f64 * per_tick < MISSED_MIN
+            || without_core_ns as f64 > WITHOUT_CORE_MAX * silent_ns as f64
+        {
+            return;
         }
+        // The slowest of those who waited tells more exactly than ticks.
+        let slowest_ns = answered.map(|seen| seen.slowest_ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
+        stalls.push(Stall {
+            at_ns: from as u64 * tick_ns,
+            length_ns: slowest_ns.unwrap_or(silent_ns),
+            ended: answered.is_some(),
+            had_left: answered.is_some_and(|seen| seen.slowest_service_ns + tick_ns >= silent_ns),
+        });
     };
     let mut from = None;
     for (at, seen) in series.iter().enumerate() {
         match (answers(seen) == 0 && seen.in_flight_end > 0, from) {
             (true, None) => from = Some(at),
             (false, Some(start)) => {
-                end(start, at - start, (answers(seen) > 0).then_some(seen.slowest_ns));
+                end(start, at, (answers(seen) > 0).then_some(seen));
                 from = None;
             }
             _ => {}
         }
     }
     if let Some(start) = from {
-        end(start, series.len() - start, None);
+        end(start, series.len(), None);
     }
     stalls
 }
@@ -95,5 +112,28 @@ mod tests {
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);
+    }
+
+    #[test]
+    fn a_silence_of_our_own_is_not_the_servers() {
+        const TICK: u64 = 100_000_000;
+        let calm = Seen { scheduled: 50, succeeded: 50, slowest_ns: 3_000_000, in_flight_end: 1, ..Seen::default() };
+        let silent = |without_core_ms: u64| Seen {
+            scheduled: 50,
+            in_flight_end: 50,
+            without_core_ns: without_core_ms * 1_000_000,
+            ..Seen::default()
+        };
+        let late =
+            |service_ms: u64| Seen { slowest_ns: 251_000_000, slowest_service_ns: service_ms * 1_000_000, ..calm };
+        // (ms without a core in each silent tick, longest service time at the end) and whether it is a stall of requests
+        // that had left.
+        for (without_core_ms, service_ms, expect) in
+            [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
+        {
+            let seen = [calm, silent(without_core_ms), silent(without_core_ms), late(service_ms), calm];
+            let found: Vec<bool> = of(&seen, TICK).iter().map(|stall| stall.had_left).collect();
+            assert_eq!(found.first().copied(), expect, "{without_core_ms} {service_ms}");
+        }
     }
 }

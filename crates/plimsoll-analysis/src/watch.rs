@@ -6,7 +6,7 @@
 use crate::format;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose};
+use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose, WorkerTime};
 use std::ops::ControlFlow;
 
 /// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
@@ -66,6 +66,25 @@ pub(crate) struct Seen {
     pub in_flight_end: u64,
     /// The longest response time of an answer, in ns.
     pub slowest_ns: u64,
+    /// The longest service time of an answer, in ns: the request had left for as long.
+    pub slowest_service_ns: u64,
+    /// Time in which a worker had something to do and no core, in ns.
+    pub without_core_ns: u64,
+}
+
+impl Seen {
+    pub fn of(tick: &Interval) -> Seen {
+        let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
+        Seen {
+            scheduled: tick.ledger.scheduled,
+            succeeded: tick.ledger.succeeded,
+            failed: tick.ledger.failed_total(),
+            in_flight_end: tick.in_flight_end,
+            slowest_ns: tick.response.max_ns(),
+            slowest_service_ns: tick.service.max_ns(),
+            without_core_ns: tick.workers.iter().map(without_core).max().unwrap_or(0),
+        }
+    }
 }
 
 /// Looks after a trial under way: feed it every tick.
@@ -170,13 +189,7 @@ impl Watch {
         if answers > 0 {
             self.quickest_ns = self.quickest_ns.min(tick.response.sum_ns() as f64 / answers as f64);
         }
-        self.seen.push(Seen {
-            scheduled: ledger.scheduled,
-            succeeded: ledger.succeeded,
-            failed,
-            in_flight_end: tick.in_flight_end,
-            slowest_ns: tick.response.max_ns(),
-        });
+        self.seen.push(Seen::of(tick));
         if any_bad || self.overdue_any() {
             self.first_bad.get_or_insert(self.seen.len());
         }

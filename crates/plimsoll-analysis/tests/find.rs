@@ -140,6 +140,39 @@ fn no_line_is_stated_that_stalls_forbid() {
     check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
+/// What is stated of a server that can do more than plimsoll can make was held by whole trials, too; and stalls forbid a line
+/// of such a server as of any other.
+#[test]
+fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
+    for seed in seed()..seed() + 6 {
+        for budget_s in [20, 60] {
+            let fast = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
+            let fast = Model { client_rps: 0.4 * fast.capacity, ..fast };
+            let findings = simulator::search(fast, seed, budget_s * SECOND, None);
+            let line = findings.load_line_rps;
+            let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::tell(&findings, fast.capacity));
+            assert_eq!(
+                (findings.stopped_by, line.upper, line.confirmed),
+                (StoppedBy::Client, None, true),
+                "{}",
+                tell()
+            );
+            // Its worker is busy for 95 % of the time at three quarters of that.
+            assert!((0.5..0.76).contains(&(line.lower / fast.client_rps)), "{}", tell());
+            assert!(findings.warnings[0].contains("plimsoll itself was the limit"), "{}", tell());
+
+            for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.8 s, random 3 s"] {
+                let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed);
+                let model = Model { client_rps: 0.4 * model.capacity, ..model };
+                let findings = simulator::search(model, seed, budget_s * SECOND, None);
+                let tell = simulator::tell(&findings, model.capacity);
+                assert_eq!(findings.load_line_rps.lower, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
+                assert!(findings.stalls.is_some(), "{name}, seed {seed}, {budget_s} s\n{tell}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_confirming_trial_that_fails_leads_to_the_next_load_not_to_one_far_below() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "M/D/1").expect("a model");
@@ -224,7 +257,7 @@ fn forecasts_widen_with_smaller_budgets() {
 /// Slots that take their time, under a promise that they can keep.
 fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
     let capacity = slots as f64 / answer_s as f64;
-    let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET };
+    let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 

@@ -2,6 +2,7 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of};
+use super::line::Ceiling;
 use super::{Pace, Settings, Stalls, index_below, peak};
 use crate::condition::{format_number, share_syntax};
 use crate::format;
@@ -197,7 +198,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let pace = Pace::after(settings, history);
     let decide_s = pace.decide_s();
     let evidence = Evidences::concluding(settings, history);
-    let rate_max = settings.max_rate.unwrap_or(f64::INFINITY);
+    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(settings, history, &evidence);
     let stalls = Stalls::seen(settings, history);
     let held_rps = evidence.held(decide_s, |rate| super::line::confirmed(settings, history, rate));
     let seen_index = held_rps.map(index_below);
@@ -220,6 +221,11 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         (a, b) => a.or(b),
     };
     let upper = upper_index.map(|k| rate_of(k, f64::INFINITY)).or(evidence.climb_upper()).filter(|u| *u > lower);
+    // The time was used up below plimsoll's own limit.
+    let stopped_by = match (stopped_by, topped_by, upper) {
+        (StoppedBy::Budget, StoppedBy::Client, None) if lower > 0.0 => StoppedBy::Client,
+        (other, ..) => other,
+    };
     let upper = match stopped_by {
         StoppedBy::Client | StoppedBy::MaxRate => None,
         _ => upper,

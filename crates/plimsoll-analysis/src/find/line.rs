@@ -2,8 +2,8 @@
 
 use super::evidence::{Class, Evidences, Regimes, index_near, rate_of};
 use super::findings::StoppedBy;
-use super::plans::{Planner, cost_ns};
-use super::{Measure, Pace, Settings, Stalls, index_below};
+use super::plans::{Planner, cost_ns, round_rate};
+use super::{Measure, Pace, RATE_MIN, Settings, Stalls, index_below, stalls};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::units::{MS, SECOND};
@@ -15,10 +15,44 @@ const NEAR: f64 = 1.03;
 /// At most so many confirming trials; each one that fails sends the search back.
 const CONFIRMS_MAX: usize = 4;
 
+/// The highest rate that can be tried, and what forbids a higher one.
+#[derive(Debug, Clone, Copy)]
+pub struct Ceiling {
+    /// Requests a second; infinite if there is none.
+    pub rps: f64,
+    /// Why a search that holds it ends.
+    pub stopped_by: StoppedBy,
+}
+
+/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is the next.
+const CEILING_STEP: f64 = 0.93;
+
+impl Ceiling {
+    /// What was asked for, or where no load fails and a higher one is more than plimsoll can make, the highest that it
+    /// could.
+    pub fn of(settings: &Settings, history: &[TrialOutcome], evidence: &Evidences) -> Ceiling {
+        let asked = Ceiling { rps: settings.max_rate.unwrap_or(f64::INFINITY), stopped_by: StoppedBy::MaxRate };
+        let limited = |near: bool| {
+            let void = history.iter().filter(|t| t.verdict == Verdict::Void && t.evidence.generator_limited);
+            void.filter(move |t| near == matches!(t.purpose, Purpose::Line | Purpose::Confirm))
+                .filter_map(TrialOutcome::offered_rps)
+        };
+        let climbed = evidence.climb_lower().filter(|_| evidence.climb_upper().is_none());
+        match climbed {
+            Some(climbed) if limited(false).next().is_some() => {
+                let rps =
+                    limited(true).map(|rate| round_rate(rate * CEILING_STEP)).fold(climbed, f64::min).max(RATE_MIN);
+                if rps < asked.rps { Ceiling { rps, stopped_by: StoppedBy::Client } } else { asked }
+            }
+            _ => asked,
+        }
+    }
+}
+
 /// The next trial near the line, or why there is none.
 pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measure, StoppedBy> {
     let decide_s = pace.decide_s();
-    let rate_max = plans.settings.max_rate.unwrap_or(f64::INFINITY);
+    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(plans.settings, plans.history, evidence);
     let (lower, upper) = (evidence.lower(decide_s), evidence.upper(decide_s));
     let at_rate_max = |k: i32| rate_of(k + 1, f64::INFINITY) > rate_max;
     let regimes_open = evidence.regimes.filter(Regimes::open);
@@ -27,7 +61,7 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
     let topped = matches!((lower, upper), (Some(lower), None) if at_rate_max(lower));
     let last = Last { pace, plans, rate_max };
     if (narrow || topped) && regimes_open.is_none() {
-        return last.step(evidence, if narrow { StoppedBy::Width } else { StoppedBy::MaxRate });
+        return last.step(evidence, if narrow { StoppedBy::Width } else { topped_by });
     }
 
     // A second regime that may be there shows at the line as well as anywhere.
@@ -116,7 +150,8 @@ impl Last<'_> {
         self.pace.line_ns.max(long_ns) / (100 * MS) * (100 * MS)
     }
 
-    /// A trial at the line, as long as the budget allows up to twice the usual length.
+    /// A trial at the line, as long as the budget allows up to twice the usual length; in a small
+    /// one, of a server that stalled, all that is left.
     fn confirm(&self, rate: f64) -> Option<Measure> {
         let failed = |t: &&TrialOutcome| t.purpose == Purpose::Confirm && t.verdict == Verdict::Fail;
         if self.plans.history.iter().filter(failed).count() >= CONFIRMS_MAX {
@@ -127,7 +162,11 @@ impl Last<'_> {
             return self.plans.affords(&least).then_some(least);
         }
         let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
-        let longer_ns = (spare_ns.min(self.pace.line_ns) / SECOND) * SECOND;
+        // In a small budget a stall that was seen once may recur: the longer nothing more is seen of it the better.
+        let (settings, history) = (self.plans.settings, self.plans.history);
+        let stalled = settings.budget_ns < stalls::FEW_NS && Stalls::seen(settings, history).is_some();
+        let most_ns = if stalled { settings.budget_ns } else { self.pace.line_ns };
+        let longer_ns = (spare_ns.min(most_ns) / SECOND) * SECOND;
         Some(self.plans.open(Purpose::Confirm, rate, self.confirm_ns() + longer_ns))
     }
 }

@@ -257,9 +257,6 @@ impl<'a> Search<'a> {
         if let Some(measure) = self.plans.drain() {
             return Ok(measure);
         }
-        if self.voids_in_a_row() >= VOIDS_MAX {
-            return Err(StoppedBy::Client);
-        }
         if Stalls::seen(self.settings, self.history).is_some_and(|stalls| stalls.forbids.is_some()) {
             return Err(StoppedBy::Stalls);
         }
@@ -271,6 +268,8 @@ impl<'a> Search<'a> {
                 Climb::Over(stopped_by) => return Err(stopped_by),
                 Climb::Between => {}
             }
+        } else if self.voids_in_a_row() >= VOIDS_MAX {
+            return Err(StoppedBy::Client);
         }
         line::step(&evidence, &self.pace, &self.plans)
     }
@@ -318,9 +317,10 @@ impl<'a> Search<'a> {
         if self.plans.affords(&measure) { Ok(measure) } else { Err(StoppedBy::Budget) }
     }
 
+    /// Of the trials near the line.
     fn voids_in_a_row(&self) -> usize {
-        let open = self.history.iter().rev().filter(|t| t.offered_rps().is_some() && t.purpose != Purpose::Settle);
-        open.take_while(|t| t.verdict == Verdict::Void && t.evidence.generator_limited).count()
+        let near = self.history.iter().rev().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+        near.take_while(|t| t.verdict == Verdict::Void && t.evidence.generator_limited).count()
     }
 
     fn climb(&self, evidence: &Evidences) -> Climb {
@@ -345,8 +345,11 @@ impl<'a> Search<'a> {
         if disturbed && times < tries {
             return Climb::Try(rate);
         }
+        let limited = |t: &&TrialOutcome| t.verdict == Verdict::Void && t.evidence.generator_limited;
+        let climb = || self.history.iter().filter(|t| t.purpose == Purpose::Climb);
+        let by_client = climb().next_back().is_some_and(|t| limited(&t));
         // Far below the peak a fail is looked at once more again.
-        let times_max = if rate < 0.6 * peak { 3 } else { 2 };
+        let times_max = if rate < 0.6 * peak && !by_client { 3 } else { 2 };
         match verdict {
             Verdict::Fail | Verdict::Void if !disturbed && times < times_max && !self.narrowing(&trials) => {
                 return Climb::Try(rate);
@@ -355,18 +358,18 @@ impl<'a> Search<'a> {
         }
         match (highest_pass, lowest_fail) {
             (Some(lower), None) if lower >= rate_max => Climb::Between,
-            (Some(lower), None) if verdict == Verdict::Void => {
-                // The generator is the limit somewhere above the highest pass: close in on it a little.
-                let middle = plans::round_rate((lower * rate).sqrt());
-                match rate / lower > 1.2 {
-                    true => Climb::Try(middle),
-                    // Near the line trials are longer, and there is time for many.
-                    false if disturbed => Climb::Between,
-                    false => Climb::Over(StoppedBy::Client),
+            (Some(lower), None) => {
+                let void_above = climb().filter(limited).filter_map(TrialOutcome::offered_rps).filter(|r| *r > lower);
+                let void = void_above.min_by(f64::total_cmp).or((verdict == Verdict::Void).then_some(rate));
+                match void {
+                    // The generator is the limit somewhere above the highest pass: close in on it a little.
+                    Some(void) if void / lower > 1.2 => Climb::Try(plans::round_rate((lower * void).sqrt())),
+                    // Near the line trials are longer: what is stated holds for longer than a second, wherever the limit is.
+                    Some(_) => Climb::Between,
+                    None => Climb::Try(plans::round_rate(lower * 2.0).min(rate_max)),
                 }
             }
-            (Some(lower), None) => Climb::Try(plans::round_rate(lower * 2.0).min(rate_max)),
-            (None, None) if disturbed && rate > 1.0 => Climb::Try(plans::round_rate((rate / 4.0).max(1.0))),
+            (None, None) if rate > 1.0 => Climb::Try(plans::round_rate((rate / 4.0).max(1.0))),
             (None, None) if disturbed => Climb::Over(StoppedBy::Disturbed),
             (None, None) => Climb::Over(StoppedBy::Client),
             (None, Some(upper)) => {

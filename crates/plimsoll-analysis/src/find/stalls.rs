@@ -9,7 +9,7 @@ use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;
 use plimsoll_model::Purpose;
-use plimsoll_model::units::SECOND;
+use plimsoll_model::units::{MS, SECOND};
 
 /// A stall is that of a server, and not the time that answers take anyhow, from so many times this on.
 const BEYOND_ANSWERS: u64 = 3;
@@ -30,9 +30,12 @@ const ERROR: f64 = 0.05;
 /// That no rate holds ends the search, and is asked after every trial.
 const ERROR_FORBIDS: f64 = 0.01;
 /// In a budget below this there are too few trials to take any for a disturbance.
-const FEW_NS: u64 = 25 * SECOND;
+pub const FEW_NS: u64 = 25 * SECOND;
 /// There, stalls that take no more than this share of the time move the line by no more than that.
 const FEW_SHARE: f64 = 0.02;
+/// Others on a busy machine do not keep a server from its core for so long, unless the host took the cores away.
+const BUSY_NS_MIN: u64 = 250 * MS;
+const STEAL_NONE: f64 = 0.01;
 /// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part of what is allowed may
 /// be used up.
 const STALLING_PART: f64 = 0.5;
@@ -64,8 +67,8 @@ impl Stalls {
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
-        for (trial, outcome) in history.iter().filter(|t| t.verdict != Verdict::Void).enumerate() {
-            let long = outcome.evidence.stalls.iter().filter(|stall| stall.length_ns > least_ns);
+        for (trial, outcome) in history.iter().enumerate() {
+            let long = outcome.evidence.stalls.iter().filter(|s| s.length_ns > least_ns && of_server(outcome, s));
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
             trials += usize::from(outcome.purpose != Purpose::Settle);
@@ -132,6 +135,19 @@ impl Stalls {
             1 => format!("a stall of {longest} in {} measured", format::duration(two_digits(self.every_ns))),
             _ => format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.every_ns))),
         }
+    }
+}
+
+/// Whether a stall is the server's own. A trial that says nothing of its load may say that much: where the generator was the
+/// limit, by requests that had left; and on a busy machine by one that is longer than others keep a core.
+fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
+    // The silence that a trial begins with may be the backlog of the one before.
+    let certain = stall.ended && stall.had_left && stall.at_ns > 0;
+    let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
+    match trial.verdict {
+        Verdict::Pass | Verdict::Fail => true,
+        Verdict::Void if trial.others.disturbed => certain && stall.length_ns >= BUSY_NS_MIN && !stolen,
+        Verdict::Void => certain,
     }
 }
 

@@ -128,11 +128,13 @@ pub struct Model {
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     pub noise: Noise,
+    /// What the load generator can make, requests a second: its worker is busy in proportion to what it makes.
+    pub client_rps: f64,
 }
 
 impl Model {
     pub fn all(noise: Noise) -> Vec<Model> {
-        let model = |name, kind, capacity| Model { name, kind, capacity, noise };
+        let model = |name, kind, capacity| Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         vec![
             model("M/M/1", Kind::Mm1, 12_000.0),
             model("M/D/1", Kind::Mdc(1), 12_000.0),
@@ -151,6 +153,7 @@ impl Model {
             kind: Kind::Stalls(Stalling { from_ms, to_ms, gap_ms, random }),
             capacity: 2_000.0,
             noise,
+            client_rps: f64::INFINITY,
         };
         vec![
             model("1/4-1 s, 1.2 s", 250, 1000, 1200, false),
@@ -439,7 +442,9 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         interval.failed = histogram.drain();
         histogram.record_n(20_000, interval.ledger.scheduled);
         interval.lag = histogram.drain();
-        interval.workers = vec![WorkerTime { worker: 0, work_ns: tick / 5, cpu_ns: tick / 5, wall_ns: tick }];
+        let made = count.max(interval.ledger.scheduled) as f64 / (server.model.client_rps * tick as f64 / 1e9);
+        let work_ns = (tick as f64 * (0.2 + made).min(1.0)) as u64;
+        interval.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns: tick }];
         let verdict = watch.push(at_ns, &interval);
         let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.grace_ns);
         let stopped = matches!(verdict, ControlFlow::Break(_));

@@ -134,7 +134,8 @@ fn a_ladder_states_shares_and_costs() {
 #[test]
 fn each_rung_has_the_load_that_fills_it() {
     let server = baseline(1);
-    let (fast, slow) = (format!("{}/healthz", server.url), format!("{}/burn/150000", server.url));
+    // The fast one burns, too: one that costs nothing would show how fast plimsoll is, and its blocks would be void.
+    let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
     let document = json(&["prove", "--count-disturbed", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
     assert_eq!((number(&document, "blocks"), number(&document, "blocks_void")), (2.0, 0.0), "{document:#}");

@@ -2,7 +2,7 @@
 //!
 //! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a report.
 
-use plimsoll_model::{FailedAnswer, Failure, Purpose, Run, Trial};
+use plimsoll_model::{FailedAnswer, Failure, Purpose, Run, Tag, Trial};
 
 /// The failed answers of a kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,8 +11,8 @@ pub struct FailedKind {
     pub first: FailedAnswer,
     /// When it came, in ns since the first of these loads began.
     pub at_ns: u64,
-    /// In which kind of load.
-    pub purpose: Purpose,
+    /// In which load.
+    pub tag: Tag,
     /// Measured requests that ended like this.
     pub requests: u64,
 }
@@ -20,23 +20,23 @@ pub struct FailedKind {
 impl FailedKind {
     /// The kinds of one load, ascending by status.
     pub fn of_run(run: &Run) -> Vec<FailedKind> {
-        kinds([(Purpose::Run, 0, run)].into_iter())
+        kinds([(Tag::of(Purpose::Run), 0, run)].into_iter())
     }
 
     /// The kinds of several loads.
     pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
-        kinds(trials.map(|trial| (trial.purpose, trial.start_ns - began_ns, &trial.run)))
+        kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
 }
 
 /// Loads with what they are for and when they began.
-fn kinds<'a>(loads: impl Iterator<Item = (Purpose, u64, &'a Run)>) -> Vec<FailedKind> {
+fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
-    for (purpose, start_ns, run) in loads {
+    for (tag, start_ns, run) in loads {
         for answer in &run.failed_answers {
             let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer.status));
-            let kind = FailedKind { first: answer.clone(), at_ns, purpose, requests };
+            let kind = FailedKind { first: answer.clone(), at_ns, tag, requests };
             match kinds.binary_search_by_key(&answer.status, |kind| kind.first.status) {
                 Err(place) => kinds.insert(place, kind),
                 Ok(place) => {
@@ -80,7 +80,7 @@ mod tests {
             }
         }
         run.intervals.insert(0, interval);
-        Trial { purpose: Purpose::Line, start_ns, run }
+        Trial { tag: Tag::of(Purpose::Line), start_ns, run }
     }
 
     #[test]

@@ -2,6 +2,16 @@
 //! written here, so that one value never has two spellings. (Conditions and promises, such as `p99<=500ms`, are a
 //! language of their own: what is written must read back. See [`crate::condition`].)
 
+use plimsoll_model::Stop;
+
+/// Why a load was ended, in words.
+pub fn stop(stop: &Stop) -> &str {
+    match stop {
+        Stop::Interrupted => "interrupted",
+        Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
+    }
+}
+
 /// A time in ns with the unit that fits: `21.4 us`, `1.25 ms`, `3.2 s`, `2 m 05 s`.
 pub fn duration(ns: f64) -> String {
     match ns {

@@ -219,7 +219,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         Load::Rate(_) => {
             // The watch ends a settling load as soon as it has done its work.
             let (verdict, reason) = match &run.ending {
-                Some(Ending::Stopped(reason)) => (Verdict::Pass, reason.clone()),
+                Some(Ending::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server did not come to rest in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason);
@@ -442,7 +442,7 @@ mod tests {
     use super::*;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, Interval, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, WorkerTime,
+        Arrivals, Curve, Interval, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, Stop, WorkerTime,
     };
 
     const TICK: u64 = Plan::TICK_NS;
@@ -692,12 +692,12 @@ mod tests {
         let mut cut = whole.clone();
         cut.intervals.retain(|at, _| *at as usize <= stop);
         cut.window_ns.1 = (stop as u64 + 1) * TICK;
-        cut.ending = Some(Ending::Stopped("certain".into()));
+        cut.ending = Some(Ending::Stopped(Stop::Shown("certain".into())));
         assert_eq!(judged(&cut).verdict, Verdict::Fail);
         // Stopped for another reason, nothing is certain.
         let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
-        interrupted.ending = Some(Ending::Stopped("interrupted".into()));
+        interrupted.ending = Some(Ending::Stopped(Stop::Interrupted));
         assert_eq!(judged(&interrupted).verdict, Verdict::Void);
         // A stall of 300 ms that is caught up is no overload.
         let stall = run(&[(1000.0, 10)], |at| match at {

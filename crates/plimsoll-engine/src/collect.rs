@@ -1,7 +1,7 @@
 //! Workers' ticks become one run: the same tick of all workers is summed, shown to the caller and kept.
 
 use plimsoll_model::failed_answer::merge_first;
-use plimsoll_model::{Ending, FailedAnswer, Interval, Plan, Run, Schedule};
+use plimsoll_model::{Ending, FailedAnswer, Interval, Plan, Run, Schedule, Stop};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ pub struct Collector {
     delivered: Vec<u64>,
     /// Sums of the ticks that some worker has not delivered yet.
     open: BTreeMap<u64, Interval>,
-    stopped: Option<String>,
+    stopped: Option<Stop>,
     window_end_ns: u64,
     origin_ns: u64,
 }
@@ -82,14 +82,14 @@ impl Collector {
     }
 
     /// Lets the caller look while nothing is measured yet.
-    pub fn idle_tick(&mut self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
+    pub fn idle_tick(&mut self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
         self.look(&tick, on_tick, stop);
     }
 
     /// Takes a worker's message and shows every tick that is now complete.
-    pub fn take(&mut self, message: Message, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
+    pub fn take(&mut self, message: Message, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
         let (index, interval) = match message {
             Message::Ready | Message::Refused(_) => return,
             Message::Tick { worker, index, interval } => {
@@ -122,7 +122,7 @@ impl Collector {
     }
 
     /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The first reason counts.
-    fn look(&mut self, tick: &Tick, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>, stop: &AtomicBool) {
+    fn look(&mut self, tick: &Tick, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
         {

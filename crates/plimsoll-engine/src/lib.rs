@@ -29,7 +29,7 @@ use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::plan::bracketed;
-use plimsoll_model::{Plan, Run, Schedule, Stripe};
+use plimsoll_model::{Plan, Run, Schedule, Stop, Stripe};
 use plimsoll_wire::{h1, tls};
 
 use std::ops::ControlFlow;
@@ -82,7 +82,7 @@ pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> 
 /// `Break(reason)` ends the run within a tick: what was under way counts as in flight. The ticks that workers still hand
 /// over after that are shown as well, so that whoever records them holds the whole run; what is returned then changes
 /// nothing.
-pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Result<Run, Error> {
+pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Result<Run, Error> {
     if plan.request.addresses.is_empty() && plan.connect.unix.is_none() {
         return Err(Error::NoAddress);
     }

@@ -4,6 +4,7 @@
 //!
 //! Not here: whether the numbers agree with each other.
 
+use crate::asked::{Asked, BlocksAsked, Lengths};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::interval::Interval;
 use crate::load::{Curve, LoadShape};
@@ -60,6 +61,51 @@ impl Plan {
     /// Whether a moment of a load lies where its intervals can be numbered.
     fn reaches(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
+    }
+}
+
+/// Most concurrencies of a sweep.
+const LEVELS_MAX: usize = 1 << 16;
+/// Arms of a comparison or a ladder: they are named by letters.
+pub const ARMS: std::ops::RangeInclusive<usize> = 2..=26;
+/// Longest profile, s.
+const PROFILE_S_MAX: u32 = 600;
+
+impl BlocksAsked {
+    fn is_bounded(&self) -> bool {
+        let times = [self.budget_ns, self.load_ns.unwrap_or(0), self.warmup_ns.unwrap_or(0)];
+        ARMS.contains(&self.arms.len())
+            && self.arms.iter().all(|arm| arm.plan.is_bounded())
+            && times.into_iter().all(is_time)
+            && self.users.is_none_or(|users| users as f64 <= LEVEL_MAX)
+            && self.rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
+    }
+}
+
+impl Asked {
+    /// Whether every number lies where that of a question can lie; see [`crate::bounds`].
+    pub fn is_bounded(&self) -> bool {
+        let study = match self {
+            Asked::Run(run) => run.plan.is_bounded(),
+            Asked::Sweep(sweep) => {
+                let (Lengths::Fixed(length_ns) | Lengths::Budget(length_ns)) = sweep.lengths;
+                sweep.base.is_bounded()
+                    && is_time(length_ns.max(sweep.warmup_ns))
+                    && sweep.levels.len() <= LEVELS_MAX
+                    && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
+            }
+            Asked::Find(find) => {
+                find.base.is_bounded()
+                    && is_time(find.budget_ns.max(find.first_answer_ns))
+                    && find.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
+            }
+            Asked::Prove(prove) => {
+                let sides = prove.blocks.arms.len() == 2;
+                sides && prove.blocks.is_bounded() && (0.0..1.0).contains(&prove.margin)
+            }
+            Asked::Ladder(ladder) => ladder.blocks.is_bounded(),
+        };
+        study && self.profiles().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
     }
 }
 

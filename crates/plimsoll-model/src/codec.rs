@@ -1,7 +1,7 @@
 //! The run file: an append-only list of frames, each with a checksum, that hold one experiment.
 //!
 //! ```text
-//! file  = magic (8 bytes: "PLIMSOL", version 1) frame*
+//! file  = magic (8 bytes: "PLIMSOL", version 2) frame*
 //! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
@@ -9,22 +9,23 @@
 //! whole frames until the first that is cut or damaged, and says what it left; kinds it does not know it passes over.
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
+use crate::asked::Asked;
 use crate::bounds::TIME_NS_MAX;
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
-use crate::plan::{Plan, Purpose};
+use crate::plan::{Plan, Tag};
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
-use crate::run::{Ending, Environment, Experiment, ExperimentKind, Remark, Run, Trial};
+use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
 use crate::said::Said;
 use crate::tagged::{Reader, varint};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last is the version.
-pub const MAGIC: [u8; 8] = *b"PLIMSOL\x01";
+pub const MAGIC: [u8; 8] = *b"PLIMSOL\x02";
 /// Longest payload accepted: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
 /// Kinds of failure that every writer of this version wrote; the one after them stands at an interval's end.
@@ -41,8 +42,8 @@ pub enum Frame {
     Experiment(Header),
     /// A load begins; loads are numbered from 0 in the order of these frames.
     TrialStart {
-        /// What it is for.
-        purpose: Purpose,
+        /// What it is for, and its place among the others.
+        tag: Tag,
         /// Since the experiment's start, ns.
         start_ns: u64,
         /// The plan; written without secrets.
@@ -64,10 +65,10 @@ pub enum Frame {
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
         /// When its schedule began, since the experiment's start, ns: later than was known when the load began, as
-        /// connections were made ready first. `None` in files of the first writers.
-        start_ns: Option<u64>,
-        /// The addresses of the host, with those found during the load; `None` in files of the first writers.
-        addresses: Option<Vec<SocketAddr>>,
+        /// connections were made ready first.
+        start_ns: u64,
+        /// The addresses of the host, with those found during the load.
+        addresses: Vec<SocketAddr>,
         /// See [`Run::failed_answers`].
         failed_answers: Vec<FailedAnswer>,
     },
@@ -84,18 +85,17 @@ pub enum Frame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Experiment")]
 pub struct Header {
-    pub kind: ExperimentKind,
+    pub asked: Asked,
     pub started_unix_ms: u64,
     pub command: Vec<String>,
-    #[serde(default)]
     pub said: Vec<Said>,
     pub environment: Environment,
-    pub options: serde_json::Value,
+    pub noted: Noted,
 }
 
 #[derive(Serialize, Deserialize)]
 struct TrialStart {
-    purpose: Purpose,
+    tag: Tag,
     start_ns: u64,
     plan: Plan,
 }
@@ -104,10 +104,8 @@ struct TrialStart {
 struct TrialEnd {
     ending: Ending,
     window_ns: (u64, u64),
-    #[serde(default)]
-    start_ns: Option<u64>,
-    #[serde(default)]
-    addresses: Option<Vec<SocketAddr>>,
+    start_ns: u64,
+    addresses: Vec<SocketAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     failed_answers: Vec<FailedAnswer>,
 }
@@ -134,11 +132,11 @@ impl Frame {
         out.extend_from_slice(&[0; HEAD]);
         let kind = match self {
             Frame::Experiment(header) => {
-                json(out, header);
+                json(out, &Header { asked: header.asked.redacted(), ..header.clone() });
                 KIND_EXPERIMENT
             }
-            Frame::TrialStart { purpose, start_ns, plan } => {
-                json(out, &TrialStart { purpose: *purpose, start_ns: *start_ns, plan: plan.redacted() });
+            Frame::TrialStart { tag, start_ns, plan } => {
+                json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan: plan.redacted() });
                 KIND_TRIAL_START
             }
             Frame::Interval { index, interval } => {
@@ -176,8 +174,8 @@ impl Frame {
         match kind {
             KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(Frame::Experiment),
             KIND_TRIAL_START => {
-                let TrialStart { purpose, start_ns, plan } = serde_json::from_slice(payload).ok()?;
-                Some(Frame::TrialStart { purpose, start_ns, plan: Box::new(plan) })
+                let TrialStart { tag, start_ns, plan } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan) })
             }
             KIND_INTERVAL => {
                 let mut reader = Reader::new(payload);
@@ -216,12 +214,17 @@ pub enum FileError {
     /// Another kind of file.
     #[error("this is not a plimsoll run file")]
     NotARunFile,
-    /// Written by a later version.
-    #[error("this run file has format version {0}; this plimsoll reads version 1: use a newer plimsoll")]
-    NewerVersion(u8),
+    /// Written in another version of the format.
+    #[error("this run file has format version {0}, which {reader} reads; this one reads version 2", reader = reader(*.0))]
+    OtherVersion(u8),
     /// Cut or damaged before the first frame was whole.
     #[error("this run file is cut or damaged at its very beginning: nothing can be read from it")]
     Nothing,
+}
+
+/// Who reads files of another version.
+fn reader(version: u8) -> &'static str {
+    if version < MAGIC[7] { "plimsoll 0.1 as it was before 2026-11-22" } else { "a newer plimsoll" }
 }
 
 /// The part of a file that could not be read.
@@ -250,14 +253,16 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
         return Err(FileError::NotARunFile);
     }
     if bytes[7] != MAGIC[7] {
-        return Err(FileError::NewerVersion(bytes[7]));
+        return Err(FileError::OtherVersion(bytes[7]));
     }
     let mut at = MAGIC.len();
     let mut frames_unknown = 0;
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some(Frame::Experiment(header)), None) if header.started_unix_ms <= STARTED_UNIX_MS_MAX => {
+            (Some(Frame::Experiment(header)), None)
+                if header.started_unix_ms <= STARTED_UNIX_MS_MAX && header.asked.is_bounded() =>
+            {
                 experiment = Some(begin(header));
             }
             (Some(frame), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
@@ -292,12 +297,12 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
 
 fn begin(header: Header) -> Experiment {
     Experiment {
-        kind: header.kind,
+        asked: header.asked,
         started_unix_ms: header.started_unix_ms,
         command: header.command,
         said: header.said,
         environment: header.environment,
-        options: header.options,
+        noted: header.noted,
         trials: Vec::new(),
         remarks: Vec::new(),
         elapsed_ns: None,
@@ -306,18 +311,18 @@ fn begin(header: Header) -> Experiment {
 
 /// Adds a frame to the experiment; false if it does not fit there, or says what none can ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
-    if let (Frame::TrialEnd { start_ns: Some(start_ns), .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
+    if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
     {
         trial.start_ns = *start_ns;
     }
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
-        (Frame::TrialStart { purpose, start_ns, plan }, _) if plan.is_bounded() && start_ns <= TIME_NS_MAX => {
+        (Frame::TrialStart { tag, start_ns, plan }, _) if plan.is_bounded() && start_ns <= TIME_NS_MAX => {
             let mut run = Run::new(*plan);
             // Until its end is told, the window is what was seen of it.
             run.window_ns = (run.plan.warmup_ns, run.plan.warmup_ns);
-            experiment.trials.push(Trial { purpose, start_ns, run });
+            experiment.trials.push(Trial { tag, start_ns, run });
         }
         (Frame::Interval { index, interval }, Some(run)) if run.takes_interval(index) && interval.is_bounded() => {
             let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.interval_ns);
@@ -334,9 +339,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.ending = Some(ending);
             run.failed_answers = failed_answers;
             run.window_ns = window_ns;
-            if let Some(addresses) = addresses {
-                run.plan.request.addresses = addresses;
-            }
+            run.plan.request.addresses = addresses;
         }
         (Frame::Remark(remark), _) => experiment.remarks.push(remark),
         (Frame::ExperimentEnd { elapsed_ns }, _) if elapsed_ns <= TIME_NS_MAX => {
@@ -527,17 +530,17 @@ fn read_interval(reader: &mut Reader) -> Option<Interval> {
 pub fn encode(experiment: &Experiment) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let header = Header {
-        kind: experiment.kind,
+        asked: experiment.asked.clone(),
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),
         said: experiment.said.clone(),
         environment: experiment.environment.clone(),
-        options: experiment.options.clone(),
+        noted: experiment.noted.clone(),
     };
     Frame::Experiment(header).encode(&mut out);
     for trial in &experiment.trials {
         let plan = Box::new(trial.run.plan.clone());
-        Frame::TrialStart { purpose: trial.purpose, start_ns: trial.start_ns, plan }.encode(&mut out);
+        Frame::TrialStart { tag: trial.tag, start_ns: trial.start_ns, plan }.encode(&mut out);
         for (index, interval) in &trial.run.intervals {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
         }
@@ -545,8 +548,8 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
             Frame::Probes(Box::new(trial.run.probes.clone())).encode(&mut out);
         }
         if let Some(ending) = trial.run.ending.clone() {
-            let addresses = Some(trial.run.plan.request.addresses.clone());
-            let (window_ns, start_ns) = (trial.run.window_ns, Some(trial.start_ns));
+            let addresses = trial.run.plan.request.addresses.clone();
+            let (window_ns, start_ns) = (trial.run.window_ns, trial.start_ns);
             let failed_answers = trial.run.failed_answers.clone();
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers }.encode(&mut out);
         }

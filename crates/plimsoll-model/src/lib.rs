@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asked;
 pub mod bounds;
 pub mod codec;
 pub mod connect;
@@ -28,16 +29,20 @@ mod tagged;
 pub mod tls;
 pub mod units;
 
+pub use asked::{
+    Arm, Asked, BlocksAsked, Criterion, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked, RunAsked,
+    SweepAsked,
+};
 pub use connect::{AddressRange, ConnectSpec, ResolveSpec};
 pub use failed_answer::FailedAnswer;
 pub use histogram::{Histogram, SparseHistogram};
 pub use interval::{Interval, WorkerTime};
 pub use ledger::{Failure, Ledger, Outcome};
 pub use load::{Arrivals, Curve, LoadShape, Stage};
-pub use plan::{Plan, Purpose, RequestSpec, Spin, StatusSet};
+pub use plan::{ArmIndex, Plan, Purpose, RequestSpec, Spin, StatusSet, Tag};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use redact::Redact;
-pub use run::{Ending, Environment, Experiment, ExperimentKind, ProfileTaken, Remark, Run, Trial};
+pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial};
 pub use said::Said;
 pub use schedule::{Schedule, Stripe};
 pub use tls::{TlsFailure, TlsSpec};

@@ -193,8 +193,52 @@ pub enum Purpose {
     Settle,
     /// A fixed rate at which profiles of the server were taken.
     Profile,
-    /// A load on one side of a comparison: 0 is A, 1 is B, and so on.
-    Arm(u8),
+    /// A load of a block, in which there is one on every arm.
+    Block,
+}
+
+/// Which of several targets a load is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArmIndex {
+    /// A side of a comparison: 0 is A, 1 is B.
+    Side(u8),
+    /// A rung of a ladder, 0 the lowest: A, B, ...
+    Rung(u8),
+}
+
+impl ArmIndex {
+    /// Its place among the arms.
+    pub fn index(self) -> usize {
+        match self {
+            ArmIndex::Side(index) | ArmIndex::Rung(index) => usize::from(index),
+        }
+    }
+
+    /// A, B, ... Z.
+    pub fn letter(self) -> char {
+        char::from(b'A' + self.index().min(25) as u8)
+    }
+}
+
+/// What a load is for, and its place among the others of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tag {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// On which of several targets; `None` where there is one.
+    #[serde(flatten)]
+    pub arm: Option<ArmIndex>,
+    /// Which level, block or profile it belongs to, from 0; several loads of one turn are attempts at the same.
+    #[serde(default)]
+    pub turn: u32,
+}
+
+impl Tag {
+    /// Of the only target, the first turn.
+    pub fn of(purpose: Purpose) -> Tag {
+        Tag { purpose, arm: None, turn: 0 }
+    }
 }
 
 /// Everything a load will do.

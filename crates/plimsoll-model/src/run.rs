@@ -1,10 +1,11 @@
 //! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
 
+use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
-use crate::plan::{Plan, Purpose};
+use crate::plan::{Plan, Tag};
 use crate::probes::Probes;
 use crate::said::Said;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,21 @@ pub enum Ending {
     /// The schedule was carried out.
     Finished,
     /// Ended from outside before the schedule's end, and why.
-    Stopped(String),
+    Stopped(Stop),
+}
+
+/// Why a load was ended before its schedule's end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The user ended it.
+    Interrupted,
+    /// What was under load ended by itself: in words.
+    Died(String),
+    /// A condition became true: which, and with which figure.
+    Condition(String),
+    /// It had shown what it was to show: what, in words.
+    Shown(String),
 }
 
 /// Everything that one load did: its plan and its intervals, by number. Merging is associative and commutative.
@@ -111,13 +126,8 @@ impl Run {
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
-            (Some(Ending::Stopped(a)), Some(Ending::Stopped(b))) => {
-                // Sorted, so that the order of merging leaves no trace.
-                let mut reasons: Vec<&str> = a.split("; ").chain(b.split("; ")).collect();
-                reasons.sort_unstable();
-                reasons.dedup();
-                Some(Ending::Stopped(reasons.join("; ")))
-            }
+            // The graver reason, so that the order of merging leaves no trace.
+            (Some(Ending::Stopped(a)), Some(Ending::Stopped(b))) => Some(Ending::Stopped(a.min(b))),
             (Some(Ending::Finished), theirs) => theirs,
             (mine, Some(Ending::Finished)) => mine,
         };
@@ -183,25 +193,20 @@ pub struct Environment {
     pub target_local: bool,
 }
 
-/// The command that made an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExperimentKind {
-    /// One load.
-    Run,
-    /// One load for each of several concurrencies.
-    Sweep,
-    /// The search for the load line.
-    Find,
-    /// A comparison of builds, or of the rungs of a ladder.
-    Prove,
+/// What was said before the first load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Noted {
+    /// Warnings to stand above the figures.
+    pub warnings: Vec<String>,
+    /// What of the load was fitted to the machine.
+    pub fitted: Vec<String>,
 }
 
 /// One load of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// What it was for.
-    pub purpose: Purpose,
+    /// What it was for, and its place among the others.
+    pub tag: Tag,
     /// When it began (schedule time 0), in ns since the experiment's start.
     pub start_ns: u64,
     /// Plan and outcome.
@@ -219,8 +224,8 @@ pub enum Remark {
     },
     /// A load that was asked for could not be made.
     Unheld {
-        /// With so many users.
-        users: u64,
+        /// What it was for.
+        tag: Tag,
         /// Why not, in words.
         reason: String,
     },
@@ -231,10 +236,8 @@ pub enum Remark {
 /// One profile of the target that was to be taken under a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileTaken {
-    /// What it is of: a level (`low`, `line`, `load`), or a side of a comparison (`a`, `b`).
-    pub of: String,
-    /// Which of several of the same, from 1.
-    pub turn: u32,
+    /// Of which load or side, and which of several ([`crate::Asked::profile_name`]).
+    pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,
     /// The load under which it was taken, by its place among all loads of the experiment; `None`: there was none.
@@ -246,18 +249,18 @@ pub struct ProfileTaken {
 /// An experiment: all loads that one command made. This is what a run file holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// The command.
-    pub kind: ExperimentKind,
+    /// What was to be found out.
+    pub asked: Asked,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
     /// The command line, without secrets, for people.
     pub command: Vec<String>,
-    /// The same, argument by argument, so that it can be repeated; empty in files of early versions.
+    /// The same, argument by argument, so that it can be repeated.
     pub said: Vec<Said>,
     /// Machine and versions.
     pub environment: Environment,
-    /// What the command was asked beyond its plans (such as the SLO), as the command wrote it.
-    pub options: serde_json::Value,
+    /// What was said before the first load.
+    pub noted: Noted,
     /// The loads, in order.
     pub trials: Vec<Trial>,
     /// What they do not tell, in order.

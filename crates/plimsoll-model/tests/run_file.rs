@@ -113,11 +113,11 @@ fn run(rng: &mut Rng) -> Run {
             run.intervals.insert(index, interval(rng));
         }
     }
-    let reasons = ["interrupted", "errors > 5 %"];
+    let reasons = [Stop::Interrupted, Stop::Condition("errors > 5 %".into())];
     run.ending = match rng.below(4) {
         0 => None,
         1 => Some(Ending::Finished),
-        n => Some(Ending::Stopped(reasons[n as usize - 2].into())),
+        n => Some(Ending::Stopped(reasons[n as usize - 2].clone())),
     };
     run.window_ns = (0, rng.below(600_000_000));
     run.probes = probes(rng);
@@ -128,6 +128,39 @@ fn run(rng: &mut Rng) -> Run {
     run
 }
 
+/// Each kind of question, by seed; with a plan without secrets, as the record has it.
+fn asked(seed: u64) -> Asked {
+    let plan = plan().redacted();
+    let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
+    let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
+    let blocks = BlocksAsked {
+        arms: vec![arm("a"), arm("b")],
+        users: Some(4),
+        rate: None,
+        arrivals: Arrivals::Poisson,
+        load_ns: None,
+        warmup_ns: Some(0),
+        budget_ns: 60_000_000_000,
+        blocks_max: None,
+        count_disturbed: false,
+    };
+    match seed % 5 {
+        0 => Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles }),
+        1 => Asked::Sweep(SweepAsked { base: plan, levels: vec![1, 2], lengths: Lengths::Budget(9), warmup_ns: 3 }),
+        2 => Asked::Find(FindAsked {
+            base: plan,
+            slo: "p99<=500ms".into(),
+            budget_ns: 60_000_000_000,
+            max_rate: Some(1e4),
+            arrivals: Arrivals::Constant,
+            first_answer_ns: 7,
+            profiles,
+        }),
+        3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
+        _ => Asked::Ladder(LadderAsked { blocks }),
+    }
+}
+
 fn experiment(seed: u64) -> Experiment {
     let mut rng = Rng::new(seed);
     let mut trials = Vec::new();
@@ -136,10 +169,14 @@ fn experiment(seed: u64) -> Experiment {
         if run.ending.is_none() {
             run.ending = Some(Ending::Finished);
         }
-        trials.push(Trial { purpose: Purpose::Climb, start_ns: number * 1_000, run });
+        trials.push(Trial {
+            tag: Tag { turn: number as u32, ..Tag::of(Purpose::Climb) },
+            start_ns: number * 1_000,
+            run,
+        });
     }
     Experiment {
-        kind: ExperimentKind::Find,
+        asked: asked(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
         said: vec![
@@ -148,10 +185,10 @@ fn experiment(seed: u64) -> Experiment {
             Said { flag: None, value: Some("http://h/".into()), withheld: None },
         ],
         environment: Environment { cores: 2, ..Environment::default() },
-        options: serde_json::json!({ "slo": "p99<=500ms" }),
+        noted: Noted { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            Remark::Unheld { users: 50_000, reason: "open files".into() },
+            Remark::Unheld { tag: Tag::of(Purpose::Level), reason: "open files".into() },
             Remark::Broken { reason: "B died".into() },
             a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
             a_profile(Err("it answers 404".into())),
@@ -277,11 +314,16 @@ fn what_is_no_run_file_is_said() {
     for (bytes, expect) in [
         (&b""[..], FileError::NotARunFile),
         (b"hello, world", FileError::NotARunFile),
-        (b"PLIMSOL\x01", FileError::Nothing),
-        (b"PLIMSOL\x01\xff\xff\xff\xff\x01", FileError::Nothing),
-        (b"PLIMSOL\x02", FileError::NewerVersion(2)),
+        (b"PLIMSOL\x02", FileError::Nothing),
+        (b"PLIMSOL\x02\xff\xff\xff\xff\x01", FileError::Nothing),
+        (b"PLIMSOL\x01", FileError::OtherVersion(1)),
+        (b"PLIMSOL\x03", FileError::OtherVersion(3)),
     ] {
         assert_eq!(codec::decode(bytes), Err(expect));
+    }
+    for (version, reader) in [(1, "before 2026-11-22 reads"), (3, "a newer plimsoll reads")] {
+        let sentence = FileError::OtherVersion(version).to_string();
+        assert!(sentence.contains(reader), "{sentence}");
     }
 }
 
@@ -306,7 +348,7 @@ fn probes_written_in_parts_read_as_a_whole() {
         let mut whole = Run { ending: None, ..Run::new(plan().redacted()) };
         parts.iter().for_each(|part| whole.probes.merge(part));
         let before = Experiment {
-            trials: vec![Trial { purpose: Purpose::Run, start_ns: 0, run: Run::new(plan()) }],
+            trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run: Run::new(plan()) }],
             elapsed_ns: None,
             ..experiment(1)
         };
@@ -322,8 +364,9 @@ fn probes_written_in_parts_read_as_a_whole() {
 fn a_recorded_plan_holds_no_secret() {
     let mut run = Run::new(plan());
     run.ending = Some(Ending::Finished);
-    let trials = vec![Trial { purpose: Purpose::Run, start_ns: 0, run }];
-    let bytes = codec::encode(&Experiment { trials, ..experiment(2) });
+    let trials = vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }];
+    let asked = Asked::Run(RunAsked { plan: plan(), stop_if: None, profiles: None });
+    let bytes = codec::encode(&Experiment { trials, asked, ..experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
 }
 
@@ -346,35 +389,30 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let request = RequestSpec::get("h", 80, vec![address("10.0.0.1:80")]);
     let plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
     let header = codec::Header {
-        kind: ExperimentKind::Run,
+        asked: asked(0),
         started_unix_ms: 1,
         command: Vec::new(),
         environment: Environment::default(),
-        options: serde_json::Value::Null,
+        noted: Noted::default(),
         said: Vec::new(),
     };
     let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];
-    for (start_ns, addresses, expect) in [
-        (Some(9), Some(found.clone()), (9, found.clone())),
-        // Files of the first writers do not tell.
-        (None, None, (5, found[..1].to_vec())),
+    let mut bytes = codec::MAGIC.to_vec();
+    let (ending, failed_answers) = (Ending::Finished, Vec::new());
+    let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns: 9, addresses: found.clone(), failed_answers };
+    for frame in [
+        Frame::Experiment(header),
+        Frame::TrialStart { tag: Tag::of(Purpose::Run), start_ns: 5, plan: Box::new(plan) },
+        end,
     ] {
-        let mut bytes = codec::MAGIC.to_vec();
-        let (ending, failed_answers) = (Ending::Finished, Vec::new());
-        let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns, addresses, failed_answers };
-        for frame in [
-            Frame::Experiment(header.clone()),
-            Frame::TrialStart { purpose: Purpose::Run, start_ns: 5, plan: Box::new(plan.clone()) },
-            end,
-        ] {
-            frame.encode(&mut bytes);
-        }
-        let read = codec::decode(&bytes).expect("reads").experiment;
-        let trial = &read.trials[0];
-        assert_eq!((trial.start_ns, trial.run.plan.request.addresses.clone()), expect);
+        frame.encode(&mut bytes);
     }
+    let read = codec::decode(&bytes).expect("reads").experiment;
+    let trial = &read.trials[0];
+    assert_eq!((trial.start_ns, trial.run.plan.request.addresses.clone()), (9, found));
 }
 
 fn a_profile(file: Result<String, String>) -> Remark {
-    Remark::Profile(ProfileTaken { of: "a".into(), turn: 1, kind: "cpu".into(), trial: Some(3), file })
+    let tag = Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(0)), turn: 1 };
+    Remark::Profile(ProfileTaken { tag, kind: "cpu".into(), trial: Some(3), file })
 }

@@ -1,6 +1,6 @@
 //! The intervals of runs as CSV (RFC 4180), one row an interval.
 
-use plimsoll_model::{Experiment, Failure, Interval, Purpose, SparseHistogram, Trial};
+use plimsoll_model::{Experiment, Failure, Interval, Purpose, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
 /// One interval as a row sees it: its trial's number, its own number, and its content.
@@ -35,7 +35,7 @@ fn columns() -> Vec<Column> {
     };
     let mut columns = vec![
         column("trial", |row| row.number.to_string()),
-        column("purpose", |row| purpose_name(row.trial.purpose).to_owned()),
+        column("purpose", |row| tag_name(row.trial.tag).to_string()),
         column("start_s", start_s),
         counted("scheduled", |i| i.ledger.scheduled),
         counted("succeeded", |i| i.ledger.succeeded),
@@ -84,10 +84,14 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Confirm => "confirm",
         Purpose::Settle => "settle",
         Purpose::Profile => "profile",
-        Purpose::Arm(arm) => {
-            const NAMES: &str = "abcdefghijklmnopqrstuvwxyz";
-            let at = usize::from(arm).min(NAMES.len() - 1);
-            &NAMES[at..=at]
-        }
+        Purpose::Block => "block",
+    }
+}
+
+/// The name of a load in every output: what it is for; in a block, the letter of its arm.
+fn tag_name(tag: Tag) -> Cow<'static, str> {
+    match (tag.purpose, tag.arm) {
+        (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
+        (purpose, _) => purpose_name(purpose).into(),
     }
 }

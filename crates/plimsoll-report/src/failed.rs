@@ -2,15 +2,14 @@
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
-use plimsoll_analysis::prove::arm_name;
 use plimsoll_model::Purpose;
 use serde_json::{Value, json};
 
 /// A fact for each kind: what the first of them said, how many there were, when it began.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
-        let side = match kind.purpose {
-            Purpose::Arm(arm) => format!(" from {}", arm_name(arm)),
+        let side = match (kind.tag.purpose, kind.tag.arm) {
+            (Purpose::Block, Some(arm)) => format!(" from {}", arm.letter()),
             _ => String::new(),
         };
         let requests =

@@ -271,7 +271,7 @@ pub fn find_page(
     let climb: Vec<Level> = experiment
         .trials
         .iter()
-        .filter(|trial| trial.purpose == Purpose::Peak)
+        .filter(|trial| trial.tag.purpose == Purpose::Peak)
         .filter_map(|trial| Level::of(&trial.run).map(|level| level.1))
         .collect();
     if climb.len() > 1 {

@@ -3,7 +3,7 @@
 use crate::csv::purpose_name;
 use crate::failed;
 use crate::format::rounded;
-use crate::run::{load_text, surplus_text, system_text};
+use crate::run::{load_text, stop_text, surplus_text, system_text};
 use crate::sweep::{self, SweepFigures, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
@@ -37,7 +37,7 @@ fn figures(summary: &Summary) -> Map<String, Value> {
         summary.statuses.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect();
     let ended = match &summary.ending {
         Some(Ending::Finished) => "finished".to_owned(),
-        Some(Ending::Stopped(reason)) => format!("stopped: {reason}"),
+        Some(Ending::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
         None => "cut off".to_owned(),
     };
     let connect_errors: Map<String, Value> =

@@ -7,7 +7,7 @@ use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{
-    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Rung, Settings, StoppedBy, Verdict, arm_name,
+    Block, Compared, Criterion, Interval, Ladder, Proof, Rules, Rung, Standing, StoppedBy, Verdict, arm_name,
 };
 use plimsoll_model::{Experiment, Plan, Purpose};
 
@@ -57,26 +57,26 @@ fn p_text(p: f64) -> String {
 }
 
 /// The name of a measure for people.
-pub fn measure_text(measure: Measure) -> &'static str {
+pub fn measure_text(measure: Criterion) -> &'static str {
     match measure {
-        Measure::Goodput => "goodput",
-        Measure::P50 => "p50",
-        Measure::P99 => "p99",
-        Measure::Cpu => "CPU time a request",
+        Criterion::Goodput => "goodput",
+        Criterion::P50 => "p50",
+        Criterion::P99 => "p99",
+        Criterion::Cpu => "CPU time a request",
     }
 }
 
 /// A figure with its unit.
-pub(crate) fn value_text(measure: Measure, value: f64) -> String {
+pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     match measure {
-        Measure::Goodput => format!("{}/s", rate(value)),
-        Measure::P50 | Measure::P99 | Measure::Cpu => duration(value),
+        Criterion::Goodput => format!("{}/s", rate(value)),
+        Criterion::P50 | Criterion::P99 | Criterion::Cpu => duration(value),
     }
 }
 
 /// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably tell, where the one there is
 /// will not do.
-pub fn prove_standing(settings: &Settings, standing: &Progress, budget_enough_ns: Option<u64>) -> String {
+pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would tell", flag_time(ns)));
     format!(
         "after {} blocks {} of B against A is {} ({}); {}{}",
@@ -108,7 +108,7 @@ pub fn prove_heading() -> String {
 }
 
 /// One row of the live log.
-pub fn prove_line(elapsed_ns: u64, settings: &Settings, standing: &Progress) -> String {
+pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &Standing) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
@@ -192,10 +192,10 @@ fn stopped_text(stopped_by: &StoppedBy) -> &str {
 /// Length of the comparison, without the profiles that were taken after it; `None` when it was cut off.
 pub(crate) fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
-    if !experiment.trials.iter().any(|trial| trial.purpose == Purpose::Profile) {
+    if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {
         return Some(whole_ns);
     }
-    let ends = experiment.trials.iter().filter(|trial| trial.purpose != Purpose::Profile);
+    let ends = experiment.trials.iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     ends.map(|trial| trial.start_ns + trial.run.window_ns.1).max()
 }
 
@@ -280,7 +280,7 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     report.facts(facts);
     let rows = proof.measures.iter().map(|one| {
         vec![
-            if one.measure == Measure::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
+            if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
             value_text(one.measure, one.levels[0]),
             value_text(one.measure, one.levels[1]),
             change(one.ratio),

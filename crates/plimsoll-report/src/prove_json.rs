@@ -5,18 +5,18 @@ use crate::json::{self, frame};
 use crate::prove::{ProveContext, elapsed_ns, length_ns};
 use crate::run::load_text;
 use plimsoll_analysis::prove::{
-    Block, Compared, Interval, Ladder, Measure, Progress, Proof, Reading, StoppedBy, arm_name,
+    Block, Compared, Criterion, Interval, Ladder, Proof, Reading, Standing, StoppedBy, arm_name,
 };
 use plimsoll_analysis::{FailedKind, Others};
 use serde_json::{Map, Value, json};
 
 /// The name of a measure, with its unit.
-fn measure_name(measure: Measure) -> &'static str {
+fn measure_name(measure: Criterion) -> &'static str {
     match measure {
-        Measure::Goodput => "goodput_rps",
-        Measure::P50 => "p50_ns",
-        Measure::P99 => "p99_ns",
-        Measure::Cpu => "cpu_ns_per_request",
+        Criterion::Goodput => "goodput_rps",
+        Criterion::P50 => "p50_ns",
+        Criterion::P99 => "p99_ns",
+        Criterion::Cpu => "cpu_ns_per_request",
     }
 }
 
@@ -75,7 +75,7 @@ fn load(context: &ProveContext, side: usize) -> (Option<String>, Option<f64>) {
 }
 
 /// The document of a comparison: `plimsoll.prove/1`.
-pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing: &[Progress]) -> Value {
+pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing: &[Standing]) -> Value {
     let compared = |one: &Compared| {
         json!({
             "name": measure_name(one.measure),
@@ -91,7 +91,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
             "verdict": one.verdict.to_string(),
         })
     };
-    let point = |point: &Progress| {
+    let point = |point: &Standing| {
         json!({
             "blocks": point.blocks,
             "ratio": point.ratio,

@@ -2,11 +2,12 @@
 
 use crate::block::{Report, Tone};
 use crate::failed;
-use crate::format::{bytes, count, duration, rate, share};
+use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Summary};
-use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin};
+use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin, Stop};
+use std::borrow::Cow;
 
 /// What stands around the figures of a run.
 #[derive(Debug, Clone)]
@@ -21,6 +22,14 @@ pub struct RunContext<'a> {
     pub warnings: &'a [String],
     /// What of the load was fitted to this machine.
     pub setup: &'a [String],
+}
+
+/// Why a load was ended, in words; a condition with its flag.
+pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
+    match stop {
+        Stop::Condition(crossing) => format!("--stop-if {crossing}").into(),
+        other => format::stop(other).into(),
+    }
 }
 
 /// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`.
@@ -188,8 +197,8 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         report.text(Tone::Warning, warning);
     }
     match &summary.ending {
-        Some(Ending::Stopped(reason)) => {
-            report.text(Tone::Warning, format!("ended early: {reason}"));
+        Some(Ending::Stopped(stop)) => {
+            report.text(Tone::Warning, format!("ended early: {}", stop_text(stop)));
         }
         None => {
             report.text(Tone::Warning, "the recording was cut off before the run ended");

@@ -256,7 +256,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
 
 /// Whether a load of an experiment is a level of a sweep: others are trials beforehand.
 pub fn is_level(trial: &Trial) -> bool {
-    trial.purpose == Purpose::Level
+    trial.tag.purpose == Purpose::Level
 }
 
 /// The page of a sweep.

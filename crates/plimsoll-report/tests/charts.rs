@@ -6,7 +6,7 @@
 use plimsoll_analysis::find::{Bracket, Findings, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, Over};
-use plimsoll_analysis::prove::{self, Block, Measure, Proof, Reading, Settings};
+use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Load, Others, Slo, TrialOutcome, Verdict};
@@ -301,9 +301,9 @@ fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     (0..24).map(one).collect()
 }
 
-const SETTINGS: Settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: None, seed: 7 };
+const SETTINGS: Rules = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, seed: 7 };
 
-fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Progress>) {
+fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Standing>) {
     (prove::conclude(&SETTINGS, blocks, prove::StoppedBy::Budget), prove::narrowing(&SETTINGS, blocks))
 }
 

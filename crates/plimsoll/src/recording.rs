@@ -10,7 +10,7 @@ use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    Environment, Experiment, ExperimentKind, Interval, Plan, Probes, Purpose, Remark, Run, Stripe, Trial,
+    Asked, Environment, Experiment, Interval, Noted, Plan, Probes, Remark, Run, Stop, Stripe, Tag, Trial,
 };
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
@@ -102,20 +102,15 @@ impl RunFile {
 
 impl Recording {
     /// Begins an experiment, in memory and, with a path, in a file.
-    pub fn begin(
-        kind: ExperimentKind,
-        target_local: bool,
-        options: serde_json::Value,
-        path: Option<&Path>,
-    ) -> Result<Recording, Failure> {
+    pub fn begin(asked: Asked, noted: Noted, target_local: bool, path: Option<&Path>) -> Result<Recording, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let experiment = Experiment {
-            kind,
+            asked: asked.redacted(),
             started_unix_ms: now.as_millis() as u64,
             command: secrets::told().map(|told| secrets::words(&told.command, &told.said)).unwrap_or_default(),
             said: secrets::told().map(|told| told.said.clone()).unwrap_or_default(),
             environment: environment(target_local),
-            options,
+            noted,
             trials: Vec::new(),
             remarks: Vec::new(),
             elapsed_ns: None,
@@ -123,12 +118,12 @@ impl Recording {
         let mut file = path.map(RunFile::create).transpose()?;
         if let Some(file) = &mut file {
             file.write(&Frame::Experiment(codec::Header {
-                kind,
+                asked: experiment.asked.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
                 said: experiment.said.clone(),
                 environment: experiment.environment.clone(),
-                options: experiment.options.clone(),
+                noted: experiment.noted.clone(),
             }));
         }
         Ok(Recording { experiment, began: Instant::now(), file, watcher: None })
@@ -149,9 +144,9 @@ impl Recording {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// The command that makes it.
-    pub fn kind(&self) -> ExperimentKind {
-        self.experiment.kind
+    /// What it was asked.
+    pub fn asked(&self) -> &Asked {
+        &self.experiment.asked
     }
 
     /// When it began, in ms since 1970.
@@ -167,9 +162,9 @@ impl Recording {
     /// Drives one load and returns it. `on_tick` may end it.
     pub fn drive(
         &mut self,
-        purpose: Purpose,
+        tag: Tag,
         plan: &Plan,
-        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
+        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
     ) -> Result<&Trial, Failure> {
         rerun::same_as_recorded(plan)?;
         if !plan.is_bounded() {
@@ -186,7 +181,7 @@ impl Recording {
         let mut seen = Seen::begin(self.watcher.as_ref());
         if let Some(file) = file {
             let plan = Box::new(plan.clone());
-            file.write(&Frame::TrialStart { purpose, start_ns, plan });
+            file.write(&Frame::TrialStart { tag, start_ns, plan });
         }
         let run = plimsoll_engine::drive(plan, Stripe::ALL, &mut |tick| {
             if tick.end_ns > 0 {
@@ -214,15 +209,14 @@ impl Recording {
                 file.write(&Frame::Probes(Box::new(probes)));
             }
             if let Some(ending) = run.ending.clone() {
-                let addresses = Some(run.plan.request.addresses.clone());
-                let (window_ns, start_ns) = (run.window_ns, Some(start_ns));
+                let (addresses, window_ns) = (run.plan.request.addresses.clone(), run.window_ns);
                 let failed_answers = run.failed_answers.clone();
                 file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
             }
         }
         // What is kept is what is recorded: nothing shown later can come from a secret.
         let run = Run { plan: run.plan.redacted(), probes: seen.whole, ..run };
-        self.experiment.trials.push(Trial { purpose, start_ns, run });
+        self.experiment.trials.push(Trial { tag, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 

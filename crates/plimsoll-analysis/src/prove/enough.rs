@@ -1,7 +1,7 @@
 //! What it would take: blocks, and a budget that holds them, for a comparison that could not tell.
 
 use super::stats;
-use super::{Block, Settings, counting, log_ratios};
+use super::{Block, Rules, counting, log_ratios};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
@@ -14,7 +14,7 @@ const BLOCKS_LEAST: usize = 10;
 
 /// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and at least half as many
 /// again as there are.
-pub(super) fn blocks_more(settings: &Settings, counted: &[Block]) -> usize {
+pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let values = log_ratios(counted, settings.primary);
     let n = values.len();
     // The spread, by the interval: half-width = z s / sqrt(n).
@@ -26,9 +26,9 @@ pub(super) fn blocks_more(settings: &Settings, counted: &[Block]) -> usize {
 }
 
 /// The budget, in a round figure, in which a comparison like this one would probably tell; `None` before its first block.
-pub fn budget_enough_ns(settings: &Settings, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
+pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = counting(blocks, settings.primary);
-    let of_blocks = || trials.iter().filter(|trial| matches!(trial.purpose, Purpose::Arm(_)));
+    let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
     let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;
     let block_ns = ended_ns.saturating_sub(began_ns) as f64 / blocks.len().max(1) as f64;

@@ -4,8 +4,9 @@
 //! No verdict and no looks: the blocks are as many as the budget holds, and the intervals hold together over all rungs.
 
 use super::looks::ERROR;
-use super::reading::{self, Block, Measure};
+use super::reading::{self, Block};
 use super::stats::{self, Interval};
+use plimsoll_model::Criterion;
 
 /// One rung.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Ladder {
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).collect();
     let column = |rung: usize| -> Vec<f64> {
-        counted.iter().filter_map(|block| block.readings.get(rung)?.value(Measure::Goodput)).collect()
+        counted.iter().filter_map(|block| block.readings.get(rung)?.value(Criterion::Goodput)).collect()
     };
     let alpha = ERROR / rungs.saturating_sub(1).max(1) as f64;
     let mut out: Vec<Rung> = Vec::with_capacity(rungs);

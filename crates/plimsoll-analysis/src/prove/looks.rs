@@ -35,7 +35,7 @@ pub fn interim_part(blocks: usize) -> Option<f64> {
 
 /// What the differences of one measure say at one look, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct Look {
     /// Hodges-Lehmann estimate.
     pub estimate: f64,
     /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
@@ -49,16 +49,16 @@ pub struct Seen {
     pub p: f64,
 }
 
-impl Seen {
+impl Look {
     /// Of `values` at a look that spends `part` of [`ERROR`], shared by `family` measures; `None` without values.
-    pub fn of(values: &[f64], part: f64, family: usize) -> Option<Seen> {
+    pub fn of(values: &[f64], part: f64, family: usize) -> Option<Look> {
         let family = family.max(1) as f64;
         let share = ERROR / family;
         let equivalence = match part {
             LAST => LAST_EQUIVALENCE,
             part => part * (1.0 - LAST_EQUIVALENCE) / (1.0 - LAST),
         };
-        Some(Seen {
+        Some(Look {
             estimate: stats::hodges_lehmann(values)?,
             interval: stats::interval(values, share * part),
             wide: stats::interval(values, ALARM_ERROR / family * part),

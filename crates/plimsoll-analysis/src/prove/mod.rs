@@ -18,12 +18,14 @@ pub mod stats;
 pub use enough::budget_enough_ns;
 pub use ladder::{Ladder, Rung, ladder};
 pub use past::Past;
-pub use reading::{Block, Blocks, Measure, Reading, arm_name, blocks, order};
+pub use plimsoll_model::Criterion;
+pub use reading::{Block, Blocks, Reading, arm_name, blocks, order};
 pub use stats::Interval;
 
 use crate::others::Others;
-use looks::{CONTROL_ERROR, LAST, Seen};
+use looks::{CONTROL_ERROR, LAST, Look};
 use plimsoll_model::rng::Rng;
+use plimsoll_model::{Asked, ProveAsked};
 use std::fmt;
 
 /// Error of the control's interval whose half-width may widen the margin.
@@ -33,15 +35,24 @@ const VOIDS_MAX: usize = 6;
 
 /// What is compared, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct Rules {
     /// The measure that decides.
-    pub primary: Measure,
+    pub primary: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
     pub margin: f64,
     /// At most so many blocks.
     pub blocks_max: Option<usize>,
     /// The order of the arms, and the control's labels, follow from it.
     pub seed: u64,
+}
+
+impl Rules {
+    /// The rules of what was asked; `None` where it was no comparison.
+    pub fn of(asked: &Asked) -> Option<Rules> {
+        let Asked::Prove(ProveAsked { blocks, criterion, margin, .. }) = asked else { return None };
+        let blocks_max = blocks.blocks_max.map(|blocks| blocks as usize);
+        Some(Rules { primary: *criterion, margin: *margin, blocks_max, seed: blocks.seed() })
+    }
 }
 
 /// What a comparison says of B against A.
@@ -90,7 +101,7 @@ pub enum StoppedBy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// Which.
-    pub measure: Measure,
+    pub measure: Criterion,
     /// Whether it decides.
     pub primary: bool,
     /// Hodges-Lehmann estimate of B/A.
@@ -132,7 +143,7 @@ pub struct Control {
 
 /// The primary measure after so many blocks, at the error of a last look: how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct Standing {
     /// Blocks that count.
     pub blocks: usize,
     /// Estimate of B/A.
@@ -167,7 +178,7 @@ pub struct Proof {
 }
 
 /// The logarithms of B/A of a measure, block by block, where both have it.
-pub fn log_ratios(blocks: &[Block], measure: Measure) -> Vec<f64> {
+pub fn log_ratios(blocks: &[Block], measure: Criterion) -> Vec<f64> {
     let of = |block: &Block| match block.readings.as_slice() {
         [a, b] => Some((b.value(measure)? / a.value(measure)?).ln()),
         _ => None,
@@ -177,7 +188,7 @@ pub fn log_ratios(blocks: &[Block], measure: Measure) -> Vec<f64> {
 
 /// The logarithms of the ratios of two measurements of one and the same build in neighbouring blocks, labelled first and
 /// second at random.
-pub fn control_log_ratios(blocks: &[Block], measure: Measure, seed: u64) -> Vec<f64> {
+pub fn control_log_ratios(blocks: &[Block], measure: Criterion, seed: u64) -> Vec<f64> {
     let mut labels = Rng::stream(seed, u64::MAX);
     let mut ratios = Vec::with_capacity(blocks.len());
     for pair in blocks.chunks_exact(2) {
@@ -200,7 +211,7 @@ fn margin_ln(asked: f64, control: &[f64]) -> f64 {
 /// What one look says, in logarithms. A difference is real where the wide interval has no 0. It is beyond the margin that
 /// noise leaves: at a planned look with the whole interval, at the last one with the best estimate. It is inside the margin
 /// asked for when the equivalence interval lies there as a whole: noise does not change what was asked.
-fn judge(seen: &Seen, (asked, margin): (f64, f64), more_is_better: bool, last: bool) -> Verdict {
+fn judge(seen: &Look, (asked, margin): (f64, f64), more_is_better: bool, last: bool) -> Verdict {
     let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return Verdict::Inconclusive };
     let real = !wide.contains(0.0);
     let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(asked));
@@ -217,15 +228,15 @@ fn judge(seen: &Seen, (asked, margin): (f64, f64), more_is_better: bool, last: b
 }
 
 /// The blocks that count.
-fn counting(blocks: &[Block], primary: Measure) -> Vec<Block> {
+fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()
 }
 
 /// The planned look at exactly these blocks, if it is certain.
-fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
+fn certain(settings: &Rules, counted: &[Block]) -> Option<f64> {
     let part = looks::interim_part(counted.len())?;
-    let seen = Seen::of(&log_ratios(counted, settings.primary), part, 1)?;
+    let seen = Look::of(&log_ratios(counted, settings.primary), part, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
     let margin = margin_ln(settings.margin, &control);
     let asked = (1.0 + settings.margin).ln();
@@ -238,7 +249,7 @@ fn certain(settings: &Settings, counted: &[Block]) -> Option<f64> {
 }
 
 /// Whether to stop after these blocks for a reason that lies in them; time is the caller's.
-pub fn stop(settings: &Settings, blocks: &[Block]) -> Option<StoppedBy> {
+pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<StoppedBy> {
     let counted = counting(blocks, settings.primary);
     // Others come and go: while they disturb, blocks are lost, but the next one may count.
     let void = blocks.iter().filter(|block| !block.disturbed()).count() - counted.len();
@@ -252,14 +263,14 @@ pub fn stop(settings: &Settings, blocks: &[Block]) -> Option<StoppedBy> {
 }
 
 /// How the primary measure stands after these blocks, to be shown while more are measured.
-pub fn standing(settings: &Settings, blocks: &[Block]) -> Option<Progress> {
+pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<Standing> {
     standing_of(settings, &counting(blocks, settings.primary))
 }
 
-fn standing_of(settings: &Settings, counted: &[Block]) -> Option<Progress> {
-    let seen = Seen::of(&log_ratios(counted, settings.primary), LAST, 1)?;
+fn standing_of(settings: &Rules, counted: &[Block]) -> Option<Standing> {
+    let seen = Look::of(&log_ratios(counted, settings.primary), LAST, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
-    Some(Progress {
+    Some(Standing {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
@@ -268,7 +279,7 @@ fn standing_of(settings: &Settings, counted: &[Block]) -> Option<Progress> {
 }
 
 /// How the interval narrowed, at up to 100 points of the way.
-pub fn narrowing(settings: &Settings, blocks: &[Block]) -> Vec<Progress> {
+pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<Standing> {
     let counted = counting(blocks, settings.primary);
     let step = counted.len().div_ceil(100).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
@@ -279,7 +290,7 @@ pub fn narrowing(settings: &Settings, blocks: &[Block]) -> Vec<Progress> {
 }
 
 /// What all blocks together say.
-pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) -> Proof {
+pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Proof {
     let counted = counting(blocks, settings.primary);
     let part = if stopped_by == StoppedBy::Verdict { certain(settings, &counted) } else { None };
     let part = part.unwrap_or(LAST);
@@ -336,14 +347,14 @@ pub fn conclude(settings: &Settings, blocks: &[Block], stopped_by: StoppedBy) ->
 }
 
 /// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
-fn secondary(settings: &Settings, counted: &[Block], part: f64) -> Vec<Compared> {
+fn secondary(settings: &Rules, counted: &[Block], part: f64) -> Vec<Compared> {
     let taken =
-        |measure: &Measure| *measure != settings.primary && log_ratios(counted, *measure).len() == counted.len();
+        |measure: &Criterion| *measure != settings.primary && log_ratios(counted, *measure).len() == counted.len();
     // At a fixed rate goodput is that rate.
-    let others: Vec<Measure> = Measure::ALL
+    let others: Vec<Criterion> = Criterion::ALL
         .into_iter()
         .filter(taken)
-        .filter(|measure| *measure != Measure::Goodput || !settings.primary.at_fixed_rate())
+        .filter(|measure| *measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
         .collect();
     let mut compared: Vec<Compared> =
         others.iter().filter_map(|measure| compare(settings, counted, *measure, part, others.len())).collect();
@@ -355,8 +366,8 @@ fn secondary(settings: &Settings, counted: &[Block], part: f64) -> Vec<Compared>
 }
 
 /// One measure of a family at a look that spends `part` of the error; its p is that of this look alone.
-fn compare(settings: &Settings, counted: &[Block], measure: Measure, part: f64, family: usize) -> Option<Compared> {
-    let mut seen = Seen::of(&log_ratios(counted, measure), part, family)?;
+fn compare(settings: &Rules, counted: &[Block], measure: Criterion, part: f64, family: usize) -> Option<Compared> {
+    let mut seen = Look::of(&log_ratios(counted, measure), part, family)?;
     if measure != settings.primary {
         // They decide nothing: what their interval shows is enough.
         seen.wide = seen.interval;

@@ -1,54 +1,12 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
+use crate::format;
 use crate::others::Others;
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Plan, Purpose, Run, Trial};
-
-/// A quantity by which builds are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Successes a second with enough users to keep the server full.
-    Goodput,
-    /// Median response time under the same load.
-    P50,
-    /// Response time that 99 % stay below, under the same load.
-    P99,
-    /// CPU time of the server's processes for each answered request.
-    Cpu,
-}
-
-impl Measure {
-    /// All measures.
-    pub const ALL: [Measure; 4] = [Measure::Goodput, Measure::P50, Measure::P99, Measure::Cpu];
-
-    /// The word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Measure::Goodput => "goodput",
-            Measure::P50 => "p50",
-            Measure::P99 => "p99",
-            Measure::Cpu => "cpu",
-        }
-    }
-
-    /// The measure that a word names.
-    pub fn named(word: &str) -> Option<Measure> {
-        Measure::ALL.into_iter().find(|measure| measure.word() == word)
-    }
-
-    /// Whether more of it is better.
-    pub fn more_is_better(self) -> bool {
-        self == Measure::Goodput
-    }
-
-    /// Whether it is taken at a fixed rate below what the builds can do, not at their peak.
-    pub fn at_fixed_rate(self) -> bool {
-        matches!(self, Measure::P50 | Measure::P99)
-    }
-}
+use plimsoll_model::{ArmIndex, Criterion, Ending, Plan, Purpose, Run, Trial};
 
 /// What one load says about the build under it.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,12 +60,12 @@ impl Reading {
     }
 
     /// The value of a measure; `None` where it was not or could not be taken.
-    pub fn value(&self, measure: Measure) -> Option<f64> {
+    pub fn value(&self, measure: Criterion) -> Option<f64> {
         let value = match measure {
-            Measure::Goodput => Some(self.goodput_rps),
-            Measure::P50 => Some(self.p50_ns),
-            Measure::P99 => Some(self.p99_ns),
-            Measure::Cpu => self.cpu_ns_per_request,
+            Criterion::Goodput => Some(self.goodput_rps),
+            Criterion::P50 => Some(self.p50_ns),
+            Criterion::P99 => Some(self.p99_ns),
+            Criterion::Cpu => self.cpu_ns_per_request,
         };
         value.filter(|value| *value > 0.0 && value.is_finite())
     }
@@ -187,7 +145,7 @@ impl Blocks {
         let new = trials.get(self.trials_read..).unwrap_or_default();
         self.trials_read = trials.len();
         for trial in new {
-            let Purpose::Arm(arm) = trial.purpose else { continue };
+            let (Purpose::Block, Some(arm)) = (trial.tag.purpose, trial.tag.arm) else { continue };
             if self.broken.is_some() {
                 return;
             }
@@ -195,18 +153,18 @@ impl Blocks {
         }
     }
 
-    fn add(&mut self, arm: u8, trial: &Trial) -> Result<(), String> {
+    fn add(&mut self, arm: ArmIndex, trial: &Trial) -> Result<(), String> {
         match &trial.run.ending {
             Some(Ending::Finished) => {}
-            Some(Ending::Stopped(reason)) => return Err(reason.clone()),
+            Some(Ending::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
             None => return Err("the recording was cut off".into()),
         }
         let reading = Reading::of(trial, self.count_disturbed);
         if reading.goodput_rps <= 0.0 && reading.void.is_none() {
             let number = self.whole.len() + 1;
-            return Err(format!("{} answered no request successfully in block {number}", arm_name(arm)));
+            return Err(format!("{} answered no request successfully in block {number}", arm.letter()));
         }
-        if let Some(place) = self.next.get_mut(usize::from(arm)) {
+        if let Some(place) = self.next.get_mut(arm.index()) {
             *place = Some(reading);
         }
         if self.next.iter().all(Option::is_some) {
@@ -237,7 +195,7 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
             // A size that is not known (no interval in which every answer came that was asked for) is not told.
             let sizes = first_bytes > 0.0 && bytes > 0.0;
             let answer = |status: u16, bytes: f64| match sizes {
-                true => format!("status {status} and {} bytes", crate::format::count(bytes.round() as u64)),
+                true => format!("status {status} and {} bytes", format::count(bytes.round() as u64)),
                 false => format!("status {status}"),
             };
             return Some(format!(
@@ -278,6 +236,9 @@ const SIZE_TOLERANCE: f64 = 0.01;
 
 /// The plan of each arm's loads in recorded blocks, as far as there are any.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&Plan> {
-    let of = |arm: usize| trials.iter().find(|trial| trial.purpose == Purpose::Arm(arm as u8));
+    let on = |trial: &Trial, arm: usize| {
+        trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)
+    };
+    let of = |arm: usize| trials.iter().find(|trial| on(trial, arm));
     (0..arms).filter_map(of).map(|trial| &trial.run.plan).collect()
 }

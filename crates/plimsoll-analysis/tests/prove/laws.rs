@@ -1,7 +1,7 @@
 //! What must hold for any values.
 
 use plimsoll_analysis::prove::stats::{Interval, hodges_lehmann, interval, sign_flip_p};
-use plimsoll_analysis::prove::{Block, Measure, Settings, StoppedBy, Verdict, conclude, order};
+use plimsoll_analysis::prove::{Block, Criterion, Rules, StoppedBy, Verdict, conclude, order};
 use proptest::prelude::*;
 
 fn values() -> impl Strategy<Value = Vec<f64>> {
@@ -72,7 +72,7 @@ proptest! {
         let blocks = world.blocks(seed, 24);
         let swapped: Vec<Block> =
             blocks.iter().map(|b| Block { readings: b.readings.iter().rev().cloned().collect() }).collect();
-        let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(24), seed };
+        let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(24), seed };
         let (one, other) = (
             conclude(&settings, &blocks, StoppedBy::Blocks),
             conclude(&settings, &swapped, StoppedBy::Blocks),

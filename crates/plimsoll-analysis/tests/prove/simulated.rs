@@ -3,7 +3,7 @@
 
 use crate::simulator::{HERE, NOISY, World};
 use plimsoll_analysis::Others;
-use plimsoll_analysis::prove::{Measure, Settings, StoppedBy, Verdict, conclude, narrowing, stop};
+use plimsoll_analysis::prove::{Criterion, Rules, StoppedBy, Verdict, conclude, narrowing, stop};
 
 /// Blocks that fit into the default budget of 60 s, as measured.
 const BLOCKS: usize = 64;
@@ -95,7 +95,7 @@ fn a_large_effect_ends_the_comparison_early() {
 
 #[test]
 fn what_cannot_be_said_is_not() {
-    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
+    let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
     let blocks = World { effect: 0.3, ..HERE }.blocks(1, 20);
     // Too few blocks; how many more it takes is said.
     let few = conclude(&settings, &blocks[..4], StoppedBy::Blocks);
@@ -133,7 +133,7 @@ fn blocks_that_others_disturbed_do_not_count() {
         span_ns: 400_000_000,
         ..Others::default()
     };
-    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
+    let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
     for (share, conclusive) in [(3, true), (10, false)] {
         let mut blocks = HERE.blocks(crate::seed(), BLOCKS);
         for (_, block) in blocks.iter_mut().enumerate().filter(|(number, _)| number % 12 < share) {
@@ -163,7 +163,7 @@ fn a_control_that_fails_refuses_the_verdict() {
     let world = World { effect: 0.3, white: 0.001, drift: 0.0, disturbed: 0.0, ..HERE };
     let mut refused = 0;
     for seed in 0..40 {
-        let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed };
+        let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed };
         let mut blocks = world.blocks(seed, 20);
         // Every second block is of a faster machine, but the labels are drawn at random: no control can see that.
         blocks.iter_mut().step_by(2).for_each(|block| block.readings.iter_mut().for_each(|r| r.goodput_rps *= 1.5));
@@ -174,7 +174,7 @@ fn a_control_that_fails_refuses_the_verdict() {
 
 #[test]
 fn the_interval_narrows() {
-    let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: None, seed: 3 };
+    let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, seed: 3 };
     let points = narrowing(&settings, &HERE.blocks(3, 40));
     assert_eq!(points.len(), 40);
     let width = |at: usize| points[at].ratio_interval.expect("an interval").half_width();

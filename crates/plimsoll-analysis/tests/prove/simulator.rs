@@ -7,7 +7,7 @@
 //! four of these, and goodput wandered by 15 %, remembering itself from block to block (autocorrelation 0.7).
 
 use plimsoll_analysis::Others;
-use plimsoll_analysis::prove::{Block, Measure, Proof, Reading, Settings, StoppedBy, conclude, order, stop};
+use plimsoll_analysis::prove::{Block, Criterion, Proof, Reading, Rules, StoppedBy, conclude, order, stop};
 use plimsoll_model::rng::Rng;
 
 /// A machine, and B's effect on it.
@@ -70,7 +70,7 @@ impl World {
 
     /// A whole comparison of at most so many blocks, with its looks.
     pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
-        let settings = Settings { primary: Measure::Goodput, margin: 0.02, blocks_max: Some(blocks_max), seed };
+        let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(blocks_max), seed };
         let blocks = self.blocks(seed, blocks_max);
         for count in 1..=blocks.len() {
             if let Some(stopped_by) = stop(&settings, &blocks[..count]) {

@@ -10,7 +10,7 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
     Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, RequestSpec, Run, Sample, Schedule, Series,
-    SeriesKind, Stripe, WorkerTime,
+    SeriesKind, Stop, Stripe, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -454,7 +454,7 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         run.push(at_ns, &interval);
         at_ns = tick_end;
         if let ControlFlow::Break(reason) = verdict {
-            run.ending = Some(Ending::Stopped(reason));
+            run.ending = Some(Ending::Stopped(Stop::Shown(reason)));
             run.window_ns.1 = end_ns.min(tick_end);
             break;
         }

@@ -14,7 +14,7 @@ use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
 use net::{Account, Machine, SimNet, World};
-use plimsoll_model::{Failure, Plan, Run, Schedule, Stripe};
+use plimsoll_model::{Failure, Plan, Run, Schedule, Stop, Stripe};
 use server::Server;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ pub fn simulate(plan: &Plan, server: &Server, seed: u64) -> Sim {
 impl Simulation<'_> {
     /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick` can stop a run of one
     /// worker only; it is asked once before the preparation.
-    pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>) -> Sim {
+    pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
 
@@ -61,7 +61,7 @@ impl Simulation<'_> {
     pub fn run_from(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
-        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<String>,
+        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
     ) -> Sim {
         let schedule = Arc::new(Schedule::compile(self.plan));
         let request: Arc<[u8]> = encode_request(self.plan).expect("a request that can be written").into();

@@ -7,7 +7,7 @@ use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width, wrappe
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::rate;
 use crate::prove::{cost_text, share_text};
-use plimsoll_analysis::prove::{Block, Ladder, Measure, arm_name};
+use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 
 /// One ladder to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();
     let values = |rung: usize| {
         let of = move |(number, block): &(usize, &Block)| {
-            Some((*number, block.readings.get(rung)?.value(Measure::Goodput)?))
+            Some((*number, block.readings.get(rung)?.value(Criterion::Goodput)?))
         };
         counting.iter().filter_map(of).collect::<Vec<(usize, f64)>>()
     };

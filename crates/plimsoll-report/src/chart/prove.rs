@@ -12,7 +12,7 @@ use super::scale::{Scale, extent};
 use super::svg::{Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
-use plimsoll_analysis::prove::{Block, Compared, Interval, Measure, Progress, Proof, Verdict};
+use plimsoll_analysis::prove::{Block, Compared, Criterion, Interval, Proof, Standing, Verdict};
 
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct ComparedBlocks<'a> {
     /// All its blocks, in time.
     pub blocks: &'a [Block],
     /// The primary measure after so many blocks.
-    pub narrowing: &'a [Progress],
+    pub narrowing: &'a [Standing],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
@@ -41,12 +41,12 @@ fn side(arm: usize) -> (Paint, Mark, Stroke) {
 }
 
 /// Name of a measure as the title of its axis, and the unit of its values.
-fn axis_of(measure: Measure) -> (&'static str, Unit) {
+fn axis_of(measure: Criterion) -> (&'static str, Unit) {
     match measure {
-        Measure::Goodput => ("goodput, requests/s", Unit::Count),
-        Measure::P50 => ("p50 response time", Unit::Time),
-        Measure::P99 => ("p99 response time", Unit::Time),
-        Measure::Cpu => ("CPU time a request", Unit::Time),
+        Criterion::Goodput => ("goodput, requests/s", Unit::Count),
+        Criterion::P50 => ("p50 response time", Unit::Time),
+        Criterion::P99 => ("p99 response time", Unit::Time),
+        Criterion::Cpu => ("CPU time a request", Unit::Time),
     }
 }
 
@@ -55,7 +55,7 @@ fn signed(share: f64) -> String {
 }
 
 /// The values of one side by block: `None` where the block does not count or has none.
-fn values(blocks: &[Block], measure: Measure, arm: usize) -> Vec<Option<f64>> {
+fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(|_| block.void().is_none());
     blocks.iter().map(of).collect()
 }
@@ -145,7 +145,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     // What was known after so many blocks that count stands at the last of them.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
-    let told: Vec<Progress> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
+    let told: Vec<Standing> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
     narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), (primary.margin_asked, primary.margin));
     if let (Verdict::Same, Some(interval), Some(last)) = (proof.verdict, primary.equivalence_interval, numbers.last()) {
         decisive(&mut canvas, &below, (&x, &change), *last, interval);
@@ -187,7 +187,7 @@ fn key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
     draw_key(canvas, right - width, y, &entries);
 }
 
-fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Measure, blocks: &[Block]) {
+fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, blocks: &[Block]) {
     for (number, block) in blocks.iter().enumerate() {
         canvas.read_out((area.at_x(x, number as f64 + 1.0), area.y), || {
             let mut text = format!("block {}", number + 1);
@@ -212,7 +212,7 @@ fn points(
     area: &Area,
     (x, y): (&Scale, &Scale),
     arm: usize,
-    (measure, values): (Measure, &[Option<f64>]),
+    (measure, values): (Criterion, &[Option<f64>]),
 ) {
     let (paint, mark, line) = side(arm);
     let place = |(number, value): (usize, &Option<f64>)| {
@@ -283,7 +283,7 @@ fn narrowed(
     canvas: &mut Canvas,
     area: &Area,
     (x, y): (&Axis, &Axis),
-    (narrowing, numbers): (&[Progress], &[f64]),
+    (narrowing, numbers): (&[Standing], &[f64]),
     (margin, noise): (f64, f64),
 ) {
     canvas.text(
@@ -318,10 +318,10 @@ fn narrowed(
     }
     canvas.close();
     open_on(canvas, 'z', area, (y, Side::Left));
-    let place = |point: &Progress, value: f64| {
+    let place = |point: &Standing, value: f64| {
         (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
     };
-    let ends: Vec<(&Progress, Interval)> = narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
+    let ends: Vec<(&Standing, Interval)> = narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
     let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
@@ -339,7 +339,7 @@ mod tests {
     use plimsoll_analysis::prove::{Control, StoppedBy};
 
     /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
-    fn compared(verdict: Verdict, measure: Measure, ratio: f64) -> Proof {
+    fn compared(verdict: Verdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(Interval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin_asked, margin, p) = (0.02, 0.056, 0.5);
@@ -376,14 +376,14 @@ mod tests {
     fn the_picture_points_with_the_sentence() {
         use Verdict::{Better, Inconclusive, Same, Small, Worse};
         for (verdict, measure, ratio, said, text, up, paint) in [
-            (Better, Measure::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
-            (Worse, Measure::Goodput, 0.9, "worse than A", "\u{2212}10.0 %, worse", Some(false), Paint::Vermilion),
-            (Better, Measure::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
-            (Worse, Measure::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
-            (Same, Measure::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
-            (Small, Measure::P50, 1.015, "by little", "+1.5 %, small", Some(true), Paint::Ink),
-            (Inconclusive, Measure::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
-            (Inconclusive, Measure::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
+            (Better, Criterion::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
+            (Worse, Criterion::Goodput, 0.9, "worse than A", "\u{2212}10.0 %, worse", Some(false), Paint::Vermilion),
+            (Better, Criterion::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
+            (Worse, Criterion::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
+            (Same, Criterion::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
+            (Small, Criterion::P50, 1.015, "by little", "+1.5 %, small", Some(true), Paint::Ink),
+            (Inconclusive, Criterion::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
+            (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {
             let proof = compared(verdict, measure, ratio);
             let pointer = Pointer::of(verdict, &proof.measures[0]);
@@ -394,9 +394,9 @@ mod tests {
             assert!(answer.contains(said), "{answer}");
             assert_eq!(answer.contains("more than"), verdict == Inconclusive, "{answer}");
         }
-        let answer = prove_answer(&compared(Same, Measure::Goodput, 1.001));
+        let answer = prove_answer(&compared(Same, Criterion::Goodput, 1.001));
         assert_eq!(answer, "B is the same as A: goodput +0.1 % (90 %: -0.9 to +1.1 %), inside the margin of 2.0 %");
-        let answer = prove_answer(&compared(Inconclusive, Measure::Goodput, 1.011));
+        let answer = prove_answer(&compared(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,
             "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (2.0 % was asked for); --budget 4m \

@@ -21,11 +21,10 @@ use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Experiment, ExperimentKind, LoadShape, Plan, ProfileTaken, Purpose, Remark, Run,
+    Arrivals, Curve, Ending, Experiment, LoadShape, Plan, ProfileTaken, ProfilesAsked, Purpose, Remark, Run, Stop, Tag,
 };
 use plimsoll_report::levels::{Kind, Profiles};
 use plimsoll_report::{Progress, format};
-use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -46,28 +45,15 @@ const OTHERS: [(&str, &str, bool); 5] = [
 /// Connections made ready before a trial, at most.
 const READY_MAX: f64 = 512.0;
 
-/// What was asked for, as the run file has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Recorded {
-    /// The base, without secrets.
-    base: String,
-    /// Length of a CPU profile, s.
-    seconds: u32,
-    /// What the higher level is called.
-    level: String,
-}
-
 /// Profiles that are going to be taken.
-pub struct Asked {
+pub struct Wanted {
     endpoint: Endpoint,
     seconds: u32,
-    level: &'static str,
 }
 
-impl Asked {
-    /// What the flags mean; looks whether the server will do it, so that nobody waits in vain. `level` is what the load
-    /// in question is called.
-    pub fn of(args: &PprofArgs, request: &RequestArgs, level: &'static str) -> Result<Option<Asked>, Failure> {
+impl Wanted {
+    /// What the flags mean; looks whether the server will do it, so that nobody waits in vain.
+    pub fn of(args: &PprofArgs, request: &RequestArgs) -> Result<Option<Wanted>, Failure> {
         let Some(address) = &args.pprof else { return Ok(None) };
         let endpoint = match address.as_str() {
             "auto" => Endpoint::of_target(&request.url, request.allow_public)?,
@@ -75,7 +61,7 @@ impl Asked {
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
         endpoint.check(args.pprof_seconds)?;
-        Ok(Some(Asked { endpoint, seconds: args.pprof_seconds, level }))
+        Ok(Some(Wanted { endpoint, seconds: args.pprof_seconds }))
     }
 
     /// Says that the target serves profiles, to somebody who did not ask for them.
@@ -91,8 +77,8 @@ impl Asked {
     }
 
     /// What the run file says of it.
-    pub fn recorded(&self) -> Recorded {
-        Recorded { base: self.endpoint.shown.clone(), seconds: self.seconds, level: self.level.to_owned() }
+    pub fn asked(&self) -> ProfilesAsked {
+        ProfilesAsked { bases: vec![self.endpoint.shown.clone()], seconds: self.seconds }
     }
 
     /// Drives both levels and writes the profiles beside the run file. What goes wrong is in the record; nothing of that
@@ -107,15 +93,16 @@ impl Asked {
     ) -> Result<(), Failure> {
         let stretches = Stretches::new(self.seconds);
         let (mut patience, mut meter) = (PATIENCE, Meter::default());
-        let none = |name: &str, kind| Wanted { of: name.to_owned(), turn: 1, kind, trial: None };
         if level_rps <= 0.0 {
             live.line("no profiles are taken: there is no load that the server holds");
-            keep(recording, path, none("low", CPU.0), Err("there is no load that the server holds".into()));
+            keep(recording, path, (level_tag(0), CPU.0), None, Err("there is no load that the server holds".into()));
             return Ok(());
         }
-        for (rate, name) in rates(level_rps).into_iter().zip(["low", self.level]) {
+        for (rate, turn) in rates(level_rps).into_iter().zip(0..) {
+            let tag = level_tag(turn);
+            let name = recording.asked().profile_name(&tag);
             if plimsoll_sys::signal::interrupted() {
-                keep(recording, path, none(name, CPU.0), Err("the user ended it".into()));
+                keep(recording, path, (tag, CPU.0), None, Err("the user ended it".into()));
                 break;
             }
             let length = format::duration(stretches.end_ns as f64);
@@ -123,7 +110,7 @@ impl Asked {
             let plan = plan(base, arrivals, rate, &stretches);
             let mut taking = Taking::new(self, stretches, patience);
             meter.next_load();
-            recording.drive(Purpose::Profile, &plan, &mut |tick| {
+            recording.drive(tag, &plan, &mut |tick| {
                 live.passing(&Progress {
                     doing: format!("profiling at {} requests/s ({name})", format::rate(rate)),
                     why: "after the measurement, so that no figure of it pays for profiles".into(),
@@ -136,7 +123,7 @@ impl Asked {
             let waiting = Instant::now();
             let trial = recording.trials().len().checked_sub(1).map(|at| at as u32);
             for (kind, taken) in taking.end() {
-                keep(recording, path, Wanted { trial, ..none(name, kind) }, taken);
+                keep(recording, path, (tag, kind), trial, taken);
             }
             // The patience is one for all levels.
             patience = patience.saturating_sub(waiting.elapsed());
@@ -167,7 +154,7 @@ type Taken = Result<Vec<u8>, String>;
 
 /// The profiles of one trial, fetched by threads that start when their stretch does.
 struct Taking<'a> {
-    asked: &'a Asked,
+    wanted: &'a Wanted,
     stretches: Stretches,
     patience: Duration,
     started: [bool; 2],
@@ -176,19 +163,19 @@ struct Taking<'a> {
 }
 
 impl<'a> Taking<'a> {
-    fn new(asked: &'a Asked, stretches: Stretches, patience: Duration) -> Taking<'a> {
-        Taking { asked, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
+    fn new(wanted: &'a Wanted, stretches: Stretches, patience: Duration) -> Taking<'a> {
+        Taking { wanted, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
     }
 
-    fn tick(&mut self, tick: &Tick) -> ControlFlow<String> {
+    fn tick(&mut self, tick: &Tick) -> ControlFlow<Stop> {
         if plimsoll_sys::signal::interrupted() {
-            return ControlFlow::Break("interrupted".into());
+            return ControlFlow::Break(Stop::Interrupted);
         }
         if tick.end_ns >= self.stretches.cpu.0 && !std::mem::replace(&mut self.started[0], true) {
-            self.take(CPU.0, CPU.1, self.asked.seconds);
+            self.take(CPU.0, CPU.1, self.wanted.seconds);
         }
         if tick.end_ns >= self.stretches.others.0 && !std::mem::replace(&mut self.started[1], true) {
-            let seconds = Stretches::others_seconds(self.asked.seconds);
+            let seconds = Stretches::others_seconds(self.wanted.seconds);
             for (kind, _, _) in OTHERS {
                 self.take(kind, kind, seconds);
             }
@@ -197,7 +184,7 @@ impl<'a> Taking<'a> {
     }
 
     fn take(&mut self, name: &'static str, kind: &'static str, seconds: u32) {
-        let (endpoint, patience) = (self.asked.endpoint.clone(), self.patience);
+        let (endpoint, patience) = (self.wanted.endpoint.clone(), self.patience);
         let taking = move || endpoint.take(kind, seconds, patience);
         let thread = std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking);
         match thread {
@@ -222,27 +209,28 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// A profile that was to be taken, and under which load.
-pub struct Wanted {
-    pub of: String,
-    pub turn: u32,
-    pub kind: &'static str,
-    pub trial: Option<u32>,
+/// The place of a profile at the low level (0) or the load in question (1).
+fn level_tag(turn: u32) -> Tag {
+    Tag { turn, ..Tag::of(Purpose::Profile) }
 }
 
 /// Keeps a profile beside the run file, or the reason why there is none, and says so in the record: what is read back later is
-/// what the record names, never what another run left there.
-pub fn keep(recording: &mut Recording, path: &Path, wanted: Wanted, taken: Result<Vec<u8>, String>) {
-    let Wanted { of, turn, kind, trial } = wanted;
-    // Of several in turn each has its number.
-    let what = if turn > 1 || recording.kind() == ExperimentKind::Prove { format!("{of}{turn}") } else { of.clone() };
+/// what the record names, never what another run left there. `trial`: the load under which it was taken.
+pub fn keep(
+    recording: &mut Recording,
+    path: &Path,
+    (tag, kind): (Tag, &str),
+    trial: Option<u32>,
+    taken: Result<Vec<u8>, String>,
+) {
+    let what = recording.asked().profile_name(&tag);
     let file = taken.and_then(|bytes| {
         let name = file_name(path, recording.started_unix_ms(), &what, kind);
         let file = path.with_file_name(&name);
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
         written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
     });
-    recording.remark(Remark::Profile(ProfileTaken { of, turn, kind: kind.to_owned(), trial, file }));
+    recording.remark(Remark::Profile(ProfileTaken { tag, kind: kind.to_owned(), trial, file }));
 }
 
 /// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by the time of its start.
@@ -269,27 +257,26 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, 
 
 /// What the profiles beside a run file say; `None` if none were asked for.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profiles> {
-    let recorded: Recorded = serde_json::from_value(experiment.options.get("pprof")?.clone()).ok()?;
-    // The name of the level is a part of names of files.
-    if recorded.seconds > 600 || !["load", "line"].contains(&recorded.level.as_str()) {
-        return None;
-    }
+    let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
-    let trials = || experiment.trials.iter().filter(|trial| trial.purpose == Purpose::Profile);
+    let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
     let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
-    let names = ["low", recorded.level.as_str()];
+    let name_of = |tag: &Tag| experiment.asked.profile_name(tag);
+    let level_name = name_of(&level_tag(1));
+    let names = [name_of(&level_tag(0)), level_name.clone()];
+    let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     // Of levels that were not driven, why.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
-            missing.push(format!("{}: no profiles: {reason}", taken.of));
+            missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
         }
     }
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
-        let taken = experiment.profiles().find(|taken| taken.of == level && taken.kind == kind);
+        let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
         let cut = || Err("the recording was cut off before it was taken".to_owned());
         match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
             Ok((profile, file)) => {
@@ -345,7 +332,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
         }
         _ => None,
     };
-    let Recorded { base, seconds, level: level_name } = recorded.clone();
+    let (base, seconds) = (recorded.bases.first().cloned().unwrap_or_default(), recorded.seconds);
     Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing, warnings })
 }
 
@@ -353,8 +340,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
 fn doubt(run: &Run, level: &Level, name: &str) -> Option<String> {
     let generator = Summary::of(run).generator;
     let reason = generator.reason.unwrap_or_default();
-    if let Some(Ending::Stopped(reason)) = &run.ending {
-        Some(format!("{name}: profiling ended early: {reason}"))
+    if let Some(Ending::Stopped(stop)) = &run.ending {
+        Some(format!("{name}: profiling ended early: {}", format::stop(stop)))
     } else if generator.limited {
         Some(format!("{name}: while profiles were taken the generator was the limit, not the server: {reason}"))
     } else if level.is_steady() {
@@ -408,9 +395,8 @@ mod tests {
             (Ok("no-such.1.a1.cpu.pb.gz"), "cannot be read"),
             (Err("it answers 404"), "it answers 404"),
         ] {
-            let (of, kind) = ("a".to_owned(), "cpu".to_owned());
             let file = file.map(str::to_owned).map_err(str::to_owned);
-            let taken = ProfileTaken { of, turn: 1, kind, trial: None, file };
+            let taken = ProfileTaken { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
             let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
             assert!(reason.contains(part), "{reason}");
         }

@@ -9,7 +9,7 @@ use crate::files::{self, Use};
 use crate::pictures::write_chart;
 use plimsoll_analysis::levels::{Level, Over, parse_dat};
 use plimsoll_model::codec::MAGIC;
-use plimsoll_model::{Experiment, ExperimentKind, Purpose};
+use plimsoll_model::{Asked, Experiment, Purpose};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
@@ -43,7 +43,8 @@ impl Held {
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
     // Loads during which profiles were taken, and trials beforehand, are no measurement.
-    let trials = experiment.trials.iter().filter(|trial| !matches!(trial.purpose, Purpose::Profile | Purpose::Settle));
+    let trials =
+        experiment.trials.iter().filter(|trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle));
     let measured: Option<Vec<(Over, Level)>> = trials.map(|t| Level::of(&t.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;
@@ -56,15 +57,15 @@ fn read(path: &Path) -> Result<Held, Failure> {
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     if bytes.starts_with(&MAGIC) {
         let experiment = show::decode(path, &bytes)?;
-        match experiment.kind {
-            ExperimentKind::Find => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),
-            ExperimentKind::Prove => {
+        match &experiment.asked {
+            Asked::Find(_) => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),
+            Asked::Prove(_) | Asked::Ladder(_) => {
                 return Err(Failure::usage(format!(
                     "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
                      one load, .dat files, and searches"
                 )));
             }
-            ExperimentKind::Run | ExperimentKind::Sweep => {}
+            Asked::Run(_) | Asked::Sweep(_) => {}
         }
         let (over, levels) = levels(&experiment).ok_or_else(|| {
             Failure::usage(format!("'{shown}' holds no load that stays the same; diff compares sweeps and such runs"))

@@ -1,6 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::capture::{self, Asked, Recorded};
+use super::capture::{self, Wanted};
 use super::{first_answer, print_json, print_profiles, print_report, report};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
@@ -13,51 +13,22 @@ use crate::progress::Meter;
 use crate::recording::Recording;
 use plimsoll_analysis::find::{self, Demand, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
-use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Arrivals, Curve, Experiment, ExperimentKind, LoadShape, Plan, Purpose, Run};
+use plimsoll_model::{Asked, Curve, Ending, Experiment, FindAsked, LoadShape, Noted, Purpose, Run, Stop, Tag};
 use plimsoll_report::chart::heading;
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
     Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, format, json, search_text,
     server_document, trial_heading, trial_line,
 };
-use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// What a search was asked beyond its plans: enough to compute its findings again.
-#[derive(Serialize, Deserialize)]
-struct Options {
-    slo: String,
-    budget_ns: u64,
-    max_rate: Option<f64>,
-    arrivals: Arrivals,
-    base: Plan,
-    warnings: Vec<String>,
-    #[serde(default)]
-    first_answer_ns: u64,
-    /// What of the load was fitted to the machine.
-    #[serde(default)]
-    setup: Vec<String>,
-    /// Profiles that were to be taken afterwards.
-    #[serde(default)]
-    pprof: Option<Recorded>,
-}
-
-impl Options {
-    fn settings(&self) -> Result<Settings, Failure> {
-        let rate = self.max_rate.unwrap_or(1.0);
-        if !self.base.is_bounded()
-            || self.budget_ns.max(self.first_answer_ns) > TIME_NS_MAX
-            || !(0.0..=1e9).contains(&rate)
-        {
-            return Err(Failure::start("the run file says what no search can have been asked: it is damaged"));
-        }
-        let slo = Slo::parse(&self.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;
-        let (budget_ns, max_rate, arrivals) = (self.budget_ns, self.max_rate, self.arrivals);
-        let first_answer_ns = self.first_answer_ns;
-        Ok(Settings { base: self.base.clone(), slo, budget_ns, max_rate, arrivals, first_answer_ns })
-    }
+/// The settings of a recorded search.
+fn settings(asked: &Asked) -> Result<Settings, Failure> {
+    let Asked::Find(find) = asked else { return Err(Failure::start("the run file holds no search")) };
+    let slo = Slo::parse(&find.slo).map_err(|e| Failure::start(format!("the run file's SLO: {e}")))?;
+    let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = find.clone();
+    Ok(Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns })
 }
 
 /// Searches, reports, and says with which code to end.
@@ -82,36 +53,35 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     plan.load = base.plan.load.clone();
     let (warning, first_answer_ns) = first_answer(&plan, args.request.no_preflight)?;
     let warnings: Vec<String> = warning.into_iter().collect();
-    let asked = Asked::of(&args.profiles, &args.request, "line")?;
+    let profiles = Wanted::of(&args.profiles, &args.request)?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     let forecast = find::forecast(&settings);
     live.line(&question(&settings, &forecast));
 
-    let options = Options {
+    let asked = Asked::Find(FindAsked {
+        base: settings.base.clone(),
         slo: settings.slo.to_string(),
         budget_ns,
         max_rate,
         arrivals: base.arrivals,
-        base: settings.base.redacted(),
-        warnings,
         first_answer_ns,
-        setup,
-        pprof: asked.as_ref().map(Asked::recorded),
-    };
+        profiles: profiles.as_ref().map(Wanted::asked),
+    });
+    let noted = Noted { warnings, fitted: setup };
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
-    let mut recording = Recording::begin(ExperimentKind::Find, base.local, serde_json::json!(options), Some(&path))?;
+    let mut recording = Recording::begin(asked, noted, base.local, Some(&path))?;
     recording.watch(watcher);
     let history = search(&settings, &mut recording, &mut live)?;
-    if let Some(asked) = &asked {
+    if let Some(wanted) = &profiles {
         let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
-        asked.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?;
+        wanted.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?;
     }
     // Hints are about addresses, which a unix socket has none of.
     let addressed = base.plan.connect.unix.is_none();
-    if asked.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
-        Asked::hint(&args.request, &mut live);
+    if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
+        Wanted::hint(&args.request, &mut live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
             && let Some(place) = probes::served_by(&settings.base.request)
@@ -163,9 +133,9 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
         let so_far = find::conclude(settings, &history, recording.elapsed_ns()).load_line_rps;
         let (doing, why) = search_text(purpose, &plan.load, so_far);
         meter.next_load();
-        let trial = recording.drive(purpose, &plan, &mut |tick| {
+        let trial = recording.drive(Tag::of(purpose), &plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
-                return ControlFlow::Break("interrupted".into());
+                return ControlFlow::Break(Stop::Interrupted);
             }
             live.passing(&Progress {
                 doing: doing.clone(),
@@ -177,7 +147,7 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
             });
             match tick.end_ns {
                 0 => ControlFlow::Continue(()),
-                _ => watch.push(tick.start_ns, tick.interval),
+                _ => watch.push(tick.start_ns, tick.interval).map_break(Stop::Shown),
             }
         })?;
         let interrupted = plimsoll_sys::signal::interrupted();
@@ -194,19 +164,17 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
 }
 
 /// The findings of a recorded search, computed from what was measured.
-fn concluded(experiment: &Experiment) -> Result<(Options, Findings, ServerView<'_>), Failure> {
-    let options: Options = serde_json::from_value(experiment.options.clone())
-        .map_err(|e| Failure::start(format!("the run file does not say what was searched for: {e}")))?;
-    let settings = options.settings()?;
+fn concluded(experiment: &Experiment) -> Result<(Settings, Findings, ServerView<'_>), Failure> {
+    let settings = settings(&experiment.asked)?;
     let (profiled, searched): (Vec<_>, Vec<_>) =
-        experiment.trials.iter().partition(|trial| trial.purpose == Purpose::Profile);
+        experiment.trials.iter().partition(|trial| trial.tag.purpose == Purpose::Profile);
     let whole = searched.into_iter().filter(|trial| match &trial.run.ending {
-        Some(plimsoll_model::Ending::Stopped(reason)) => reason != "interrupted",
-        Some(plimsoll_model::Ending::Finished) => true,
+        Some(Ending::Stopped(stop)) => *stop != Stop::Interrupted,
+        Some(Ending::Finished) => true,
         None => false,
     });
     let whole: Vec<_> = whole.collect();
-    let history: Vec<_> = whole.iter().map(|t| judge(t.purpose, t.start_ns, &t.run, &settings.slo)).collect();
+    let history: Vec<_> = whole.iter().map(|t| judge(t.tag.purpose, t.start_ns, &t.run, &settings.slo)).collect();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search was over when profiles began to be taken.
     let began_ns = profiled.first().map(|trial| trial.start_ns);
@@ -217,7 +185,7 @@ fn concluded(experiment: &Experiment) -> Result<(Options, Findings, ServerView<'
         Ok(at) => (Ok(at.used), Some(at.from)),
         Err(reason) => (Err(reason), None),
     };
-    Ok((options, findings, ServerView { used, from, runs }))
+    Ok((settings, findings, ServerView { used, from, runs }))
 }
 
 fn show_found(
@@ -226,16 +194,16 @@ fn show_found(
     with_trials: bool,
     profiles: Option<&Profiles>,
 ) -> Result<Findings, Failure> {
-    let (options, findings, server) = concluded(experiment)?;
+    let (settings, findings, server) = concluded(experiment)?;
     if as_json {
-        print_json(&written(experiment, &options, &findings, &server, profiles));
+        print_json(&written(experiment, &settings, &findings, &server, profiles));
     } else {
         let context = RunContext {
-            plan: &options.base,
+            plan: &settings.base,
             cores: experiment.environment.cores,
             local: experiment.environment.target_local,
-            warnings: &options.warnings,
-            setup: &options.setup,
+            warnings: &experiment.noted.warnings,
+            setup: &experiment.noted.fitted,
         };
         let mut report = find_report(experiment, &context, &findings, with_trials);
         add_server(&mut report, &server);
@@ -248,13 +216,13 @@ fn show_found(
 /// The document of a search that was concluded.
 fn written(
     experiment: &Experiment,
-    options: &Options,
+    settings: &Settings,
     findings: &Findings,
     server: &ServerView,
     profiles: Option<&Profiles>,
 ) -> serde_json::Value {
-    let mut document = json::find(experiment, &options.base, findings, &options.warnings);
-    document["fitted"] = options.setup.clone().into();
+    let mut document = json::find(experiment, &settings.base, findings, &experiment.noted.warnings);
+    document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(server);
     document["profiles"] = profiles.map(levels_document).into();
     document
@@ -267,21 +235,21 @@ pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), 
 
 /// The page of a recorded search.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
-    let (options, findings, server) = concluded(experiment)?;
+    let (settings, findings, server) = concluded(experiment)?;
     let context = RunContext {
-        plan: &options.base,
+        plan: &settings.base,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
-        warnings: &options.warnings,
-        setup: &options.setup,
+        warnings: &experiment.noted.warnings,
+        setup: &experiment.noted.fitted,
     };
     Ok(find_page(experiment, &context, (&findings, &server), around))
 }
 
 /// The request of a recorded search in a few words, and its findings.
 pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
-    let (options, findings, _) = concluded(experiment)?;
-    Ok((heading::target(&options.base), findings))
+    let (settings, findings, _) = concluded(experiment)?;
+    Ok((heading::target(&settings.base), findings))
 }
 
 /// What a recorded search found, to be compared with another.
@@ -295,13 +263,13 @@ pub struct Found {
 
 /// What a recorded search found.
 pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
-    let (options, findings, server) = concluded(experiment)?;
+    let (settings, findings, server) = concluded(experiment)?;
     let cpu_us = server.used.ok().and_then(|used| used.cpu_us_per_request());
-    Ok(Found { url: options.base.request.url_redacted(), findings, cpu_us })
+    Ok(Found { url: settings.base.request.url_redacted(), findings, cpu_us })
 }
 
 /// The JSON document of a recorded search.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
-    let (options, findings, server) = concluded(experiment)?;
-    Ok(written(experiment, &options, &findings, &server, profiles))
+    let (settings, findings, server) = concluded(experiment)?;
+    Ok(written(experiment, &settings, &findings, &server, profiles))
 }

@@ -8,7 +8,7 @@ use crate::output;
 use crate::pictures::write;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::{Conditions, Summary};
-use plimsoll_model::{Experiment, ExperimentKind, Purpose};
+use plimsoll_model::{Asked, Experiment, Purpose};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::levels::levels_report;
@@ -106,11 +106,11 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
 /// The page of one experiment.
 pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let around = Around { file: path.display().to_string(), extra: profiles(path, experiment) };
-    match experiment.kind {
-        ExperimentKind::Run => single::page(experiment, &around),
-        ExperimentKind::Sweep => Ok(sweep::page(experiment, &around)),
-        ExperimentKind::Find => find::page(experiment, &around),
-        ExperimentKind::Prove => prove::page(experiment, path, around),
+    match &experiment.asked {
+        Asked::Run(_) => single::page(experiment, &around),
+        Asked::Sweep(_) => Ok(sweep::page(experiment, &around)),
+        Asked::Find(_) => find::page(experiment, &around),
+        Asked::Prove(_) | Asked::Ladder(_) => prove::page(experiment, path, around),
     }
 }
 
@@ -204,7 +204,7 @@ pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
 /// Two searches, in one picture above their own.
 fn compared(files: &[(&Path, &Experiment)]) -> Result<Report, Failure> {
     match files {
-        [(a, first), (b, second)] if first.kind == ExperimentKind::Find && second.kind == ExperimentKind::Find => {
+        [(a, first), (b, second)] if matches!((&first.asked, &second.asked), (Asked::Find(_), Asked::Find(_))) => {
             let [name_a, name_b] = names_apart(a, b);
             let (first, second) = (find::found(first)?.1, find::found(second)?.1);
             Ok(two_searches((&name_a, &first), (&name_b, &second)))
@@ -221,7 +221,7 @@ fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let mut keep = true;
     report.blocks.retain(|block| {
         if let plimsoll_report::Block::Heading(text) = block {
-            keep = !long.contains(&text.as_str()) || experiment.kind == ExperimentKind::Sweep;
+            keep = !long.contains(&text.as_str()) || matches!(experiment.asked, Asked::Sweep(_));
         }
         keep
     });
@@ -242,14 +242,14 @@ fn joined(files: &[(&Path, &Experiment)], reports: Vec<Report>) -> Report {
 }
 
 fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(String, Vec<junit::Case>), Failure> {
-    let cases = match experiment.kind {
-        ExperimentKind::Find => junit::find_cases(&find::found(experiment)?.1),
-        ExperimentKind::Prove => vec![prove::case(experiment)?],
-        ExperimentKind::Run | ExperimentKind::Sweep => {
+    let cases = match &experiment.asked {
+        Asked::Find(_) => junit::find_cases(&find::found(experiment)?.1),
+        Asked::Prove(_) | Asked::Ladder(_) => vec![prove::case(experiment)?],
+        Asked::Run(_) | Asked::Sweep(_) => {
             let loads = experiment
                 .trials
                 .iter()
-                .filter(|t| !matches!(t.purpose, Purpose::Profile | Purpose::Settle))
+                .filter(|t| !matches!(t.tag.purpose, Purpose::Profile | Purpose::Settle))
                 .map(|trial| &trial.run);
             loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load), run, slo)).collect()
         }
@@ -266,15 +266,15 @@ fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String
 }
 
 fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: Theme) -> Result<String, Failure> {
-    let wanted = wanted.unwrap_or(match experiment.kind {
-        ExperimentKind::Find => ChartArg::Line,
-        ExperimentKind::Sweep => ChartArg::Throughput,
-        ExperimentKind::Prove => ChartArg::Blocks,
-        ExperimentKind::Run => ChartArg::Time,
+    let wanted = wanted.unwrap_or(match &experiment.asked {
+        Asked::Find(_) => ChartArg::Line,
+        Asked::Sweep(_) => ChartArg::Throughput,
+        Asked::Prove(_) | Asked::Ladder(_) => ChartArg::Blocks,
+        Asked::Run(_) => ChartArg::Time,
     });
     let shown = path.display();
     match wanted {
-        ChartArg::Line if experiment.kind != ExperimentKind::Find => {
+        ChartArg::Line if !matches!(experiment.asked, Asked::Find(_)) => {
             Err(Failure::usage(format!("--chart line: '{shown}' holds no search for the load line")))
         }
         ChartArg::Line => {
@@ -282,13 +282,13 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
             let searched = [Searched { name: "", findings: &findings }];
             Ok(chart::find_chart(&heading::find(&findings, &target), &searched, None, theme))
         }
-        ChartArg::Blocks if experiment.kind != ExperimentKind::Prove => {
+        ChartArg::Blocks if experiment.asked.blocks().is_none() => {
             Err(Failure::usage(format!("--chart blocks: '{shown}' holds no comparison (plimsoll prove)")))
         }
         ChartArg::Blocks => prove::picture(experiment, theme),
         ChartArg::Throughput | ChartArg::Success => {
             let (over, levels) =
-                diff::levels(experiment).filter(|_| experiment.kind != ExperimentKind::Find).ok_or_else(|| {
+                diff::levels(experiment).filter(|_| !matches!(experiment.asked, Asked::Find(_))).ok_or_else(|| {
                     Failure::usage(format!("--chart: '{shown}' holds no levels to draw; it takes a sweep or a run"))
                 })?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
@@ -300,7 +300,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
             })
         }
         ChartArg::Time | ChartArg::Percentiles | ChartArg::Heat => match experiment.trials.as_slice() {
-            [only, ..] if experiment.kind == ExperimentKind::Run => {
+            [only, ..] if matches!(experiment.asked, Asked::Run(_)) => {
                 let summary = Summary::of(&only.run);
                 Ok(match wanted {
                     ChartArg::Percentiles => percentiles_svg(&only.run, &summary, theme),

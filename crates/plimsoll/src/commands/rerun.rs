@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
-use plimsoll_model::{Experiment, ExperimentKind, Plan, Redact, Said};
+use plimsoll_model::{Asked, Experiment, Plan, Redact, Said};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
@@ -54,16 +54,16 @@ fn say(text: &str) {
 /// The name of the recorded command.
 fn command_of(experiment: &Experiment) -> Result<String, Failure> {
     let name = experiment.command.get(1).cloned().unwrap_or_default();
-    let fits = match experiment.kind {
-        ExperimentKind::Run => name == "run",
-        ExperimentKind::Sweep => name == "sweep",
-        ExperimentKind::Find => ["find", "demo"].contains(&name.as_str()),
-        ExperimentKind::Prove => name == "prove",
+    let fits = match &experiment.asked {
+        Asked::Run(_) => name == "run",
+        Asked::Sweep(_) => name == "sweep",
+        Asked::Find(_) => ["find", "demo"].contains(&name.as_str()),
+        Asked::Prove(_) | Asked::Ladder(_) => name == "prove",
     };
     match fits && !experiment.said.is_empty() {
         true => Ok(name),
         false => Err(Failure::start(format!(
-            "the run file is of an early version and does not say what to repeat; its command was: {}",
+            "the run file does not say what to repeat; its command was: {}",
             experiment.command.join(" ")
         ))),
     }

@@ -1,6 +1,6 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::{self, Asked};
+use super::capture::{self, Wanted};
 use super::{note_ports, preflight, print_json, print_profiles, print_report};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
@@ -15,7 +15,7 @@ use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
 use plimsoll_engine::Phase;
-use plimsoll_model::{Experiment, ExperimentKind, LoadShape, Plan, Purpose};
+use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Plan, Purpose, RunAsked, Stop, Tag};
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
     Around, Progress, Report, RunContext, ServerView, add_server, json, load_text, run_page, run_report,
@@ -45,23 +45,26 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
     warnings.extend(preflight(&plan, args.request.no_preflight)?);
-    let asked = Asked::of(&args.profiles, &args.request, "load")?;
+    let profiles = Wanted::of(&args.profiles, &args.request)?;
     // Profiles are kept beside a run file, so there has to be one.
-    let path: Option<PathBuf> = args.output.clone().or_else(|| asked.as_ref().map(|_| kept::new_path("run")));
+    let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
-    let options = serde_json::json!({
-        "warnings": warnings, "setup": setup, "pprof": asked.as_ref().map(Asked::recorded),
+    let asked = Asked::Run(RunAsked {
+        plan: plan.clone(),
+        stop_if: stop_if.as_ref().map(ToString::to_string),
+        profiles: profiles.as_ref().map(Wanted::asked),
     });
-    let mut recording = Recording::begin(ExperimentKind::Run, base.local, options, path.as_deref())?;
+    let noted = Noted { warnings, fitted: setup };
+    let mut recording = Recording::begin(asked, noted, base.local, path.as_deref())?;
     recording.watch(watcher);
     let server = recording.live_server();
     let mut meter = Meter::default();
     let total_s = plan.duration_ns.map(|ns| (ns + plan.warmup_ns) as f64 / 1e9);
     let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
-    let trial = recording.drive(Purpose::Run, &plan, &mut |tick| {
+    let trial = recording.drive(Tag::of(Purpose::Run), &plan, &mut |tick| {
         if plimsoll_sys::signal::interrupted() {
-            return ControlFlow::Break("interrupted".into());
+            return ControlFlow::Break(Stop::Interrupted);
         }
         live.passing(&Progress {
             doing: doing(&plan, tick.phase),
@@ -74,7 +77,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             && let Some(watch) = &mut stop
             && let Some(crossing) = watch.push(tick.end_ns, tick.interval)
         {
-            return ControlFlow::Break(format!("--stop-if {crossing}"));
+            return ControlFlow::Break(Stop::Condition(crossing.to_string()));
         }
         ControlFlow::Continue(())
     })?;
@@ -83,8 +86,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
     let level_rps = steady_rps(&summary, &plan.load);
-    if let (Some(asked), Some(path)) = (&asked, &path) {
-        asked.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?;
+    if let (Some(wanted), Some(path)) = (&profiles, &path) {
+        wanted.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?;
     }
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, path.as_deref());
@@ -110,13 +113,12 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
         return Ok(());
     }
     let (trial, summary) = only_trial(experiment)?;
-    let (warnings, setup) = (sentences(experiment, "warnings"), sentences(experiment, "setup"));
     let context = RunContext {
         plan: &trial.run.plan,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
-        warnings: &warnings,
-        setup: &setup,
+        warnings: &experiment.noted.warnings,
+        setup: &experiment.noted.fitted,
     };
     let mut report = run_report(&context, &summary);
     add_server(&mut report, &ServerView::of(&trial.run));
@@ -128,8 +130,8 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
 /// The JSON document of a recorded run.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
-    let mut document = json::run(experiment, &trial.run.plan, &summary, &sentences(experiment, "warnings"));
-    document["fitted"] = sentences(experiment, "setup").into();
+    let mut document = json::run(experiment, &trial.run.plan, &summary, &experiment.noted.warnings);
+    document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(&ServerView::of(&trial.run));
     document["profiles"] = profiles.map(levels_document).into();
     Ok(document)
@@ -138,13 +140,12 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
 /// The page of a recorded run.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
     let (trial, _) = only_trial(experiment)?;
-    let (warnings, setup) = (sentences(experiment, "warnings"), sentences(experiment, "setup"));
     let context = RunContext {
         plan: &trial.run.plan,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
-        warnings: &warnings,
-        setup: &setup,
+        warnings: &experiment.noted.warnings,
+        setup: &experiment.noted.fitted,
     };
     Ok(run_page(experiment, &context, trial, around))
 }
@@ -152,12 +153,6 @@ pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure>
 fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
     let trial = experiment.trials.first().ok_or_else(|| Failure::start("the run file was cut before its run began"))?;
     Ok((trial, Summary::of(&trial.run)))
-}
-
-/// A list of sentences that was recorded with the experiment.
-fn sentences(experiment: &Experiment, name: &str) -> Vec<String> {
-    let texts = experiment.options.get(name).and_then(|texts| texts.as_array());
-    texts.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// What a run is doing, in words.

@@ -7,7 +7,7 @@ use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::output::note;
 use plimsoll_model::codec::{self, Decoded};
-use plimsoll_model::{Experiment, ExperimentKind};
+use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::{csv, probes_csv};
 use std::path::Path;
 
@@ -22,6 +22,9 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let shown = path.display();
     let Decoded { experiment, damage, frames_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
+    if experiment.trials.is_empty() && matches!(experiment.asked, Asked::Run(_)) {
+        return Err(Failure::start(format!("'{shown}' was cut before its run began: it holds no load")));
+    }
     let warn = |text: String| {
         note(&format!("warning: {shown}: {text}"));
     };
@@ -68,11 +71,11 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
         let profiles = capture::read_back(experiment, Some(path));
-        match experiment.kind {
-            ExperimentKind::Run => single::show(experiment, false, profiles.as_ref())?,
-            ExperimentKind::Sweep => sweep::show(experiment),
-            ExperimentKind::Find => find::show(experiment, profiles.as_ref())?,
-            ExperimentKind::Prove => prove::show(experiment, path)?,
+        match &experiment.asked {
+            Asked::Run(_) => single::show(experiment, false, profiles.as_ref())?,
+            Asked::Sweep(_) => sweep::show(experiment),
+            Asked::Find(_) => find::show(experiment, profiles.as_ref())?,
+            Asked::Prove(_) | Asked::Ladder(_) => prove::show(experiment, path)?,
         }
     }
     Ok(exit::DONE)
@@ -81,10 +84,10 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
 /// The JSON document of an experiment read from `path`.
 pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
     let profiles = capture::read_back(experiment, Some(path));
-    match experiment.kind {
-        ExperimentKind::Run => single::document(experiment, profiles.as_ref()),
-        ExperimentKind::Sweep => Ok(sweep::document(experiment)),
-        ExperimentKind::Find => find::document(experiment, profiles.as_ref()),
-        ExperimentKind::Prove => prove::document(experiment, path),
+    match &experiment.asked {
+        Asked::Run(_) => single::document(experiment, profiles.as_ref()),
+        Asked::Sweep(_) => Ok(sweep::document(experiment)),
+        Asked::Find(_) => find::document(experiment, profiles.as_ref()),
+        Asked::Prove(_) | Asked::Ladder(_) => prove::document(experiment, path),
     }
 }

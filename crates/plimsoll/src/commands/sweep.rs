@@ -18,7 +18,7 @@ use crate::target::system_text;
 use plimsoll_analysis::levels::{self, Level, Over, SHARE_MIN_NS};
 use plimsoll_analysis::{Conditions, ServerUse, Summary, series};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Curve, Experiment, ExperimentKind, Plan, Purpose, Remark, Trial};
+use plimsoll_model::{Curve, Experiment, Lengths, Noted, Plan, Purpose, Remark, Stop, SweepAsked, Tag, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
     Around, Progress, Report, ServerView, SweepFigures, SweepLevel, dat_line, format, is_level, json, load_text,
@@ -40,15 +40,6 @@ const BUDGET_NS: u64 = 60 * SECOND;
 const WARMUP_NS: u64 = 200 * MS;
 /// Answers under way at the end of a level are waited for at least so long.
 const GRACE_MIN_NS: u64 = 500 * MS;
-
-/// How long levels are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lengths {
-    /// Each the same, ns.
-    Fixed(u64),
-    /// Each as long as it needs, all within so many ns.
-    Budget(u64),
-}
 
 /// What a sweep was asked.
 #[derive(Debug)]
@@ -133,12 +124,12 @@ struct Sweeping<'a> {
 
 impl Sweeping<'_> {
     /// Drives one load of a level.
-    fn drive(&mut self, purpose: Purpose, plan: &Plan, number: usize) -> Result<&Trial, Failure> {
+    fn drive(&mut self, tag: Tag, plan: &Plan, number: usize) -> Result<&Trial, Failure> {
         let (live, meter, server) = (&mut self.live, &mut self.meter, self.recording.live_server());
         let (began_s, total_s) = (self.recording.elapsed_ns() as f64 / 1e9, self.asked.total_s());
         let number_of = self.asked.levels.len();
         meter.next_load();
-        let trial = self.recording.drive(purpose, plan, &mut |tick| {
+        let trial = self.recording.drive(tag, plan, &mut |tick| {
             live.passing(&Progress {
                 doing: format!("{}, level {} of {number_of}", load_text(&plan.load), number + 1),
                 elapsed_s: began_s + tick.end_ns as f64 / 1e9,
@@ -147,7 +138,7 @@ impl Sweeping<'_> {
                 ..meter.push(tick)
             });
             match plimsoll_sys::signal::interrupted() {
-                true => ControlFlow::Break("interrupted".into()),
+                true => ControlFlow::Break(Stop::Interrupted),
                 false => ControlFlow::Continue(()),
             }
         })?;
@@ -172,7 +163,7 @@ impl Sweeping<'_> {
         pilot.grace_ns = pilot.grace_ns.min(share_ns / 4);
         let warmup_ns = plan.warmup_ns;
         let ended_by_ns = self.recording.elapsed_ns() + share_ns;
-        let trial = self.drive(Purpose::Settle, &pilot, number)?;
+        let trial = self.drive(tag(Purpose::Settle, number), &pilot, number)?;
         let (run, slowest_ns) = (trial.run.clone(), Summary::of(&trial.run).response.max_ns);
         let rest_ns = ended_by_ns.saturating_sub(self.recording.elapsed_ns()).saturating_sub(warmup_ns);
         let length_ns = levels::length_ns(&run, rest_ns.saturating_sub(slowest_ns.min(rest_ns / 2)));
@@ -196,12 +187,12 @@ impl Sweeping<'_> {
         };
         match length_ns {
             Err(reason) => {
-                self.recording.remark(Remark::Unheld { users: concurrency, reason: reason.clone() });
+                self.recording.remark(Remark::Unheld { tag: tag(Purpose::Level, number), reason: reason.clone() });
                 Ok(SweepLevel { concurrency, outcome: Err(reason), server: None })
             }
             Ok(length_ns) => {
                 plan.duration_ns = Some(length_ns);
-                let trial = self.drive(Purpose::Level, &plan, number)?;
+                let trial = self.drive(tag(Purpose::Level, number), &plan, number)?;
                 let level = measured(trial).ok_or_else(|| Failure::start("a level was not as it was planned"))?;
                 if let Ok(figures) = &level.outcome {
                     note_ports(&mut self.live, &figures.summary);
@@ -210,6 +201,11 @@ impl Sweeping<'_> {
             }
         }
     }
+}
+
+/// The place of a load of the level `number`.
+fn tag(purpose: Purpose, number: usize) -> Tag {
+    Tag { turn: number as u32, ..Tag::of(purpose) }
 }
 
 /// The level that a load measured; `None` where it is none.
@@ -239,8 +235,14 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let run_path = args.dir.join(format!("{}.plimsoll", args.name));
     let dat_path = args.dir.join(format!("{}.dat", args.name));
-    let options = serde_json::json!({ "levels": asked.levels, "warnings": noted });
-    let mut recording = Recording::begin(ExperimentKind::Sweep, base.local, options, Some(&run_path))?;
+    let question = plimsoll_model::Asked::Sweep(SweepAsked {
+        base: base.plan.clone(),
+        levels: asked.levels.clone(),
+        lengths: asked.lengths,
+        warmup_ns: asked.warmup_ns,
+    });
+    let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
+    let mut recording = Recording::begin(question, before, base.local, Some(&run_path))?;
     recording.watch(watcher);
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
@@ -341,21 +343,25 @@ pub fn page(experiment: &Experiment, around: &Around) -> Report {
 
 /// What was warned of before the sweep.
 fn noted(experiment: &Experiment) -> Vec<String> {
-    serde_json::from_value(experiment.options["warnings"].clone()).unwrap_or_default()
+    experiment.noted.warnings.clone()
 }
 
 /// The levels of a recorded sweep.
 fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
+    let asked = match &experiment.asked {
+        plimsoll_model::Asked::Sweep(sweep) => sweep.levels.as_slice(),
+        _ => &[],
+    };
     let levels = experiment.trials.iter().filter(|trial| is_level(trial)).filter_map(measured);
     let unheld = experiment.remarks.iter().filter_map(|remark| match remark {
-        Remark::Unheld { users, reason } => {
-            Some(SweepLevel { concurrency: *users, outcome: Err(reason.clone()), server: None })
+        Remark::Unheld { tag, reason } => {
+            let concurrency = *asked.get(tag.turn as usize)?;
+            Some(SweepLevel { concurrency, outcome: Err(reason.clone()), server: None })
         }
         Remark::Broken { .. } | Remark::Profile(_) => None,
     });
     let mut levels: Vec<SweepLevel> = levels.chain(unheld).collect();
     // As asked for: what could not be held stands in its place.
-    let asked: Vec<u64> = serde_json::from_value(experiment.options["levels"].clone()).unwrap_or_default();
     levels.sort_by_key(|level| asked.iter().position(|asked| *asked == level.concurrency));
     levels
 }

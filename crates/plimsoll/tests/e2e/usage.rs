@@ -190,7 +190,7 @@ fn files_that_are_no_run_files_are_said() {
         ("empty", &b""[..], "not a plimsoll run file"),
         ("text", b"hello, world", "not a plimsoll run file"),
         ("newer", b"PLIMSOL\x09........", "version 9"),
-        ("cut", b"PLIMSOL\x01\x05", "cut or damaged"),
+        ("cut", b"PLIMSOL\x02\x05", "cut or damaged"),
     ] {
         let path = folder.join(name);
         std::fs::write(&path, bytes).expect("written");

@@ -1,7 +1,7 @@
 //! The ledger closes: for every load shape, under every fault, however the run ends.
 
 use super::*;
-use plimsoll_model::Ending;
+use plimsoll_model::{Ending, Stop};
 
 /// Every kind of load, about 300 ms each.
 fn shapes() -> Vec<(&'static str, Plan)> {
@@ -155,7 +155,7 @@ fn closes_when_stopped() {
                         .run(&mut |_| {
                             looks += 1;
                             if looks > stop_at {
-                                ControlFlow::Break("enough".into())
+                                ControlFlow::Break(Stop::Shown("enough".into()))
                             } else {
                                 ControlFlow::Continue(())
                             }
@@ -167,7 +167,7 @@ fn closes_when_stopped() {
                 if looks <= stop_at {
                     continue;
                 }
-                assert_eq!(sim.run.ending, Some(Ending::Stopped("enough".into())), "{what}");
+                assert_eq!(sim.run.ending, Some(Ending::Stopped(Stop::Shown("enough".into()))), "{what}");
                 assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
                 let ledger = sim.run.totals().ledger;
                 if sim.schedule.is_open() {

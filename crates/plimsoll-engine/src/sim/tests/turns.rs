@@ -1,7 +1,7 @@
 //! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals or from its end.
 
 use super::*;
-use plimsoll_model::Ending;
+use plimsoll_model::{Ending, Stop};
 
 /// What a slice and the rest of a turn may add to anything.
 const TURN_NS: u64 = 6 * MS;
@@ -30,11 +30,11 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
                 .end_ns
                 >= 200 * MS
             {
-                true => ControlFlow::Break("enough".into()),
+                true => ControlFlow::Break(Stop::Shown("enough".into())),
                 false => ControlFlow::Continue(()),
             });
         verify(&sim, &server).expect("holds");
-        assert_eq!(sim.run.ending, Some(Ending::Stopped("enough".into())));
+        assert_eq!(sim.run.ending, Some(Ending::Stopped(Stop::Shown("enough".into()))));
         assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
     }
 }
@@ -110,7 +110,7 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
         seed: first_seed(),
     }
     .run(&mut |tick| match tick.end_ns >= 200 * MS {
-        true => ControlFlow::Break("enough".into()),
+        true => ControlFlow::Break(Stop::Shown("enough".into())),
         false => ControlFlow::Continue(()),
     });
     assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);

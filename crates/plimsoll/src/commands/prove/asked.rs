@@ -1,26 +1,22 @@
 //! What a comparison was asked to do: flags become arms, a measure and limits, checked before anything is started.
 
 use super::load::WARMUP_FRESH_NS;
-use super::profiles::{AskedProfiles, Recorded};
+use super::profiles::AskedProfiles;
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
 use crate::probes::{Finder, Found};
 use crate::secrets::command_shown;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
-use plimsoll_analysis::prove::{Measure, Settings, arm_name};
-use plimsoll_model::Plan;
-use plimsoll_model::bounds::TIME_NS_MAX;
+use plimsoll_analysis::prove::{Rules, arm_name};
+use plimsoll_model::bounds::ARMS;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
+use plimsoll_model::{ArmIndex, BlocksAsked, Criterion, LadderAsked, ProveAsked, Purpose, Tag};
 use plimsoll_report::format::{duration, flag_time};
 use plimsoll_report::measure_text;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// At most so many rungs: they are named by letters.
-const RUNGS_MAX: usize = 26;
 
 /// One side of a comparison.
 pub struct Arm {
@@ -35,7 +31,7 @@ pub struct Arm {
 /// Everything that was asked.
 pub struct Asked {
     pub arms: Vec<Arm>,
-    pub settings: Settings,
+    pub settings: Rules,
     pub ladder: bool,
     pub budget_ns: u64,
     pub users: Option<u64>,
@@ -64,46 +60,6 @@ impl Asked {
     }
 }
 
-/// What of it is recorded: enough to compute the outcome again.
-#[derive(Serialize, Deserialize)]
-pub struct Options {
-    /// How the sides are named in reports: a URL, or a command.
-    pub sides: Vec<String>,
-    pub ladder: bool,
-    pub measure: String,
-    pub margin: f64,
-    pub blocks_max: Option<usize>,
-    pub budget_ns: u64,
-    pub base: Plan,
-    pub warnings: Vec<String>,
-    /// Blocks that others disturbed count, too.
-    #[serde(default)]
-    pub count_disturbed: bool,
-    /// Profiles that were to be taken afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profiles: Option<Recorded>,
-}
-
-impl Options {
-    /// The settings of the analysis; what a run file does not say is an error.
-    pub fn settings(&self) -> Result<Settings, Failure> {
-        let profiled = self.profiles.as_ref().is_none_or(Recorded::is_bounded);
-        let sides = 2..=RUNGS_MAX;
-        if !sides.contains(&self.sides.len())
-            || !(0.0..1.0).contains(&self.margin)
-            || !self.base.is_bounded()
-            || self.budget_ns > TIME_NS_MAX
-            || !profiled
-        {
-            return Err(Failure::start("the run file says what no comparison can have been asked: it is damaged"));
-        }
-        let primary = Measure::named(&self.measure).ok_or_else(|| {
-            Failure::start(format!("the run file's measure '{}' is none that this plimsoll knows", self.measure))
-        })?;
-        Ok(Settings { primary, margin: self.margin, blocks_max: self.blocks_max, seed: self.base.seed })
-    }
-}
-
 /// What is known of the past of a server on this machine.
 fn past(found: &Found) -> Option<Past> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
@@ -121,9 +77,9 @@ fn margin(text: &str) -> Result<f64, Failure> {
     if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
 }
 
-fn measure(text: &str) -> Result<Measure, Failure> {
+fn measure(text: &str) -> Result<Criterion, Failure> {
     let bad = || Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"));
-    Measure::named(text).ok_or_else(bad)
+    Criterion::named(text).ok_or_else(bad)
 }
 
 impl Asked {
@@ -132,9 +88,9 @@ impl Asked {
         let targets = 1 + args.more.len();
         match (commands, args.ladder, targets) {
             (true, _, 1) | (false, false, 2) => {}
-            (false, true, targets) if (2..=RUNGS_MAX).contains(&targets) => {}
+            (false, true, targets) if ARMS.contains(&targets) => {}
             (true, _, _) => return Err(Failure::usage("--a and --b: one URL, at which both builds answer")),
-            (false, true, _) => return Err(Failure::usage(format!("--ladder: 2 to {RUNGS_MAX} URLs, one a rung"))),
+            (false, true, _) => return Err(Failure::usage(format!("--ladder: 2 to {} URLs, one a rung", ARMS.end()))),
             (false, false, 1) => {
                 return Err(Failure::usage(
                     "a comparison needs two targets: give a second URL, or --a CMD and --b CMD",
@@ -143,7 +99,7 @@ impl Asked {
             (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
         }
         let primary = measure(&args.measure)?;
-        if args.ladder && primary != Measure::Goodput {
+        if args.ladder && primary != Criterion::Goodput {
             return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
         }
         if args.concurrency.is_some() && primary.at_fixed_rate() {
@@ -212,7 +168,7 @@ impl Asked {
         }
         for (number, arm) in arms.iter_mut().enumerate().filter(|(_, arm)| arm.command.is_none()) {
             let finder = Finder::of_listener(&arm.base);
-            if let (Measure::Cpu, Err(reason)) = (primary, finder.first()) {
+            if let (Criterion::Cpu, Err(reason)) = (primary, finder.first()) {
                 return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
             }
             arm.finder = Some(finder);
@@ -224,7 +180,7 @@ impl Asked {
         for arm in &mut arms {
             arm.base.plan.seed = seed;
         }
-        let settings = Settings { primary, margin, blocks_max: blocks_max.map(|blocks| blocks as usize), seed };
+        let settings = Rules { primary, margin, blocks_max: blocks_max.map(|blocks| blocks as usize), seed };
         Ok(Asked {
             arms,
             settings,
@@ -262,23 +218,42 @@ impl Asked {
     }
 
     /// What is recorded of it.
-    pub fn options(&self, warnings: Vec<String>) -> Options {
-        let side = |arm: &Arm| match &arm.command {
+    pub fn recorded(&self) -> plimsoll_model::Asked {
+        let name = |arm: &Arm| match &arm.command {
             Some(command) if self.whole_commands => command.clone(),
             Some(command) => command_shown(command),
             None => arm.base.plan.request.url_redacted(),
         };
-        Options {
-            sides: self.arms.iter().map(side).collect(),
-            ladder: self.ladder,
-            measure: self.settings.primary.word().to_owned(),
-            margin: self.settings.margin,
-            blocks_max: self.settings.blocks_max,
+        let arm = |arm: &Arm| plimsoll_model::Arm {
+            name: name(arm),
+            plan: arm.base.plan.clone(),
+            started: arm.command.is_some(),
+        };
+        let blocks = BlocksAsked {
+            arms: self.arms.iter().map(arm).collect(),
+            users: self.users,
+            rate: self.rate,
+            arrivals: self.arms[0].base.arrivals,
+            load_ns: self.load_ns,
+            warmup_ns: self.warmup_ns,
             budget_ns: self.budget_ns,
-            base: self.arms[0].base.plan.redacted(),
-            warnings,
+            blocks_max: self.settings.blocks_max.map(|blocks| blocks as u64),
             count_disturbed: self.count_disturbed,
-            profiles: self.profiles.as_ref().map(|profiles| profiles.recorded(self)),
+        };
+        match self.ladder {
+            true => plimsoll_model::Asked::Ladder(LadderAsked { blocks }),
+            false => plimsoll_model::Asked::Prove(ProveAsked {
+                blocks,
+                criterion: self.settings.primary,
+                margin: self.settings.margin,
+                profiles: self.profiles.as_ref().map(AskedProfiles::recorded),
+            }),
         }
+    }
+
+    /// The place of a load on an arm.
+    pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
+        let arm = if self.ladder { ArmIndex::Rung(arm) } else { ArmIndex::Side(arm) };
+        Tag { purpose, arm: Some(arm), turn: turn as u32 }
     }
 }

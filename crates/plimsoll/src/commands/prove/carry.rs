@@ -11,7 +11,7 @@ use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::prove::{self, arm_name};
 use plimsoll_model::rng::mix;
-use plimsoll_model::{Plan, Probes, Purpose};
+use plimsoll_model::{Plan, Probes, Purpose, Stop, Tag};
 use plimsoll_report::{
     Progress, ladder_heading, ladder_line, ladder_standing, prove_heading, prove_line, prove_standing,
 };
@@ -73,7 +73,8 @@ impl Comparison<'_> {
                 let plan = loads[usize::from(arm)].plan(&self.asked.arms[usize::from(arm)], seed);
                 let mut running = self.start(arm)?;
                 let doing = format!("block {}: {}", number + 1, arm_name(arm));
-                self.drive((Purpose::Arm(arm), arm, &doing), &plan, &mut running)?;
+                let tag = self.asked.tag(Purpose::Block, arm, number);
+                self.drive((tag, arm, &doing), &plan, &mut running)?;
                 if let Some(running) = running {
                     running.end()?;
                 }
@@ -118,7 +119,7 @@ impl Comparison<'_> {
     /// Drives one load; the build under it must live to its end.
     pub fn drive(
         &mut self,
-        (purpose, arm, doing): (Purpose, u8, &str),
+        (tag, arm, doing): (Tag, u8, &str),
         plan: &Plan,
         running: &mut Option<Running>,
     ) -> Result<Summary, Failure> {
@@ -137,9 +138,9 @@ impl Comparison<'_> {
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
         let mut cpu = CpuSeen::begin(clocks, base.local, plan.request.addresses.first().map(SocketAddr::port));
-        let trial = self.recording.drive(purpose, plan, &mut |tick| {
+        let trial = self.recording.drive(tag, plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
-                return ControlFlow::Break("interrupted".into());
+                return ControlFlow::Break(Stop::Interrupted);
             }
             cpu.look(tick.origin_ns, false);
             let elapsed_s = began_s + tick.end_ns as f64 / 1e9;
@@ -151,7 +152,7 @@ impl Comparison<'_> {
                 ..meter.push(tick)
             });
             match running.as_mut().and_then(Running::died) {
-                Some(why) => ControlFlow::Break(why),
+                Some(why) => ControlFlow::Break(Stop::Died(why)),
                 None => ControlFlow::Continue(()),
             }
         })?;

@@ -6,9 +6,9 @@ use super::carry::Comparison;
 use crate::failure::Failure;
 use crate::subject::Running;
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::prove::{Measure, arm_name};
+use plimsoll_analysis::prove::arm_name;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, LoadShape, Plan, Purpose};
+use plimsoll_model::{Criterion, Curve, LoadShape, Plan, Purpose};
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
@@ -138,7 +138,7 @@ impl Comparison<'_> {
                 plan.duration_ns = Some(length_ns);
                 plan.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
                 plan.connections_ready = users as u32;
-                let summary = self.drive((Purpose::Peak, arm, &doing), &plan, running)?;
+                let summary = self.drive((asked.tag(Purpose::Peak, arm, 0), arm, &doing), &plan, running)?;
                 // A load that was over before the first answer says nothing; one that was refused does.
                 let refused = summary.statuses.iter().any(|(status, _)| !plan.ok_status.contains(*status));
                 if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -198,7 +198,7 @@ fn loads(asked: &Asked, peaks: &[Peak], left_ns: u64) -> Vec<Load> {
     let fixed = asked.settings.primary.at_fixed_rate();
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let rate = fixed.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
-    let answers = if asked.settings.primary == Measure::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
+    let answers = if asked.settings.primary == Criterion::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
     let wanted = peaks.iter().map(|peak| {
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(answers / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)

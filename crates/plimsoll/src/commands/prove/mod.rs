@@ -13,10 +13,10 @@ use crate::kept;
 use crate::live::Live;
 use crate::progress::Meter;
 use crate::recording::Recording;
-use asked::{Asked, Options};
+use asked::Asked;
 use carry::Comparison;
-use plimsoll_analysis::prove::{self, Block, Ladder, Proof, StoppedBy, Verdict, arm_name};
-use plimsoll_model::{Experiment, ExperimentKind, Trial};
+use plimsoll_analysis::prove::{self, Block, Ladder, Proof, Rules, Standing, StoppedBy, Verdict, arm_name};
+use plimsoll_model::{BlocksAsked, Experiment, Noted, Purpose, Trial};
 use plimsoll_report::chart::{ComparedBlocks, LadderBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
 use plimsoll_report::prove_profiles::{self, ProveProfiles};
@@ -49,9 +49,8 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         live.line(hint);
     }
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("prove"));
-    let options = serde_json::json!(asked.options(warnings));
     let local = asked.arms.iter().all(|arm| arm.base.local);
-    let mut recording = Recording::begin(ExperimentKind::Prove, local, options, Some(&path))?;
+    let mut recording = Recording::begin(asked.recorded(), Noted { warnings, fitted: Vec::new() }, local, Some(&path))?;
     let mut comparison = Comparison {
         asked: &asked,
         recording: &mut recording,
@@ -70,7 +69,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     }
     let setup = comparison.setup;
     live.clear();
-    let nothing = !recording.trials().iter().any(|trial| matches!(trial.purpose, plimsoll_model::Purpose::Arm(_)));
+    let nothing = !recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note) = match &broken {
         Some(reason) => recording.break_off(reason),
         None => recording.end(),
@@ -112,19 +111,17 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
 
 /// The outcome of a recorded comparison, computed from what was measured. `broken`: why it broke off, where the
 /// recording does not tell.
-fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options, Vec<Block>, Outcome), Failure> {
-    let options: Options = serde_json::from_value(experiment.options.clone())
-        .map_err(|e| Failure::start(format!("the run file does not say what was compared: {e}")))?;
-    let settings = options.settings()?;
-    let arms = options.sides.len();
-    let (blocks, found) = prove::blocks(&experiment.trials, arms, options.count_disturbed);
+fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Asking<'_>, Vec<Block>, Outcome), Failure> {
+    let asking = Asking::of(experiment)?;
+    let arms = asking.blocks.arms.len();
+    let (blocks, found) = prove::blocks(&experiment.trials, arms, asking.blocks.count_disturbed);
     let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
     let told = || experiment.broken().map(str::to_owned);
     let broken = found.or(broken).or_else(told).or_else(cut);
-    if options.ladder {
+    let Some(settings) = asking.rules.clone() else {
         let ladder = prove::ladder(&blocks, arms, broken.as_deref());
-        return Ok((options, blocks, Outcome::Ladder(ladder)));
-    }
+        return Ok((asking, blocks, Outcome::Ladder(ladder)));
+    };
     let stopped_by = match broken {
         Some(reason) => StoppedBy::Broken(reason),
         None => prove::stop(&settings, &blocks).unwrap_or(StoppedBy::Budget),
@@ -133,17 +130,39 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Options
     if proof.blocks_more.is_some() {
         proof.budget_enough_ns = prove::budget_enough_ns(&settings, &blocks, &experiment.trials);
     }
-    Ok((options, blocks, Outcome::Proof(proof)))
+    Ok((asking, blocks, Outcome::Proof(proof)))
+}
+
+/// What was asked of a recorded comparison or ladder.
+struct Asking<'a> {
+    blocks: &'a BlocksAsked,
+    /// The names of the arms.
+    names: Vec<String>,
+    /// By what a comparison is decided; `None`: a ladder.
+    rules: Option<Rules>,
+}
+
+impl Asking<'_> {
+    fn of(experiment: &Experiment) -> Result<Asking<'_>, Failure> {
+        let none = || Failure::start("the run file holds no comparison");
+        let blocks = experiment.asked.blocks().ok_or_else(none)?;
+        let names = blocks.arms.iter().map(|arm| arm.name.clone()).collect();
+        Ok(Asking { blocks, names, rules: Rules::of(&experiment.asked) })
+    }
+
+    fn narrowing(&self, blocks: &[Block]) -> Vec<Standing> {
+        self.rules.as_ref().map(|rules| prove::narrowing(rules, blocks)).unwrap_or_default()
+    }
 }
 
 /// What stands around the figures of a comparison.
-fn context<'a>(experiment: &'a Experiment, options: &'a Options) -> ProveContext<'a> {
+fn context<'a>(experiment: &'a Experiment, asking: &'a Asking<'a>) -> ProveContext<'a> {
     ProveContext {
         experiment,
-        plan: &options.base,
-        sides: &options.sides,
-        loads: prove::reading::block_plans(&experiment.trials, options.sides.len()),
-        warnings: &options.warnings,
+        plan: &asking.blocks.arms[0].plan,
+        sides: &asking.names,
+        loads: prove::reading::block_plans(&experiment.trials, asking.names.len()),
+        warnings: &experiment.noted.warnings,
     }
 }
 
@@ -154,11 +173,11 @@ fn show_outcome(
     as_json: bool,
     broken: Option<String>,
 ) -> Result<Outcome, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, broken)?;
-    let context = context(experiment, &options);
-    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), path);
+    let (asking, blocks, outcome) = concluded(experiment, broken)?;
+    let context = context(experiment, &asking);
+    let profiles = profiles::read_back(experiment, path);
     if as_json {
-        print_json(&document_of(&context, &options, &blocks, &outcome, profiles.as_ref())?);
+        print_json(&document_of(&context, &asking, &blocks, &outcome, profiles.as_ref())?);
     } else {
         print_report(&report_of(&context, &outcome, profiles.as_ref()));
     }
@@ -178,14 +197,14 @@ fn report_of(context: &ProveContext, outcome: &Outcome, profiles: Option<&ProveP
 
 fn document_of(
     context: &ProveContext,
-    options: &Options,
+    asking: &Asking,
     blocks: &[Block],
     outcome: &Outcome,
     profiles: Option<&ProveProfiles>,
 ) -> Result<serde_json::Value, Failure> {
     let mut document = match outcome {
         Outcome::Proof(proof) => {
-            let narrowing = prove::narrowing(&options.settings()?, blocks);
+            let narrowing = asking.narrowing(blocks);
             prove_json::proof(context, proof, blocks, &narrowing)
         }
         Outcome::Ladder(ladder) => prove_json::ladder(context, ladder, blocks),
@@ -201,33 +220,33 @@ pub fn show(experiment: &Experiment, path: &Path) -> Result<(), Failure> {
 
 /// The page of a comparison recorded at `path`.
 pub fn page(experiment: &Experiment, path: &Path, mut around: Around) -> Result<Report, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, None)?;
-    let context = context(experiment, &options);
-    if let Some(profiles) = profiles::read_back(experiment, options.profiles.as_ref(), Some(path)) {
+    let (asking, blocks, outcome) = concluded(experiment, None)?;
+    let context = context(experiment, &asking);
+    if let Some(profiles) = profiles::read_back(experiment, Some(path)) {
         around.extra.heading("What a request costs by function").append(prove_profiles::report(&profiles));
     }
     Ok(match &outcome {
         Outcome::Proof(proof) => {
-            let narrowing = prove::narrowing(&options.settings()?, &blocks);
+            let narrowing = asking.narrowing(&blocks);
             prove_page(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, &around)
         }
         Outcome::Ladder(ladder) => {
-            ladder_page(&context, LadderBlocks { ladder, blocks: &blocks, sides: &options.sides }, &around)
+            ladder_page(&context, LadderBlocks { ladder, blocks: &blocks, sides: &asking.names }, &around)
         }
     })
 }
 
 /// The picture of a recorded comparison.
 pub fn picture(experiment: &Experiment, theme: Theme) -> Result<String, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, None)?;
-    let context = context(experiment, &options);
+    let (asking, blocks, outcome) = concluded(experiment, None)?;
+    let context = context(experiment, &asking);
     Ok(match &outcome {
         Outcome::Proof(proof) => {
-            let narrowing = prove::narrowing(&options.settings()?, &blocks);
+            let narrowing = asking.narrowing(&blocks);
             prove_svg(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, theme)
         }
         Outcome::Ladder(ladder) => {
-            ladder_svg(&context, LadderBlocks { ladder, blocks: &blocks, sides: &options.sides }, theme)
+            ladder_svg(&context, LadderBlocks { ladder, blocks: &blocks, sides: &asking.names }, theme)
         }
     })
 }
@@ -249,7 +268,7 @@ pub fn case(experiment: &Experiment) -> Result<Case, Failure> {
 
 /// The JSON document of a comparison recorded at `path`.
 pub fn document(experiment: &Experiment, path: &Path) -> Result<serde_json::Value, Failure> {
-    let (options, blocks, outcome) = concluded(experiment, None)?;
-    let profiles = profiles::read_back(experiment, options.profiles.as_ref(), Some(path));
-    document_of(&context(experiment, &options), &options, &blocks, &outcome, profiles.as_ref())
+    let (asking, blocks, outcome) = concluded(experiment, None)?;
+    let profiles = profiles::read_back(experiment, Some(path));
+    document_of(&context(experiment, &asking), &asking, &blocks, &outcome, profiles.as_ref())
 }

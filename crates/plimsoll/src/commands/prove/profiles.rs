@@ -8,7 +8,7 @@ use super::asked::Asked;
 use super::carry::Comparison;
 use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
-use crate::commands::capture::{Wanted, keep, read_kept};
+use crate::commands::capture::{keep, read_kept};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::pprof::{Endpoint, PATIENCE};
@@ -16,13 +16,11 @@ use crate::subject::Running;
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated};
 use plimsoll_analysis::prove::{self, arm_name};
-use plimsoll_model::bounds::TIME_NS_MAX;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Curve, Experiment, LoadShape, Plan, Purpose};
+use plimsoll_model::{ArmIndex, Curve, Experiment, LoadShape, Plan, ProfilesAsked, Purpose, Stop};
 use plimsoll_report::prove_profiles::ProveProfiles;
 use plimsoll_report::{Progress, format};
-use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,24 +42,6 @@ const READY_MAX: f64 = 512.0;
 pub struct AskedProfiles {
     endpoints: [Endpoint; 2],
     seconds: u32,
-}
-
-/// What the run file says of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Recorded {
-    /// The bases of both sides, without secrets.
-    bases: [String; 2],
-    /// Length of a profile, s.
-    seconds: u32,
-    /// Load before it, ns of schedule time.
-    warmup_ns: u64,
-}
-
-impl Recorded {
-    /// Whether its numbers are such as can have been asked for.
-    pub fn is_bounded(&self) -> bool {
-        self.seconds <= 600 && self.warmup_ns <= TIME_NS_MAX
-    }
 }
 
 impl AskedProfiles {
@@ -98,11 +78,16 @@ impl AskedProfiles {
         Ok(Some(asked))
     }
 
-    pub fn recorded(&self, asked: &Asked) -> Recorded {
+    /// What the run file says of it.
+    pub fn recorded(&self) -> ProfilesAsked {
+        let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
+        ProfilesAsked { bases, seconds: self.seconds }
+    }
+
+    /// Load before a profile, ns.
+    fn warmup_ns(asked: &Asked) -> u64 {
         let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
-        let bases = [0, 1].map(|side: usize| self.endpoints[side].shown.clone());
-        let more_ns = if fresh { asked.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
-        Recorded { bases, seconds: self.seconds, warmup_ns: WARMUP_NS + more_ns }
+        WARMUP_NS + if fresh { asked.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 }
     }
 }
 
@@ -111,36 +96,30 @@ fn repetition(turn: usize) -> usize {
     TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count()
 }
 
-/// The side whose turn it is, as the record names it.
-fn side(turn: usize) -> String {
-    arm_name(TURNS[turn]).to_ascii_lowercase().to_string()
-}
-
 impl Comparison<'_> {
     /// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or
     /// with the reason why there is none; nothing of that changes the verdict.
     pub fn profile(&mut self) {
         let Some(wanted) = &self.asked.profiles else { return };
-        let recorded = wanted.recorded(self.asked);
-        let wanted =
-            |turn: usize, trial| Wanted { of: side(turn), turn: repetition(turn) as u32 + 1, kind: "cpu", trial };
+        let warmup_ns = AskedProfiles::warmup_ns(self.asked);
+        let place = |turn: usize| (self.asked.tag(Purpose::Profile, TURNS[turn], repetition(turn)), "cpu");
         let Some(rate) = self.profile_rate() else {
             // The first turn of each side.
             for turn in [0, 1] {
                 let reason = Err("there is no load that both sides hold".to_owned());
-                keep(self.recording, &self.beside, wanted(turn, None), reason);
+                keep(self.recording, &self.beside, place(turn), None, reason);
             }
             return;
         };
-        let length_ns = recorded.warmup_ns + u64::from(recorded.seconds) * SECOND + GAP_NS;
+        let length_ns = warmup_ns + u64::from(wanted.seconds) * SECOND + GAP_NS;
         let all = format::duration(length_ns as f64 * TURNS.len() as f64);
         self.live.line(&format!("profiling both sides in turn at {} requests/s, {all}", format::rate(rate)));
         let mut patience = PATIENCE;
         for turn in 0..TURNS.len() {
             let driven = self.recording.trials().len();
-            let taken = self.take_turn(turn, rate, length_ns, (&recorded, &mut patience));
+            let taken = self.take_turn(turn, rate, (length_ns, warmup_ns), &mut patience);
             let trial = (self.recording.trials().len() > driven).then_some(driven as u32);
-            keep(self.recording, &self.beside, wanted(turn, trial), taken);
+            keep(self.recording, &self.beside, place(turn), trial, taken);
             if plimsoll_sys::signal::interrupted() {
                 break;
             }
@@ -153,8 +132,8 @@ impl Comparison<'_> {
         &mut self,
         turn: usize,
         rate: f64,
-        length_ns: u64,
-        (recorded, patience): (&Recorded, &mut Duration),
+        (length_ns, warmup_ns): (u64, u64),
+        patience: &mut Duration,
     ) -> Result<Vec<u8>, String> {
         let asked = self.asked;
         let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };
@@ -166,8 +145,8 @@ impl Comparison<'_> {
             seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
             load: shape,
             requests_max: None,
-            duration_ns: Some((length_ns - recorded.warmup_ns).next_multiple_of(Plan::TICK_NS)),
-            warmup_ns: recorded.warmup_ns.next_multiple_of(Plan::TICK_NS),
+            duration_ns: Some((length_ns - warmup_ns).next_multiple_of(Plan::TICK_NS)),
+            warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
             connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.connections_max),
             ..base.plan.clone()
         };
@@ -175,9 +154,10 @@ impl Comparison<'_> {
         let (live, meter) = (&mut *self.live, &mut self.meter);
         meter.next_load();
         let (mut taking, left) = (None, *patience);
-        let driven = self.recording.drive(Purpose::Profile, &plan, &mut |tick| {
+        let tag = asked.tag(Purpose::Profile, arm, repetition(turn));
+        let driven = self.recording.drive(tag, &plan, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
-                return ControlFlow::Break("interrupted".into());
+                return ControlFlow::Break(Stop::Interrupted);
             }
             if tick.end_ns >= plan.warmup_ns && taking.is_none() {
                 let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
@@ -227,8 +207,8 @@ impl Comparison<'_> {
 }
 
 /// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
-pub fn read_back(experiment: &Experiment, recorded: Option<&Recorded>, path: Option<&Path>) -> Option<ProveProfiles> {
-    let recorded = recorded?;
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProveProfiles> {
+    let recorded = experiment.asked.profiles()?;
     experiment.profiles().next()?;
     let mut missing = Vec::new();
     let asked_ns = u64::from(recorded.seconds) * SECOND;
@@ -237,18 +217,16 @@ pub fn read_back(experiment: &Experiment, recorded: Option<&Recorded>, path: Opt
     let (mut late, mut behind): (Vec<(String, String)>, Vec<String>) = Default::default();
     let mut rate = 0.0f64;
     for taken in experiment.profiles() {
-        let Some(arm) = (0..2u8).find(|arm| taken.of == arm_name(*arm).to_ascii_lowercase().to_string()) else {
-            continue;
-        };
-        let (name, arm) = (format!("{}{}", taken.of, taken.turn), usize::from(arm));
+        let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
+        let name = experiment.asked.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
-        let Some(trial) = trial.filter(|trial| trial.purpose == Purpose::Profile) else {
+        let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
             let reason = taken.file.as_ref().err().map_or("its load is not in the record", String::as_str);
             missing.push(format!("{name}: no profile: {reason}"));
             continue;
         };
         rate = rate.max(trial.run.plan.load.curve().max());
-        let meanwhile = Meanwhile::of(&trial.run, &[(recorded.warmup_ns, recorded.warmup_ns + asked_ns)]);
+        let meanwhile = Meanwhile::of(&trial.run, &[(trial.run.plan.warmup_ns, trial.run.plan.warmup_ns + asked_ns)]);
         let generator = Summary::of(&trial.run).generator;
         if generator.limited {
             late.push((name.clone(), generator.reason.unwrap_or_default()));
@@ -283,7 +261,8 @@ pub fn read_back(experiment: &Experiment, recorded: Option<&Recorded>, path: Opt
         missing.push(reason);
         None
     });
-    let Recorded { bases, seconds, .. } = recorded.clone();
+    let seconds = recorded.seconds;
+    let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
     let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
     Some(ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison, missing, warnings })
 }
@@ -307,7 +286,7 @@ mod tests {
     #[test]
     fn turns_alternate_and_are_named() {
         let names: Vec<String> =
-            (0..TURNS.len()).map(|turn| format!("{}{}", side(turn), repetition(turn) + 1)).collect();
-        assert_eq!(names, ["a1", "b1", "b2", "a2", "a3", "b3", "b4", "a4"]);
+            (0..TURNS.len()).map(|turn| format!("{}{}", arm_name(TURNS[turn]), repetition(turn))).collect();
+        assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 }

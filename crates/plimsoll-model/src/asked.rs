@@ -1,0 +1,262 @@
+//! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so far, its next load and its
+//! finding follow. A run file begins with it.
+//!
+//! Not here: what the next load is (the studies of `plimsoll-analysis`), and how people ask (the command line).
+
+use crate::load::Arrivals;
+use crate::plan::{Plan, Purpose, Tag};
+use serde::{Deserialize, Serialize};
+
+/// What an experiment was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "study", rename_all = "snake_case")]
+pub enum Asked {
+    /// One load.
+    Run(RunAsked),
+    /// One load for each of several concurrencies.
+    Sweep(SweepAsked),
+    /// The load line under a promise.
+    Find(FindAsked),
+    /// Whether one build is better than another.
+    Prove(ProveAsked),
+    /// What each of several steps leaves of the one before.
+    Ladder(LadderAsked),
+}
+
+/// One load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAsked {
+    /// The load.
+    pub plan: Plan,
+    /// It ends when this becomes true, as conditions are written; `None`: by its schedule only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_if: Option<String>,
+    /// Profiles to be taken afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<ProfilesAsked>,
+}
+
+/// One load for each of several concurrencies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepAsked {
+    /// What all loads share; its load is not used.
+    pub base: Plan,
+    /// The concurrencies, in order.
+    pub levels: Vec<u64>,
+    /// How long each is measured.
+    pub lengths: Lengths,
+    /// Load before each level that is not measured, ns.
+    pub warmup_ns: u64,
+}
+
+/// How long the levels of a sweep are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lengths {
+    /// Each the same, ns.
+    Fixed(u64),
+    /// Each as long as it needs, all within so many ns.
+    Budget(u64),
+}
+
+/// A search for the load line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FindAsked {
+    /// The request and everything else that all trials share; its load is not used.
+    pub base: Plan,
+    /// The promise that must hold, as promises are written.
+    pub slo: String,
+    /// The search ends within this time, ns.
+    pub budget_ns: u64,
+    /// No rate above this is tried, 1/s.
+    pub max_rate: Option<f64>,
+    /// Spacing of arrivals.
+    pub arrivals: Arrivals,
+    /// How long the first answer took, before the search, ns; 0 if nobody asked.
+    pub first_answer_ns: u64,
+    /// Profiles to be taken afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<ProfilesAsked>,
+}
+
+/// A comparison of two builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProveAsked {
+    /// The loads by which they are compared: A, B.
+    pub blocks: BlocksAsked,
+    /// What decides.
+    pub criterion: Criterion,
+    /// Differences up to this share do not matter (0.02: 2 %).
+    pub margin: f64,
+    /// Profiles to be taken of both sides afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<ProfilesAsked>,
+}
+
+/// One variable at a time: each rung does one thing more than the one before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LadderAsked {
+    /// The loads by which they are compared, the lowest rung first.
+    pub blocks: BlocksAsked,
+}
+
+/// Loads in blocks: in each, one on every arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlocksAsked {
+    /// What is compared; all plans have one seed.
+    pub arms: Vec<Arm>,
+    /// Users of every load; `None`: as many as fill the arm.
+    pub users: Option<u64>,
+    /// Rate of every load where the criterion is taken at one, 1/s; `None`: what the slower arm easily holds.
+    pub rate: Option<f64>,
+    /// Spacing of arrivals at a fixed rate.
+    pub arrivals: Arrivals,
+    /// Length of every load, ns; `None`: as long as answers need.
+    pub load_ns: Option<u64>,
+    /// Load before it that is not measured, ns; `None`: as long as the arms need.
+    pub warmup_ns: Option<u64>,
+    /// Blocks are begun as long as they end within this time, ns.
+    pub budget_ns: u64,
+    /// At most so many blocks that count.
+    pub blocks_max: Option<u64>,
+    /// Blocks that others on the machine disturbed count, too.
+    pub count_disturbed: bool,
+}
+
+impl BlocksAsked {
+    /// The seed of the order of the arms, of their loads and of the control.
+    pub fn seed(&self) -> u64 {
+        self.arms.first().map_or(0, |arm| arm.plan.seed)
+    }
+}
+
+/// One of several targets that are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// What it is called in reports: a URL, or a command, as far as it may be shown.
+    pub name: String,
+    /// What its loads share; its load is not used.
+    pub plan: Plan,
+    /// Whether it is started afresh for each load.
+    pub started: bool,
+}
+
+/// A quantity by which builds are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Criterion {
+    /// Successes a second with enough users to keep the server full.
+    Goodput,
+    /// Median response time under the same load.
+    P50,
+    /// Response time that 99 % stay below, under the same load.
+    P99,
+    /// CPU time of the server's processes for each answered request.
+    Cpu,
+}
+
+impl Criterion {
+    /// All of them.
+    pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Criterion::Goodput => "goodput",
+            Criterion::P50 => "p50",
+            Criterion::P99 => "p99",
+            Criterion::Cpu => "cpu",
+        }
+    }
+
+    /// The criterion that a word names.
+    pub fn named(word: &str) -> Option<Criterion> {
+        Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
+    }
+
+    /// Whether more of it is better.
+    pub fn more_is_better(self) -> bool {
+        self == Criterion::Goodput
+    }
+
+    /// Whether it is taken at a fixed rate below what the builds can do, not at their peak.
+    pub fn at_fixed_rate(self) -> bool {
+        matches!(self, Criterion::P50 | Criterion::P99)
+    }
+}
+
+/// Profiles of the server that are to be taken after the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfilesAsked {
+    /// Where they are served, without secrets: of one target, or of each side.
+    pub bases: Vec<String>,
+    /// Length of a CPU profile, s.
+    pub seconds: u32,
+}
+
+impl Asked {
+    /// The word of the study.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Asked::Run(_) => "run",
+            Asked::Sweep(_) => "sweep",
+            Asked::Find(_) => "find",
+            Asked::Prove(_) => "prove",
+            Asked::Ladder(_) => "ladder",
+        }
+    }
+
+    /// The plan that all loads share, but for what each sets itself; of several targets that of the first.
+    pub fn base(&self) -> Option<&Plan> {
+        match self {
+            Asked::Run(run) => Some(&run.plan),
+            Asked::Sweep(sweep) => Some(&sweep.base),
+            Asked::Find(find) => Some(&find.base),
+            Asked::Prove(_) | Asked::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
+        }
+    }
+
+    /// The blocks of a comparison or a ladder.
+    pub fn blocks(&self) -> Option<&BlocksAsked> {
+        match self {
+            Asked::Prove(prove) => Some(&prove.blocks),
+            Asked::Ladder(ladder) => Some(&ladder.blocks),
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) => None,
+        }
+    }
+
+    /// Profiles to be taken afterwards.
+    pub fn profiles(&self) -> Option<&ProfilesAsked> {
+        match self {
+            Asked::Run(run) => run.profiles.as_ref(),
+            Asked::Find(find) => find.profiles.as_ref(),
+            Asked::Prove(prove) => prove.profiles.as_ref(),
+            Asked::Sweep(_) | Asked::Ladder(_) => None,
+        }
+    }
+
+    /// What a profile is of, in a word that may stand in a file's name: `low`, `line`, `load`; `a1`, `b2` of a side.
+    pub fn profile_name(&self, tag: &Tag) -> String {
+        debug_assert_eq!(tag.purpose, Purpose::Profile);
+        match (self, tag.arm, tag.turn) {
+            (_, Some(arm), turn) => format!("{}{}", arm.letter().to_ascii_lowercase(), turn + 1),
+            (_, None, 0) => "low".to_owned(),
+            (Asked::Find(_), None, _) => "line".to_owned(),
+            (_, None, _) => "load".to_owned(),
+        }
+    }
+
+    /// The same without secrets, as it is recorded.
+    pub fn redacted(&self) -> Asked {
+        let mut copy = self.clone();
+        match &mut copy {
+            Asked::Run(run) => run.plan = run.plan.redacted(),
+            Asked::Sweep(sweep) => sweep.base = sweep.base.redacted(),
+            Asked::Find(find) => find.base = find.base.redacted(),
+            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
+                blocks.arms.iter_mut().for_each(|arm| arm.plan = arm.plan.redacted());
+            }
+        }
+        copy
+    }
+}

@@ -556,7 +556,7 @@ pub(crate) fn duration_syntax(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Curve, LoadShape, Plan};
     use proptest::prelude::*;
 
     #[test]
@@ -655,8 +655,7 @@ mod tests {
 
     /// A run of one second with these ends of requests; each success took `latency_ns`.
     fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
-        let request = RequestSpec::get("h", 80, vec![]);
-        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let mut interval = tick(succeeded, failed, latency_ns);
         interval.ledger.scheduled += unsent + in_flight;
         (interval.ledger.unsent, interval.ledger.in_flight) = (unsent, in_flight);

@@ -66,11 +66,11 @@ fn requests(run: &Run, status: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
 
     fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
         let users = Curve::constant(1.0);
-        let mut run = Run::new(Plan::new(RequestSpec::get("h", 80, vec![]), LoadShape::Closed { users }));
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         let mut interval = Interval::default();
         for (status, at_ns, requests) in answers {
             run.failed_answers.push(FailedAnswer::answer(*status, *at_ns, format!("HTTP/1.1 {start_ns}").as_bytes()));

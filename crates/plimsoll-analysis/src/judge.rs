@@ -158,7 +158,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     let plan = &run.plan;
     let (from_ns, planned_end_ns) = judged_window_ns(plan);
     let to_ns = planned_end_ns.min(run.window_ns.1).max(from_ns);
-    let window = Window { from_ns, to_ns, tick_ns: plan.interval_ns.max(1) };
+    let window = Window { from_ns, to_ns, tick_ns: plan.load.interval_ns.max(1) };
     let mut watch = Watch::new(purpose, plan, slo);
     let mut certain = None;
     let (mut ledger, mut response) = (Ledger::default(), Histogram::new());
@@ -182,7 +182,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     let seconds = window.length_ns() as f64 / 1e9;
     let mut outcome = TrialOutcome {
         purpose,
-        load: match &plan.load {
+        load: match &plan.load.shape {
             LoadShape::Open { rate, .. } => Load::Rate(rate.stages.last().map_or(0.0, |s| s.to)),
             LoadShape::Closed { users } => Load::Users(users.max() as u64),
         },
@@ -391,7 +391,7 @@ fn little_gap(run: &Run) -> Option<f64> {
         ledger.merge(&interval.ledger);
     }
     let whole = run.ending == Some(Ending::Finished)
-        && run.plan.warmup_ns == 0
+        && run.plan.load.warmup_ns == 0
         && ledger.in_flight == 0
         && ledger.unsent == 0
         && ledger.requests() >= 100;
@@ -442,20 +442,19 @@ mod tests {
     use super::*;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, Interval, Plan, Probes, RequestSpec, Sample, Series, SeriesKind, Stage, Stop, WorkerTime,
+        Arrivals, Curve, Interval, Plan, Probes, Sample, Series, SeriesKind, Stage, Stop, WorkerTime,
     };
 
     const TICK: u64 = Plan::TICK_NS;
 
     /// One second of 1 000/s: what each tick of 100 shows is up to the test.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
-        let request = RequestSpec::get("h", 80, vec![]);
         let stages: Vec<Stage> = stages
             .iter()
             .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK) })
             .collect();
-        let plan = Plan::new(request, LoadShape::Open { rate: Curve { stages }, arrivals: Arrivals::Constant });
-        let end_ns = plan.duration_ns.expect("it has one");
+        let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate: Curve { stages }, arrivals: Arrivals::Constant });
+        let end_ns = plan.load.duration_ns.expect("it has one");
         let mut run = Run::new(plan);
         for at in 0..end_ns / TICK {
             run.push(at * TICK, &tick(at));
@@ -564,7 +563,10 @@ mod tests {
         }
         // With every connection waiting for the server it is the server's.
         let mut waiting = unsent.clone();
-        waiting.intervals.values_mut().for_each(|i| i.connections_open = u64::from(waiting.plan.connections_max));
+        waiting
+            .intervals
+            .values_mut()
+            .for_each(|i| i.connections_open = u64::from(waiting.plan.carriage.connections_max));
         let outcome = judged(&waiting);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
@@ -632,7 +634,7 @@ mod tests {
             interval
         });
         let mut closed = holds.clone();
-        closed.plan.load = LoadShape::Closed { users: Curve::constant(8.0) };
+        closed.plan.load.shape = LoadShape::Closed { users: Curve::constant(8.0) };
         for (name, run, others, expect, limited) in [
             ("held, quiet", &holds, 0.03, Verdict::Pass, false),
             ("held, disturbed", &holds, 1.3, Verdict::Pass, false),

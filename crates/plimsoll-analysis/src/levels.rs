@@ -39,7 +39,7 @@ pub struct Level {
 impl Level {
     /// The level that `run` measured; `None` where its load changes over time.
     pub fn of(run: &Run) -> Option<(Over, Level)> {
-        let (over, curve) = match &run.plan.load {
+        let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (Over::Concurrency, users),
             LoadShape::Open { rate, .. } => (Over::Rate, rate),
         };
@@ -253,10 +253,9 @@ mod tests {
 
     #[test]
     fn a_level_is_measured_for_as_long_as_it_needs() {
-        use plimsoll_model::{Curve, Histogram, Interval, Plan, RequestSpec};
+        use plimsoll_model::{Curve, Histogram, Interval, Plan};
         let pilot = |counts: &[u64], mean_ns: u64| {
-            let request = RequestSpec::get("h", 80, vec![]);
-            let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
             for (at, count) in counts.iter().enumerate() {
                 let mut response = Histogram::new();
                 response.record_n(mean_ns, *count);

@@ -246,7 +246,7 @@ fn burst(accounts: &[Account], cores: f64, used_max: f64) -> Option<(f64, f64)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec, Sample, Series, SeriesKind};
+    use plimsoll_model::{Curve, LoadShape, Plan, Sample, Series, SeriesKind};
 
     /// Cores used during each tenth of a second, on a machine of so many cores.
     struct Scene {
@@ -278,8 +278,7 @@ mod tests {
     };
 
     fn run(scene: &Scene) -> Run {
-        let mut run =
-            Run::new(Plan::new(RequestSpec::get("h", 80, vec![]), LoadShape::Closed { users: Curve::constant(1.0) }));
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let step_ns = 100 * MS as i64;
         run.window_ns = (0, scene.length as u64 * step_ns as u64);
         let mut sums = [0.0f64; 10];

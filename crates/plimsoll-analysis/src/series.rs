@@ -38,7 +38,7 @@ pub struct Moment {
 fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
-    let length_s = f64::from(joined) * run.plan.interval_ns as f64 / 1e9;
+    let length_s = f64::from(joined) * run.plan.load.interval_ns as f64 / 1e9;
     let mut out: Vec<(f64, f64, Interval)> = Vec::new();
     for (index, interval) in &run.intervals {
         let start_s = f64::from(index / joined) * length_s;
@@ -152,7 +152,7 @@ pub struct Spread {
 /// The spread of the goodput over the whole seconds of the measured window; over single intervals where there are fewer
 /// than five such seconds. `None` with fewer than three stretches or without any success.
 pub fn spread(run: &Run) -> Option<Spread> {
-    let interval_ns = run.plan.interval_ns.max(1);
+    let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
     let inside = |length_ns: u64| (from.div_ceil(length_ns), to / length_ns);
     let second = 1_000_000_000u64.next_multiple_of(interval_ns);
@@ -184,7 +184,7 @@ const STRETCHES_MIN: usize = 5;
 /// ten batches of whole intervals inside the measured window, so that neighbours which resemble each other, or make up
 /// for each other, do not make it look better or worse known than it is. `None` where there is too little to tell.
 pub fn goodput_error(run: &Run) -> Option<f64> {
-    let length_ns = run.plan.interval_ns.max(1);
+    let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
     let stretches = usize::try_from(end.saturating_sub(first)).ok().filter(|n| *n >= STRETCHES_MIN)?;
     let each = stretches.div_ceil(BATCHES_MAX);
@@ -209,12 +209,11 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Curve, LoadShape, Plan};
 
     fn run(counts: &[u64]) -> Run {
-        let request = RequestSpec::get("h", 80, vec![]);
-        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
-        let length = run.plan.interval_ns;
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+        let length = run.plan.load.interval_ns;
         for (at, count) in counts.iter().enumerate() {
             let mut interval = Interval::default();
             let mut response = Histogram::new();

@@ -79,7 +79,7 @@ impl ServerUse {
             return Err("the load had no measured window".into());
         }
         // The ledger also holds the answers that came in the grace period; their work is counted with them.
-        let length = run.plan.interval_ns.max(1);
+        let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
         let at = |at_ns: i64| cpu.value_at(at_ns, REACH_NS);
@@ -204,13 +204,12 @@ impl AtLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RequestSpec, Sample, Series};
+    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, Sample, Series};
 
     fn run(window_ns: (u64, u64), answered: u64) -> Run {
-        let request = RequestSpec::get("h", 80, vec![]);
-        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) }));
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let ledger = Ledger { scheduled: answered, succeeded: answered, ..Ledger::default() };
-        let last = (window_ns.1 / run.plan.interval_ns).saturating_sub(1) as u32;
+        let last = (window_ns.1 / run.plan.load.interval_ns).saturating_sub(1) as u32;
         run.intervals.insert(last, Interval { ledger, ..Interval::default() });
         run.window_ns = window_ns;
         run

@@ -33,15 +33,15 @@ pub struct StageFigures {
 
 /// The stages of a run, as far as it came; empty where its load is the same all along.
 pub fn stages(run: &Run) -> Vec<StageFigures> {
-    let curve = run.plan.load.curve();
+    let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
         return Vec::new();
     }
-    let length_ns = run.plan.interval_ns.max(1);
+    let length_ns = run.plan.load.interval_ns.max(1);
     let mut out = Vec::new();
-    let mut from_ns = run.plan.warmup_ns;
+    let mut from_ns = run.plan.load.warmup_ns;
     for (number, stage) in curve.stages.iter().enumerate() {
-        let Some(asked_ns) = stage.duration_ns.or(run.plan.duration_ns) else { break };
+        let Some(asked_ns) = stage.duration_ns.or(run.plan.load.duration_ns) else { break };
         let to_ns = from_ns.saturating_add(asked_ns);
         let last = number + 1 == curve.stages.len();
         if from_ns >= run.window_ns.1 {
@@ -66,7 +66,7 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
         out.push(StageFigures {
             from: stage.from,
             to: stage.to,
-            start_ns: from_ns - run.plan.warmup_ns,
+            start_ns: from_ns - run.plan.load.warmup_ns,
             duration_ns: to_ns.min(run.window_ns.1) - from_ns,
             ledger,
             achieved_rps: if covered_s > 0.0 { in_window as f64 / covered_s } else { 0.0 },
@@ -84,14 +84,14 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
 mod tests {
     use super::*;
     use plimsoll_model::units::SECOND;
-    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
 
     /// A run of `counts` successes an interval of 100 ms, each taking its number in ms, after a warm-up of 200 ms.
     fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
         let rate = Curve::parse(stages).expect("a curve");
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
-        let mut plan = Plan::new(RequestSpec::get("h", 80, vec![]), shape);
-        plan.warmup_ns = 200_000_000;
+        let mut plan = Plan::get("h", 80, vec![], shape);
+        plan.load.warmup_ns = 200_000_000;
         let mut run = Run::new(plan);
         for (at, count) in counts.iter().enumerate() {
             let mut interval = Interval::default();
@@ -139,7 +139,7 @@ mod tests {
             let rate = Curve::parse(same).expect("a curve");
             let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
             let mut plain = run("1@1s,2@1s", &[1, 1], SECOND);
-            plain.plan.load = shape;
+            plain.plan.load.shape = shape;
             assert!(stages(&plain).is_empty(), "{same}");
         }
         assert_eq!(stages(&run("0..100@1s", &[1; 12], 1_200_000_000)).len(), 1, "a ramp says from where to where");

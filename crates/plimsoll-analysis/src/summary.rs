@@ -155,7 +155,7 @@ impl Summary {
             reason: None,
         };
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(response.p99_ns));
-        let connections_reached = totals.connections_open_max >= u64::from(run.plan.connections_max);
+        let connections_reached = totals.connections_open_max >= u64::from(run.plan.carriage.connections_max);
         (generator.limited, generator.reason) = match ran_out(&totals.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| limit(run, &generator, lag_max_ns, connections_reached))
@@ -197,7 +197,7 @@ impl Summary {
 
 /// Where connections with this address number went.
 fn address_text(run: &Run, number: u16) -> String {
-    match (&run.plan.connect.unix, run.plan.request.addresses.get(usize::from(number))) {
+    match (&run.plan.carriage.unix, run.plan.carriage.addresses.get(usize::from(number))) {
         (Some(path), _) => path.clone(),
         (None, Some(address)) => address.to_string(),
         (None, None) => "an address resolved during the load".into(),
@@ -227,7 +227,7 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
 
 /// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached: bool) -> Option<(bool, String)> {
-    let open = matches!(run.plan.load, LoadShape::Open { .. });
+    let open = matches!(run.plan.load.shape, LoadShape::Open { .. });
     if generator.work_share >= WORK_SHARE_MAX {
         let share = generator.work_share * 100.0;
         return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time")));
@@ -244,7 +244,7 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached:
                 false,
                 format!(
                     "only {share} of the schedule was sent: all {} connections were waiting for the server (--max-connections)",
-                    run.plan.connections_max
+                    run.plan.carriage.connections_max
                 ),
             ),
             false => (true, format!("only {share} of the schedule was sent")),
@@ -255,7 +255,7 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached:
 
 /// The fullest worker's share of work over the intervals that lie in the measured window.
 fn work_share(run: &Run) -> f64 {
-    let length = run.plan.interval_ns.max(1);
+    let length = run.plan.load.interval_ns.max(1);
     let inside = |index: u32| {
         let start = u64::from(index) * length;
         start + length > run.window_ns.0 && start < run.window_ns.1

@@ -30,16 +30,16 @@ const ANSWERS_SHOWN: u64 = 3;
 /// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier stages and the
 /// warm-up bring the server into the state in which it is judged.
 pub fn judged_window_ns(plan: &Plan) -> (u64, u64) {
-    let stages = &plan.load.curve().stages;
+    let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
     let last = stages.last().and_then(|s| s.duration_ns);
-    let end = match (plan.duration_ns, last) {
+    let end = match (plan.load.duration_ns, last) {
         (Some(duration), Some(last)) => duration.min(before + last),
         (Some(duration), None) => duration,
         (None, Some(last)) => before + last,
         (None, None) => u64::MAX / 2,
     };
-    (plan.warmup_ns + before.min(end), plan.warmup_ns + end)
+    (plan.load.warmup_ns + before.min(end), plan.load.warmup_ns + end)
 }
 
 /// What ends a load early.
@@ -116,7 +116,7 @@ impl Watch {
     pub fn new(purpose: Purpose, plan: &Plan, slo: &Slo) -> Watch {
         let (from_ns, to_ns) = judged_window_ns(plan);
         let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm);
-        let scheduled_max = match &plan.load {
+        let scheduled_max = match &plan.load.shape {
             LoadShape::Open { rate, arrivals } => {
                 let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;
                 let spread = if *arrivals == Arrivals::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
@@ -124,14 +124,14 @@ impl Watch {
             }
             LoadShape::Closed { .. } => u64::MAX,
         };
-        let open = matches!(plan.load, LoadShape::Open { .. });
+        let open = matches!(plan.load.shape, LoadShape::Open { .. });
         Watch {
             until: if judged && open { Until::Certain } else { Until::End },
             climbing: purpose == Purpose::Climb,
             from_ns,
             to_ns,
-            tick_ns: plan.interval_ns.max(1),
-            timeout_ns: plan.timeout_ns,
+            tick_ns: plan.load.interval_ns.max(1),
+            timeout_ns: plan.traffic.timeout_ns_max(),
             scheduled_max,
             bounds: slo.allowances().into_iter().map(|a| (a, 0)).collect(),
             seen: Vec::new(),

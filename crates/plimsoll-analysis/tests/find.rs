@@ -378,7 +378,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
 fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
-    let load = match &plan.load {
+    let load = match &plan.load.shape {
         LoadShape::Open { rate, .. } => Load::Rate(rate.stages.last().expect("a stage").to),
         LoadShape::Closed { users } => Load::Users(users.max() as u64),
     };
@@ -428,7 +428,7 @@ proptest! {
         let history: Vec<TrialOutcome> = (0..count).map(|_| anything(&mut rng)).collect();
         for elapsed_ns in [0, rng.below(settings.budget_ns), odd_count(&mut rng)] {
             if let Step::Measure(measure) = next(&settings, &history, elapsed_ns) {
-                let level = measure.plan.load.curve().max();
+                let level = measure.plan.load.shape.curve().max();
                 prop_assert!(level.is_finite() && level > 0.0, "{level}");
             }
             let line = conclude(&settings, &history, elapsed_ns).load_line_rps;
@@ -487,13 +487,13 @@ proptest! {
                     break;
                 }
             };
-            if measure.plan.load.curve().max() > 777.0 {
-                let closed = matches!(measure.plan.load, LoadShape::Closed { .. });
+            if measure.plan.load.shape.curve().max() > 777.0 {
+                let closed = matches!(measure.plan.load.shape, LoadShape::Closed { .. });
                 prop_assert!(closed || !capped, "above the highest rate");
             }
             prop_assert!(measure.purpose != Purpose::Run);
             let outcome = made_up(&measure, now_ns, &mut rng);
-            now_ns += judged_window_ns(&measure.plan).1 + measure.plan.grace_ns;
+            now_ns += judged_window_ns(&measure.plan).1 + measure.plan.load.grace_ns;
             prop_assert!(now_ns <= settings.budget_ns, "over the budget");
             history.push(outcome);
         }

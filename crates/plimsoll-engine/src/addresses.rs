@@ -4,8 +4,8 @@
 //! is news. Addresses keep their number for the whole run, so that failures can be counted by it.
 
 use crate::net::Peer;
-use plimsoll_model::connect::is_private;
-use plimsoll_model::{AddressRange, Plan, ResolveSpec};
+use plimsoll_model::addresses::is_private;
+use plimsoll_model::{AddressRange, Carriage, ResolveSpec};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -31,12 +31,17 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `plan` for the worker whose number among all is `number`: workers begin at different addresses.
-    pub fn new(plan: &Plan, number: u64, resolved: Option<Arc<Resolved>>) -> Addresses {
-        let (sources_v4, sources_v6) = plan.connect.sources.iter().partition(|range| range.is_ipv4());
-        let addresses = plan.request.addresses.clone();
+    /// The addresses of `carriage`, reached from `sources`, for the worker whose number among all is `number`: workers begin at different addresses.
+    pub fn new(
+        carriage: &Carriage,
+        sources: &[AddressRange],
+        number: u64,
+        resolved: Option<Arc<Resolved>>,
+    ) -> Addresses {
+        let (sources_v4, sources_v6) = sources.iter().partition(|range| range.is_ipv4());
+        let addresses = carriage.addresses.clone();
         Addresses {
-            unix: plan.connect.unix.clone(),
+            unix: carriage.unix.clone(),
             active: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
             addresses,
             sources_v4,
@@ -161,16 +166,15 @@ impl Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, RequestSpec};
     use std::collections::BTreeSet;
 
-    fn plan(addresses: &[&str], sources: &str) -> Plan {
-        let request = RequestSpec::get("name", 80, addresses.iter().map(|a| a.parse().expect("an address")).collect());
-        let mut plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
-        if !sources.is_empty() {
-            plan.connect.sources = AddressRange::parse_list(sources).expect("ranges");
-        }
-        plan
+    fn carriage(addresses: &[&str]) -> Carriage {
+        Carriage::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
+    }
+
+    /// The way of a worker, from any address.
+    fn way(addresses: &[&str], worker: u64) -> Addresses {
+        Addresses::new(&carriage(addresses), &[], worker, None)
     }
 
     fn shown(peer: Peer) -> String {
@@ -188,8 +192,12 @@ mod tests {
             (&["127.0.0.1:80", "127.0.0.2:80"], "127.0.0.1-127.0.0.4", 8),
             (&["127.0.0.1:80", "[::1]:80"], "127.0.0.1-127.0.0.3,::1", 4),
         ] {
+            let sources = match sources {
+                "" => Vec::new(),
+                text => AddressRange::parse_list(text).expect("ranges"),
+            };
             for worker in 0..3 {
-                let mut routes = Addresses::new(&plan(addresses, sources), worker, None);
+                let mut routes = Addresses::new(&carriage(addresses), &sources, worker, None);
                 let mut by_address = vec![0; addresses.len()];
                 let mut seen = BTreeSet::new();
                 for _ in 0..24 {
@@ -197,15 +205,14 @@ mod tests {
                     by_address[usize::from(number)] += 1;
                     seen.insert(shown(peer));
                 }
-                assert_eq!(seen.len(), pairs, "{addresses:?} {sources}: {seen:?}");
+                assert_eq!(seen.len(), pairs, "{addresses:?} {sources:?}: {seen:?}");
                 assert!(by_address.iter().all(|count| *count == 24 / addresses.len()), "{by_address:?}");
             }
         }
-        let mut unix = plan(&[], "");
-        unix.connect.unix = Some("/run/api.sock".into());
-        assert_eq!(shown(Addresses::new(&unix, 0, None).next().0), "/run/api.sock");
+        let unix = Carriage { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
+        assert_eq!(shown(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
         // Whatever the others do meanwhile, one connection tries each address once.
-        let mut routes = Addresses::new(&plan(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], ""), 1, None);
+        let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();
         let second = routes.after(first).1;
@@ -215,9 +222,9 @@ mod tests {
 
     #[test]
     fn news_reach_the_workers_and_numbers_stay() {
-        let plan = plan(&["10.0.0.1:80", "10.0.0.2:80"], "");
-        let resolved = Arc::new(Resolved::new(&plan.request.addresses));
-        let mut routes = Addresses::new(&plan, 0, Some(Arc::clone(&resolved)));
+        let carriage = carriage(&["10.0.0.1:80", "10.0.0.2:80"]);
+        let resolved = Arc::new(Resolved::new(&carriage.addresses));
+        let mut routes = Addresses::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         resolved.update([]);
         resolved.update([address("10.0.0.3:80"), address("10.0.0.2:80"), address("10.0.0.3:80")]);

@@ -1,7 +1,7 @@
 //! Workers' ticks become one run: the same tick of all workers is summed, shown to the caller and kept.
 
 use plimsoll_model::failed_answer::merge_first;
-use plimsoll_model::{Ending, FailedAnswer, Interval, Plan, Run, Schedule, Stop};
+use plimsoll_model::{Ending, FailedAnswer, Injector, Interval, Plan, Run, Schedule, Stop};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,12 +63,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(plan: Plan, schedule: &Schedule, workers: usize) -> Collector {
+    pub fn new(plan: Plan, injector: &Injector, schedule: &Schedule) -> Collector {
         Collector {
-            run: Run::new(plan),
+            run: Run { injectors: vec![injector.clone()], ..Run::new(plan) },
             measured_from_ns: schedule.measured_from_ns(),
             schedule_end_ns: schedule.end_ns().unwrap_or(u64::MAX),
-            delivered: vec![0; workers],
+            delivered: vec![0; injector.workers.max(1) as usize],
             open: BTreeMap::new(),
             stopped: None,
             window_end_ns: 0,

@@ -2,7 +2,7 @@
 
 use crate::addresses::{Addresses, Resolved};
 use crate::source::Source;
-use plimsoll_model::{Plan, Schedule, Spin, Stripe};
+use plimsoll_model::{Injector, Load, Plan, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use std::sync::Arc;
 const OPENED_PER_S_MAX: u64 = 20_000;
 
 /// What the workers of a load start from, beside its plan.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resources {
+    /// What is asked.
+    pub source: Source,
     /// Set when names are resolved again during the load.
     pub resolved: Option<Arc<Resolved>>,
     /// Set when connections speak TLS.
@@ -45,43 +47,46 @@ pub struct Job {
 }
 
 impl Job {
-    /// Worker `index` of the plan's workers, on stripe `stripe` of the whole.
+    /// Worker `index` of the machine's, on the machine's part `whole` of the plan.
     pub fn new(
         plan: &Plan,
+        injector: &Injector,
         schedule: &Arc<Schedule>,
-        request: &Arc<[u8]>,
         resources: &Resources,
-        stripe: Stripe,
+        whole: Stripe,
         index: u64,
         spare_core: bool,
     ) -> Job {
-        let workers = u64::from(plan.workers.max(1));
-        let share = Stripe { index, of: workers };
+        let workers = u64::from(injector.workers.max(1));
+        let number = whole.index * workers + index;
+        // Its part of arrivals, users and connections alike.
+        let stripe = whole.split(index, workers);
+        let users = (!schedule.is_open()).then(|| stripe.count_of(schedule.users_max()));
         Job {
             index: index as usize,
-            number: (stripe.index * workers + index) as u32,
-            source: Source::new(plan, request),
-            addresses: Addresses::new(plan, stripe.index * workers + index, resources.resolved.clone()),
+            number: number as u32,
+            source: resources.source.for_worker(stripe, users),
+            addresses: Addresses::new(&plan.carriage, &injector.sources, number, resources.resolved.clone()),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
             ramp_per_s: (OPENED_PER_S_MAX / workers).max(1),
             workers,
             schedule: Arc::clone(schedule),
-            stripe: stripe.split(index, workers),
-            ends_by_number: ends_by_number(plan, schedule),
-            grace_ns: plan.grace_ns,
-            connections_max: share.count_of(u64::from(plan.connections_max)) as usize,
-            connections_ready: share.count_of(u64::from(plan.connections_ready)) as u32,
-            spin: plan.spin,
+            stripe,
+            ends_by_number: ends_by_number(&plan.load, schedule),
+            grace_ns: plan.load.grace_ns,
+            connections_max: stripe.count_of(u64::from(plan.carriage.connections_max)) as usize,
+            connections_ready: stripe.count_of(u64::from(plan.load.connections_ready)) as u32,
+            spin: injector.spin,
             spare_core,
         }
     }
 }
 
-/// Whether the number of requests ends the open load of `plan` before its duration does.
-fn ends_by_number(plan: &Plan, schedule: &Schedule) -> bool {
-    if plan.requests_max.is_none() || schedule.end_ns().is_none() {
-        return plan.requests_max.is_some();
+/// Whether the number of requests ends the open `load` before its duration does.
+fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
+    if load.requests_max.is_none() || schedule.end_ns().is_none() {
+        return load.requests_max.is_some();
     }
-    let by_time = Schedule::compile(&Plan { requests_max: None, ..plan.clone() });
+    let by_time = Schedule::compile(&Load { requests_max: None, ..load.clone() });
     schedule.arrivals_total() < by_time.arrivals_total()
 }

@@ -28,10 +28,11 @@ use addresses::Resolved;
 use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
-use plimsoll_model::plan::bracketed;
-use plimsoll_model::{Plan, Run, Schedule, Stop, Stripe};
+use plimsoll_model::traffic::bracketed;
+use plimsoll_model::{Injector, Plan, Request, Run, Schedule, Stop, Stripe};
 use plimsoll_wire::{h1, tls};
 
+use source::Source;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -55,49 +56,54 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
-/// Writes the plan's request as the bytes that go on the wire.
-pub fn encode_request(plan: &Plan) -> Result<Vec<u8>, h1::RequestError> {
-    let request = &plan.request;
-    let host = bracketed(&request.host);
-    let default_port = if request.scheme == "https" { 443 } else { 80 };
-    let host = if request.port == default_port { host } else { format!("{host}:{}", request.port).into() };
+/// Writes a request of the plan as the bytes that go on the wire.
+pub fn encode_request(plan: &Plan, request: &Request) -> Result<Vec<u8>, h1::RequestError> {
+    let origin = &plan.traffic.origin;
+    let host = bracketed(&origin.host);
+    let default_port = if origin.scheme == "https" { 443 } else { 80 };
+    let host = if origin.port == default_port { host } else { format!("{host}:{}", origin.port).into() };
     h1::encode(&h1::RequestParts {
         method: &request.method,
         target: &request.target,
         host: &host,
         headers: &request.headers,
         body: &request.body,
-        keep_alive: request.keep_alive,
+        keep_alive: plan.carriage.keep_alive,
     })
 }
 
 /// What connections of `plan` need to speak TLS; `None` when they do not.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
-    plan.connect.tls.as_ref().map(tls::Client::new).transpose()
+    plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
 }
 
-/// Carries out one stripe of `plan` and returns what happened.
+/// Carries out one stripe of `plan` on this machine, which is `injector`, and returns what happened.
 ///
 /// `on_tick` is called about every 100 ms, while connections are made ready, during the load and in the grace period;
 /// `Break(reason)` ends the run within a tick: what was under way counts as in flight. The ticks that workers still hand
 /// over after that are shown as well, so that whoever records them holds the whole run; what is returned then changes
 /// nothing.
-pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Result<Run, Error> {
-    if plan.request.addresses.is_empty() && plan.connect.unix.is_none() {
+pub fn drive(
+    plan: &Plan,
+    injector: &Injector,
+    stripe: Stripe,
+    on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
+) -> Result<Run, Error> {
+    if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
         return Err(Error::NoAddress);
     }
     let tls = tls_client(plan)?;
-    let schedule = Arc::new(Schedule::compile(plan));
-    let request: Arc<[u8]> = encode_request(plan)?.into();
-    let workers = u64::from(plan.workers.max(1));
+    let schedule = Arc::new(Schedule::compile(&plan.load));
+    let source = Source::compile(plan)?;
+    let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel::<Message>();
-    let mut resources = Resources { resolved: None, tls };
+    let mut resources = Resources { source, resolved: None, tls };
     // Dropped at the end of the load: that ends the asking.
     let mut _resolving = None;
-    if let (Some(spec), None) = (&plan.connect.resolve, &plan.connect.unix) {
-        let resolved = Arc::new(Resolved::new(&plan.request.addresses));
+    if let (Some(spec), None) = (&plan.carriage.resolve, &plan.carriage.unix) {
+        let resolved = Arc::new(Resolved::new(&plan.carriage.addresses));
         _resolving = Some(Arc::clone(&resolved).keep_up(spec.clone())?);
         resources.resolved = Some(resolved);
     }
@@ -105,8 +111,8 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
     let mut starts = Vec::new();
     let mut threads = Vec::new();
     for index in 0..workers {
-        let job = Job::new(plan, &schedule, &request, &resources, stripe, index, spare_core);
-        let (close_reset, stop) = (plan.connect.close_reset, Arc::clone(&stop));
+        let job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
+        let (close_reset, stop) = (plan.carriage.close_reset, Arc::clone(&stop));
         let (start, started) = mpsc::channel::<u64>();
         let sender = sender.clone();
         let thread =
@@ -138,7 +144,7 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
     }
     drop(sender);
 
-    let mut collector = Collector::new(plan.clone(), &schedule, workers as usize);
+    let mut collector = Collector::new(plan.clone(), injector, &schedule);
     let mut ready = 0;
     let mut refused = None;
     let mut origin_ns = 0;
@@ -185,7 +191,7 @@ pub fn drive(plan: &Plan, stripe: Stripe, on_tick: &mut dyn FnMut(&Tick) -> Cont
     }
     let mut run = collector.finish();
     if let Some(resolved) = &resources.resolved {
-        run.plan.request.addresses = resolved.known();
+        run.plan.carriage.addresses = resolved.known();
     }
     Ok(run)
 }

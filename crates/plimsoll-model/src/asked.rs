@@ -126,7 +126,7 @@ pub struct BlocksAsked {
 impl BlocksAsked {
     /// The seed of the order of the arms, of their loads and of the control.
     pub fn seed(&self) -> u64 {
-        self.arms.first().map_or(0, |arm| arm.plan.seed)
+        self.arms.first().map_or(0, |arm| arm.plan.load.seed)
     }
 }
 

@@ -6,8 +6,9 @@
 
 use crate::asked::{Asked, BlocksAsked, Lengths};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
+use crate::injector::Injector;
 use crate::interval::Interval;
-use crate::load::{Curve, LoadShape};
+use crate::load::{Curve, Load};
 use crate::plan::Plan;
 use crate::probes::{Probes, Sample};
 use crate::run::Run;
@@ -18,6 +19,11 @@ pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
+/// Most routes of a traffic; their numbers fit 16 bits.
+const ROUTES_MAX: usize = 1 << 16;
+/// Most machines of one load, and most workers of one; the sum fits a u32.
+const INJECTORS_MAX: usize = 1 << 11;
+const WORKERS_MAX: u32 = 1 << 20;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
 /// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds fit a u64.
@@ -43,22 +49,17 @@ impl Curve {
     }
 }
 
-impl Plan {
-    /// Whether every number lies where that of a plan can lie; see [`crate::bounds`].
+impl Load {
+    /// Whether every number lies where that of a load can lie; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
-        let curve = match &self.load {
-            LoadShape::Closed { users } => users,
-            LoadShape::Open { rate, .. } => rate,
-        };
-        let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.timeout_ns, self.grace_ns];
-        curve.is_bounded()
+        let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.grace_ns];
+        self.shape.curve().is_bounded()
             && times.into_iter().all(is_time)
             && INTERVAL_NS.contains(&self.interval_ns)
-            && self.workers <= 1 << 20
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
-    /// Whether a moment of a load lies where its intervals can be numbered.
+    /// Whether a moment of it lies where its intervals can be numbered.
     fn reaches(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
@@ -109,13 +110,33 @@ impl Asked {
     }
 }
 
+impl Plan {
+    /// Whether every number lies where that of a plan can lie, and it asks for anything; see [`crate::bounds`].
+    pub fn is_bounded(&self) -> bool {
+        let routes = &self.traffic.routes;
+        self.load.is_bounded()
+            && (1..=ROUTES_MAX).contains(&routes.len())
+            && routes.iter().all(|route| is_time(route.timeout_ns))
+            && routes.iter().any(|route| route.weight > 0)
+    }
+}
+
+impl Injector {
+    /// Whether these can be the machines of one load: as many as there can be, each with as many workers.
+    pub fn are_bounded(injectors: &[Injector]) -> bool {
+        injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
+    }
+}
+
 impl Run {
     pub(crate) fn takes_interval(&self, index: u32) -> bool {
-        (u64::from(index) + 1).checked_mul(self.plan.interval_ns).is_some_and(|end_ns| self.plan.reaches(end_ns))
+        (u64::from(index) + 1)
+            .checked_mul(self.plan.load.interval_ns)
+            .is_some_and(|end_ns| self.plan.load.reaches(end_ns))
     }
 
     pub(crate) fn takes_window(&self, window_ns: (u64, u64)) -> bool {
-        self.plan.reaches(window_ns.0) && self.plan.reaches(window_ns.1)
+        self.plan.load.reaches(window_ns.0) && self.plan.load.reaches(window_ns.1)
     }
 }
 

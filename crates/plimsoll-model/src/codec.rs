@@ -13,6 +13,7 @@ use crate::asked::Asked;
 use crate::bounds::TIME_NS_MAX;
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::histogram::{BUCKETS, SparseHistogram};
+use crate::injector::Injector;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Tag};
@@ -48,6 +49,8 @@ pub enum Frame {
         start_ns: u64,
         /// The plan; written without secrets.
         plan: Box<Plan>,
+        /// See [`Run::injectors`].
+        injectors: Vec<Injector>,
     },
     /// What happened in one interval of the latest load.
     Interval {
@@ -98,6 +101,7 @@ struct TrialStart {
     tag: Tag,
     start_ns: u64,
     plan: Plan,
+    injectors: Vec<Injector>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -135,8 +139,9 @@ impl Frame {
                 json(out, &Header { asked: header.asked.redacted(), ..header.clone() });
                 KIND_EXPERIMENT
             }
-            Frame::TrialStart { tag, start_ns, plan } => {
-                json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan: plan.redacted() });
+            Frame::TrialStart { tag, start_ns, plan, injectors } => {
+                let (plan, injectors) = (plan.redacted(), injectors.clone());
+                json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan, injectors });
                 KIND_TRIAL_START
             }
             Frame::Interval { index, interval } => {
@@ -174,8 +179,8 @@ impl Frame {
         match kind {
             KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(Frame::Experiment),
             KIND_TRIAL_START => {
-                let TrialStart { tag, start_ns, plan } = serde_json::from_slice(payload).ok()?;
-                Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan) })
+                let TrialStart { tag, start_ns, plan, injectors } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan), injectors })
             }
             KIND_INTERVAL => {
                 let mut reader = Reader::new(payload);
@@ -261,7 +266,9 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
             (Some(Frame::Experiment(header)), None)
-                if header.started_unix_ms <= STARTED_UNIX_MS_MAX && header.asked.is_bounded() =>
+                if header.started_unix_ms <= STARTED_UNIX_MS_MAX
+                    && header.asked.is_bounded()
+                    && Injector::are_bounded(&header.environment.injectors) =>
             {
                 experiment = Some(begin(header));
             }
@@ -318,15 +325,18 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     }
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
-        (Frame::TrialStart { tag, start_ns, plan }, _) if plan.is_bounded() && start_ns <= TIME_NS_MAX => {
-            let mut run = Run::new(*plan);
+        (Frame::TrialStart { tag, start_ns, plan, injectors }, _)
+            if plan.is_bounded() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
+        {
+            let mut run = Run { injectors, ..Run::new(*plan) };
             // Until its end is told, the window is what was seen of it.
-            run.window_ns = (run.plan.warmup_ns, run.plan.warmup_ns);
+            run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }
         (Frame::Interval { index, interval }, Some(run)) if run.takes_interval(index) && interval.is_bounded() => {
-            let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.interval_ns);
-            let measured_end_ns = run.plan.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.warmup_ns));
+            let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.load.interval_ns);
+            let measured_end_ns =
+                run.plan.load.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.load.warmup_ns));
             run.window_ns.1 = run.window_ns.1.max(end_ns.min(measured_end_ns));
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
@@ -339,7 +349,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.ending = Some(ending);
             run.failed_answers = failed_answers;
             run.window_ns = window_ns;
-            run.plan.request.addresses = addresses;
+            run.plan.carriage.addresses = addresses;
         }
         (Frame::Remark(remark), _) => experiment.remarks.push(remark),
         (Frame::ExperimentEnd { elapsed_ns }, _) if elapsed_ns <= TIME_NS_MAX => {
@@ -540,7 +550,8 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
     Frame::Experiment(header).encode(&mut out);
     for trial in &experiment.trials {
         let plan = Box::new(trial.run.plan.clone());
-        Frame::TrialStart { tag: trial.tag, start_ns: trial.start_ns, plan }.encode(&mut out);
+        let injectors = trial.run.injectors.clone();
+        Frame::TrialStart { tag: trial.tag, start_ns: trial.start_ns, plan, injectors }.encode(&mut out);
         for (index, interval) in &trial.run.intervals {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
         }
@@ -548,7 +559,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
             Frame::Probes(Box::new(trial.run.probes.clone())).encode(&mut out);
         }
         if let Some(ending) = trial.run.ending.clone() {
-            let addresses = trial.run.plan.request.addresses.clone();
+            let addresses = trial.run.plan.carriage.addresses.clone();
             let (window_ns, start_ns) = (trial.run.window_ns, trial.start_ns);
             let failed_answers = trial.run.failed_answers.clone();
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers }.encode(&mut out);

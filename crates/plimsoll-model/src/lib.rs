@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod asked;
 pub mod bounds;
+pub mod carriage;
 pub mod codec;
-pub mod connect;
 pub mod failed_answer;
 pub mod histogram;
+pub mod injector;
 pub mod interval;
 pub mod ledger;
 pub mod load;
@@ -27,22 +29,26 @@ pub mod schedule;
 #[allow(dead_code, reason = "the fields of intervals and plans are about to stand on it")]
 mod tagged;
 pub mod tls;
+pub mod traffic;
 pub mod units;
 
+pub use addresses::AddressRange;
 pub use asked::{
     Arm, Asked, BlocksAsked, Criterion, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked, RunAsked,
     SweepAsked,
 };
-pub use connect::{AddressRange, ConnectSpec, ResolveSpec};
+pub use carriage::{Carriage, ResolveSpec};
 pub use failed_answer::FailedAnswer;
 pub use histogram::{Histogram, SparseHistogram};
+pub use injector::{Injector, Spin};
 pub use interval::{Interval, WorkerTime};
 pub use ledger::{Failure, Ledger, Outcome};
-pub use load::{Arrivals, Curve, LoadShape, Stage};
-pub use plan::{ArmIndex, Plan, Purpose, RequestSpec, Spin, StatusSet, Tag};
+pub use load::{Arrivals, Curve, Load, LoadShape, Stage};
+pub use plan::{ArmIndex, Plan, Purpose, Tag};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use redact::Redact;
 pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial};
 pub use said::Said;
 pub use schedule::{Schedule, Stripe};
 pub use tls::{TlsFailure, TlsSpec};
+pub use traffic::{Origin, Request, Route, StatusSet, Traffic};

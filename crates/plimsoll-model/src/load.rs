@@ -1,4 +1,7 @@
-//! How much load, as data: a [`LoadShape`] says who asks and how often; [`Curve`] how that changes over time.
+//! When a load asks, and by whom, as data: a [`LoadShape`] says who asks and how often, a [`Curve`] how that changes over
+//! time, a [`Load`] when it begins and ends.
+//!
+//! Not here: what is asked ([`crate::traffic`]), the moments that follow ([`crate::schedule`]).
 
 use crate::units::{self, UnitError};
 use serde::{Deserialize, Serialize};
@@ -56,6 +59,43 @@ impl LoadShape {
         match self {
             LoadShape::Closed { users } => users,
             LoadShape::Open { rate, .. } => rate,
+        }
+    }
+}
+
+/// When a load begins and ends, and all that is drawn by chance meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// All that is random follows from it.
+    pub seed: u64,
+    /// Who asks, and how often. Covers the measured part only; the warm-up is put before it.
+    pub shape: LoadShape,
+    /// At most so many measured requests.
+    pub requests_max: Option<u64>,
+    /// Length of the measured part, ns; `None` with `requests_max` only.
+    pub duration_ns: Option<u64>,
+    /// Load at the shape's first level before anything is measured, ns.
+    pub warmup_ns: u64,
+    /// How long to wait after the schedule's end for answers under way, ns.
+    pub grace_ns: u64,
+    /// Connections opened before the schedule begins, so that opening them is not measured.
+    pub connections_ready: u32,
+    /// Length of a recorded interval, ns: a multiple of [`crate::Plan::TICK_NS`].
+    pub interval_ns: u64,
+}
+
+impl Load {
+    /// The shape for its own length, or for 10 s, with a grace period of 5 s.
+    pub fn new(shape: LoadShape) -> Load {
+        Load {
+            seed: 1,
+            duration_ns: Some(shape.curve().duration_ns().unwrap_or(10_000_000_000)),
+            shape,
+            requests_max: None,
+            warmup_ns: 0,
+            grace_ns: 5_000_000_000,
+            connections_ready: 0,
+            interval_ns: crate::Plan::TICK_NS,
         }
     }
 }

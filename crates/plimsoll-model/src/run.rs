@@ -3,6 +3,7 @@
 use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
+use crate::injector::Injector;
 use crate::interval::{Interval, WorkerTime};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Tag};
@@ -40,7 +41,9 @@ pub enum Stop {
 pub struct Run {
     /// What was to happen.
     pub plan: Plan,
-    /// What happened: interval k covers [k, k+1) x `plan.interval_ns` of schedule time; the grace period follows on.
+    /// The machines that did it, each with its part, in no order that means anything.
+    pub injectors: Vec<Injector>,
+    /// What happened: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time; the grace period follows on.
     pub intervals: BTreeMap<u32, Interval>,
     /// How it ended; `None` while under way or cut off.
     pub ending: Option<Ending>,
@@ -105,6 +108,7 @@ impl Run {
     pub fn new(plan: Plan) -> Run {
         Run {
             plan,
+            injectors: Vec::new(),
             intervals: BTreeMap::new(),
             ending: None,
             window_ns: (0, 0),
@@ -115,7 +119,7 @@ impl Run {
 
     /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
     pub fn push(&mut self, start_ns: u64, interval: &Interval) {
-        let index = (start_ns / self.plan.interval_ns.max(1)) as u32;
+        let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
         self.intervals.entry(index).and_modify(|mine| mine.merge_after(interval)).or_insert_with(|| interval.clone());
     }
 
@@ -133,8 +137,16 @@ impl Run {
         };
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
+        self.injectors.extend(other.injectors.iter().cloned());
+        // So that the order of merging leaves no trace.
+        self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
         merge_first(&mut self.failed_answers, &other.failed_answers);
+    }
+
+    /// Worker threads of all machines.
+    pub fn workers(&self) -> u32 {
+        self.injectors.iter().map(|injector| injector.workers).sum()
     }
 
     /// Length of the measured window in ns.
@@ -191,6 +203,8 @@ pub struct Environment {
     pub files_max: u64,
     /// Whether the target is on the same machine.
     pub target_local: bool,
+    /// The machines that make its loads; for a load one may use less of itself.
+    pub injectors: Vec<Injector>,
 }
 
 /// What was said before the first load.

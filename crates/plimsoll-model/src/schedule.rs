@@ -8,8 +8,7 @@
 //! ascending order (order statistics; Devroye 1986, V.3), so that any arrival can be found without generating those
 //! before its block. Not here: waiting, clocks, connections.
 
-use crate::load::{Arrivals, LoadShape};
-use crate::plan::Plan;
+use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
 use std::sync::Arc;
 
@@ -85,7 +84,7 @@ impl Segment {
     }
 }
 
-/// A load shape compiled for one plan.
+/// A load compiled.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<Segment>,
@@ -101,9 +100,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles the plan's shape: warm-up first, at the shape's first level (that of the first moment when it is above 0,
+    /// Compiles the load's shape: warm-up first, at the shape's first level (that of the first moment when it is above 0,
     /// else of the first stage's end), then the measured part.
-    pub fn compile(plan: &Plan) -> Schedule {
+    pub fn compile(load: &Load) -> Schedule {
         let mut segments = Vec::new();
         let (mut at_ns, mut area) = (0.0, 0.0);
         let mut add = |from: f64, to: f64, length_ns: f64| {
@@ -114,31 +113,31 @@ impl Schedule {
                 segments.push(segment);
             }
         };
-        let stages = &plan.load.curve().stages;
+        let stages = &load.shape.curve().stages;
         if let Some(first) = stages.first() {
             let level = if first.from > 0.0 { first.from } else { first.to };
-            add(level, level, plan.warmup_ns as f64);
+            add(level, level, load.warmup_ns as f64);
         }
         for stage in stages {
-            let length_ns = stage.duration_ns.or(plan.duration_ns).map_or(f64::INFINITY, |ns| ns as f64);
+            let length_ns = stage.duration_ns.or(load.duration_ns).map_or(f64::INFINITY, |ns| ns as f64);
             add(stage.from, stage.to, length_ns);
         }
-        let open = match &plan.load {
+        let open = match &load.shape {
             LoadShape::Open { arrivals, .. } => Some(*arrivals),
             LoadShape::Closed { .. } => None,
         };
         let shape_end_ns = at_ns.is_finite().then_some(at_ns as u64);
-        let plan_end_ns = plan.duration_ns.map(|ns| ns + plan.warmup_ns);
+        let load_end_ns = load.duration_ns.map(|ns| ns + load.warmup_ns);
         let mut schedule = Schedule {
             segments,
             open,
-            seed: plan.seed,
-            measured_from_ns: plan.warmup_ns,
-            end_ns: match (shape_end_ns, plan_end_ns) {
+            seed: load.seed,
+            measured_from_ns: load.warmup_ns,
+            end_ns: match (shape_end_ns, load_end_ns) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
-            requests_max: plan.requests_max,
+            requests_max: load.requests_max,
             arrivals: None,
             block_first: Arc::from([]),
         };
@@ -385,21 +384,15 @@ impl Iterator for ArrivalCursor {
 mod tests {
     use super::*;
     use crate::load::Curve;
-    use crate::plan::RequestSpec;
     use crate::units::SECOND;
     use proptest::prelude::*;
 
-    fn plan(load: LoadShape) -> Plan {
-        let request = RequestSpec::get("localhost", 80, vec![]);
-        Plan::new(request, load)
+    fn open(curve: &str, arrivals: Arrivals) -> Load {
+        Load::new(LoadShape::Open { rate: Curve::parse(curve).expect(curve), arrivals })
     }
 
-    fn open(curve: &str, arrivals: Arrivals) -> Plan {
-        plan(LoadShape::Open { rate: Curve::parse(curve).expect(curve), arrivals })
-    }
-
-    fn closed(curve: &str) -> Plan {
-        plan(LoadShape::Closed { users: Curve::parse(curve).expect(curve) })
+    fn closed(curve: &str) -> Load {
+        Load::new(LoadShape::Closed { users: Curve::parse(curve).expect(curve) })
     }
 
     #[test]
@@ -434,16 +427,16 @@ mod tests {
             (None, Some(1), 2, Some(3000)),
             (None, None, 0, None),
         ] {
-            let mut plan = open("1000", Arrivals::Constant);
-            plan.requests_max = requests;
-            plan.duration_ns = duration_s.map(|s| s * SECOND);
-            plan.warmup_ns = warmup_s * SECOND;
-            let schedule = Schedule::compile(&plan);
+            let mut load = open("1000", Arrivals::Constant);
+            load.requests_max = requests;
+            load.duration_ns = duration_s.map(|s| s * SECOND);
+            load.warmup_ns = warmup_s * SECOND;
+            let schedule = Schedule::compile(&load);
             assert_eq!(schedule.arrivals_total(), expect, "{requests:?} {duration_s:?} {warmup_s}");
             assert_eq!(schedule.measured_from_ns(), warmup_s * SECOND);
-            plan.load = LoadShape::Open { rate: Curve::constant(1000.0), arrivals: Arrivals::Poisson };
+            load.shape = LoadShape::Open { rate: Curve::constant(1000.0), arrivals: Arrivals::Poisson };
             if let Some(requests) = requests.filter(|_| duration_s.is_none()) {
-                let schedule = Arc::new(Schedule::compile(&plan));
+                let schedule = Arc::new(Schedule::compile(&load));
                 let measured = schedule.arrivals(Stripe::ALL).filter(|(_, t)| *t >= warmup_s * SECOND).count();
                 assert_eq!(measured as u64, requests);
             }
@@ -490,7 +483,7 @@ mod tests {
             seen.push(ramp.users_at(at));
         }
         assert_eq!(seen, vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]);
-        let endless = Schedule::compile(&Plan { duration_ns: None, requests_max: Some(5), ..closed("3") });
+        let endless = Schedule::compile(&Load { duration_ns: None, requests_max: Some(5), ..closed("3") });
         assert_eq!(endless.next_users_change_ns(0), None);
         assert_eq!(endless.users_at(u64::MAX), 3);
     }
@@ -500,9 +493,9 @@ mod tests {
         fn stripes_partition_the_schedule(seed in any::<u64>(), of in 1u64..7, poisson in any::<bool>(),
                                           from in 0.0..3000f64, to in 1.0..3000f64) {
             let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
-            let mut plan = open(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
-            plan.seed = seed;
-            let schedule = Arc::new(Schedule::compile(&plan));
+            let mut load = open(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
+            load.seed = seed;
+            let schedule = Arc::new(Schedule::compile(&load));
             let all: Vec<_> = schedule.arrivals(Stripe::ALL).collect();
             prop_assert_eq!(Some(all.len() as u64), schedule.arrivals_total());
             prop_assert!(all.windows(2).all(|w| w[0].1 <= w[1].1 && w[0].0 + 1 == w[1].0));
@@ -513,7 +506,7 @@ mod tests {
             for (n, start) in all.iter().step_by(97) {
                 prop_assert_eq!(schedule.start_ns(*n), Some(*start));
             }
-            let again = Arc::new(Schedule::compile(&plan));
+            let again = Arc::new(Schedule::compile(&load));
             prop_assert_eq!(again.arrivals(Stripe::ALL).collect::<Vec<_>>(), all);
         }
 
@@ -532,9 +525,9 @@ mod tests {
 
         #[test]
         fn shares_of_a_closed_load_add_up(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
-            let mut plan = closed(&users.to_string());
-            plan.requests_max = Some(max);
-            let schedule = Schedule::compile(&plan);
+            let mut load = closed(&users.to_string());
+            load.requests_max = Some(max);
+            let schedule = Schedule::compile(&load);
             let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe { index, of })).sum();
             prop_assert_eq!(sum, max);
         }

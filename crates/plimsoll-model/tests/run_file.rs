@@ -54,13 +54,15 @@ fn interval(rng: &mut Rng) -> Interval {
 }
 
 fn plan() -> Plan {
-    let request = RequestSpec {
+    let shape = LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson };
+    let mut plan = Plan::get("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")], shape);
+    plan.traffic.routes[0].request = Request {
+        method: "GET".into(),
         target: "/a?token=s3cret".into(),
         headers: vec![("Authorization".into(), "s3cret".into()), ("Accept".into(), "*/*".into())],
         body: vec![0; 3],
-        ..RequestSpec::get("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")])
     };
-    Plan::new(request, LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson })
+    plan
 }
 
 fn probes(rng: &mut Rng) -> Probes {
@@ -372,7 +374,11 @@ fn a_recorded_plan_holds_no_secret() {
 
 #[test]
 fn ticks_join_to_longer_intervals() {
-    let mut run = Run::new(Plan { interval_ns: 1_000_000_000, ..plan() });
+    let mut run = Run::new({
+        let mut plan = plan();
+        plan.load.interval_ns = 1_000_000_000;
+        plan
+    });
     for tick in 0..15u64 {
         let mut interval = Interval { connections_open: tick, ..Interval::default() };
         interval.ledger.scheduled = 2;
@@ -386,8 +392,7 @@ fn ticks_join_to_longer_intervals() {
 #[test]
 fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let address = |text: &str| text.parse().expect("an address");
-    let request = RequestSpec::get("h", 80, vec![address("10.0.0.1:80")]);
-    let plan = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+    let plan = Plan::get("h", 80, vec![address("10.0.0.1:80")], LoadShape::Closed { users: Curve::constant(1.0) });
     let header = codec::Header {
         asked: asked(0),
         started_unix_ms: 1,
@@ -402,14 +407,19 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns: 9, addresses: found.clone(), failed_answers };
     for frame in [
         Frame::Experiment(header),
-        Frame::TrialStart { tag: Tag::of(Purpose::Run), start_ns: 5, plan: Box::new(plan) },
+        Frame::TrialStart {
+            tag: Tag::of(Purpose::Run),
+            start_ns: 5,
+            plan: Box::new(plan),
+            injectors: vec![Injector::default()],
+        },
         end,
     ] {
         frame.encode(&mut bytes);
     }
     let read = codec::decode(&bytes).expect("reads").experiment;
     let trial = &read.trials[0];
-    assert_eq!((trial.start_ns, trial.run.plan.request.addresses.clone()), (9, found));
+    assert_eq!((trial.start_ns, trial.run.plan.carriage.addresses.clone()), (9, found));
 }
 
 fn a_profile(file: Result<String, String>) -> Remark {

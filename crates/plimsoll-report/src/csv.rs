@@ -30,7 +30,7 @@ fn columns() -> Vec<Column> {
         (format!("failed_{}", kind.name()).into(), Box::new(value))
     });
     let start_s = |row: &Row| {
-        let start_ns = u64::from(row.index).saturating_mul(row.trial.run.plan.interval_ns);
+        let start_ns = u64::from(row.index).saturating_mul(row.trial.run.plan.load.interval_ns);
         format!("{:.1}", start_ns as f64 / 1e9)
     };
     let mut columns = vec![

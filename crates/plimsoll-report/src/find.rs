@@ -3,7 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{count, duration, rate, share};
-use crate::run::{RunContext, setup_fact};
+use crate::run::{RunContext, setup_fact, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
 use plimsoll_analysis::{FailedKind, Findings, Load, TrialOutcome, Verdict};
@@ -185,8 +185,7 @@ pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Fin
         report.text(Tone::Warning, warning.clone());
     }
     report.text(Tone::Answer, answer(findings));
-    let mut facts =
-        vec![("target", format!("{} {}", context.plan.request.method, context.plan.request.url_redacted()))];
+    let mut facts = vec![("target", context.plan.traffic.title())];
     if findings.load_line_rps.lower > 0.0 {
         let confirmed = if findings.load_line_rps.confirmed { ", confirmed" } else { "" };
         let held = match findings.held_s {
@@ -226,14 +225,13 @@ pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Fin
             },
             duration(findings.elapsed_s * 1e9),
             stopped_text(findings.stopped_by),
-            context.plan.seed
+            context.plan.load.seed
         ),
     ));
     facts.extend(failed::facts(&FailedKind::of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
-    let threads =
-        if context.plan.workers == 1 { "1 thread".to_owned() } else { format!("{} threads", context.plan.workers) };
+    let threads = threads_text(context.injectors);
     facts.push((
         "generator",
         format!(

@@ -235,7 +235,7 @@ pub fn run_page(experiment: &Experiment, context: &RunContext, trial: &Trial, ar
     let mut report = cut_off(experiment);
     report.append(run_report(context, &summary)).after_answer(charts);
     add_server(&mut report, &ServerView::of(&trial.run));
-    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
+    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     report
 }
 
@@ -278,7 +278,7 @@ pub fn find_page(
         report.heading("More users instead of a higher rate");
         levels_charts(&mut report, Over::Concurrency, &climb, &target);
     }
-    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.seed), around));
+    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     report
 }
 
@@ -295,7 +295,7 @@ pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Aro
     charts.chart(chart::prove_chart(&above, compared, Theme::Page), &headings, rows);
     let mut report = prove_report(context, compared.proof);
     report.after_answer(charts);
-    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
+    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.load.seed), around));
     report
 }
 
@@ -312,7 +312,7 @@ pub fn ladder_page(context: &ProveContext, drawn: LadderBlocks, around: &Around)
     charts.drawn(|theme| chart::ladder_chart(&above, drawn, theme), &headings, rows);
     let mut report = ladder_report(context, drawn.ladder);
     report.after_answer(charts);
-    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.seed), around));
+    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.load.seed), around));
     report
 }
 

@@ -3,13 +3,13 @@
 use crate::csv::purpose_name;
 use crate::failed;
 use crate::format::rounded;
-use crate::run::{load_text, stop_text, surplus_text, system_text};
+use crate::run::{RunContext, load_text, stop_text, surplus_text, system_text};
 use crate::sweep::{self, SweepFigures, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{FailedKind, Findings, Others, Summary};
-use plimsoll_model::{Ending, Experiment, Failure, LoadShape, Plan};
+use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, Plan};
 use serde_json::{Map, Value, json};
 
 fn latency(latency: &Latency) -> Value {
@@ -130,8 +130,16 @@ pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible::json(&tidy(document)))
 }
 
+/// How loads were made, as a document says it.
+pub(crate) struct Made<'a> {
+    /// What was to happen.
+    pub(crate) plan: &'a Plan,
+    /// Who carried it out.
+    pub(crate) injectors: &'a [Injector],
+}
+
 /// What stands around the figures of every document: schema, command, machine, request.
-pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) -> Map<String, Value> {
+pub(crate) fn frame(schema: &str, experiment: &Experiment, made: Option<Made>) -> Map<String, Value> {
     let environment = &experiment.environment;
     let mut map = Map::new();
     map.insert("schema".into(), schema.into());
@@ -149,13 +157,14 @@ pub(crate) fn frame(schema: &str, experiment: &Experiment, plan: Option<&Plan>) 
             "target_local": environment.target_local,
         }),
     );
-    if let Some(plan) = plan {
-        map.insert("url".into(), plan.request.url_redacted().into());
-        map.insert("method".into(), plan.request.method.clone().into());
-        map.insert("seed".into(), plan.seed.into());
-        map.insert("threads".into(), plan.workers.into());
-        if plan.connect.unix.is_none() {
-            let addresses: Vec<String> = plan.request.addresses.iter().map(ToString::to_string).collect();
+    if let Some(Made { plan, injectors }) = made {
+        map.insert("url".into(), plan.traffic.url_redacted().into());
+        map.insert("method".into(), plan.traffic.first().request.method.clone().into());
+        map.insert("seed".into(), plan.load.seed.into());
+        let threads: u32 = injectors.iter().map(|injector| injector.workers).sum();
+        map.insert("threads".into(), threads.into());
+        if plan.carriage.unix.is_none() {
+            let addresses: Vec<String> = plan.carriage.addresses.iter().map(ToString::to_string).collect();
             map.insert("addresses".into(), addresses.into());
         }
     }
@@ -170,8 +179,9 @@ pub(crate) fn others(map: &mut Map<String, Value>, others: &Others) {
 }
 
 /// The document of one run: `plimsoll.run/1`. It begins with the generator's doubts, if there are any.
-pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[String]) -> Value {
-    let mut warnings: Vec<String> = warnings.to_vec();
+pub fn run(experiment: &Experiment, context: &RunContext, summary: &Summary) -> Value {
+    let (plan, injectors) = (context.plan, context.injectors);
+    let mut warnings: Vec<String> = context.warnings.to_vec();
     if summary.generator.limited {
         let reason = summary.generator.reason.as_deref().unwrap_or_default();
         warnings.insert(0, format!("the generator was the limit, not the server: {reason}"));
@@ -180,12 +190,12 @@ pub fn run(experiment: &Experiment, plan: &Plan, summary: &Summary, warnings: &[
         warnings.insert(0, warning);
     }
     warnings.extend(surplus_text(summary));
-    let mut map = frame("plimsoll.run/1", experiment, Some(plan));
+    let mut map = frame("plimsoll.run/1", experiment, Some(Made { plan, injectors }));
     map.insert("warnings".into(), warnings.into());
-    map.insert("load".into(), load_text(&plan.load).into());
+    map.insert("load".into(), load_text(&plan.load.shape).into());
     map.append(&mut figures(summary));
     map.insert("failed_answers".into(), failed::list(&summary.failed_answers));
-    let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load, figures)).collect();
+    let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load.shape, figures)).collect();
     map.insert("stages".into(), stages.into());
     Value::Object(map)
 }
@@ -210,7 +220,9 @@ pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -
             json!({ "rps": level.rps, "concurrency": level.load as u64, "p99_ns": level.p99_ns.map(|ns| ns as u64) })
         })
     };
-    let mut map = frame("plimsoll.sweep/1", experiment, experiment.trials.first().map(|trial| &trial.run.plan));
+    let first = experiment.trials.first().map(|trial| &trial.run);
+    let made = first.map(|run| Made { plan: &run.plan, injectors: &run.injectors });
+    let mut map = frame("plimsoll.sweep/1", experiment, made);
     others(&mut map, &sweep::sweep_others(levels));
     map.insert("warnings".into(), sweep::sweep_warnings(noted, levels).into());
     map.insert("peak".into(), point(peak.as_ref()));
@@ -222,7 +234,7 @@ pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -
 }
 
 /// The document of a search: `plimsoll.find/1`.
-pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings: &[String]) -> Value {
+pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) -> Value {
     let trials: Vec<Value> = findings
         .trials
         .iter()
@@ -248,8 +260,8 @@ pub fn find(experiment: &Experiment, plan: &Plan, findings: &Findings, warnings:
             Value::Object(map)
         })
         .collect();
-    let all_warnings: Vec<String> = warnings.iter().chain(&findings.warnings).cloned().collect();
-    let mut map = frame("plimsoll.find/1", experiment, Some(plan));
+    let all_warnings: Vec<String> = context.warnings.iter().chain(&findings.warnings).cloned().collect();
+    let mut map = frame("plimsoll.find/1", experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
     let line = &findings.load_line_rps;
     map.insert("warnings".into(), all_warnings.into());
     others(&mut map, &findings.others);

@@ -9,7 +9,7 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{
     Block, Compared, Criterion, Interval, Ladder, Proof, Rules, Rung, Standing, StoppedBy, Verdict, arm_name,
 };
-use plimsoll_model::{Experiment, Plan, Purpose};
+use plimsoll_model::{Experiment, Injector, Plan, Purpose};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct ProveContext<'a> {
     pub experiment: &'a Experiment,
     /// The plan that all loads share but for their target and load.
     pub plan: &'a Plan,
+    /// Who carried them out.
+    pub injectors: &'a [Injector],
     /// The sides in words: URLs or commands.
     pub sides: &'a [String],
     /// The plan of each side's loads in the blocks, if it came to any: the same load of sides that are compared.
@@ -218,7 +220,7 @@ pub(crate) fn load_line(context: &ProveContext) -> String {
 
 /// The loads of the sides in words: just one if they have the same; none if it came to none.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
-    let one = |plan: &&Plan| format!("{}, {}", load_text(&plan.load), duration(length_ns(plan) as f64));
+    let one = |plan: &&Plan| format!("{}, {}", load_text(&plan.load.shape), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.loads.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);
@@ -228,7 +230,7 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
 
 /// Length of a side's loads.
 pub(crate) fn length_ns(plan: &Plan) -> u64 {
-    plan.duration_ns.unwrap_or(0)
+    plan.load.duration_ns.unwrap_or(0)
 }
 
 /// The sides by name.
@@ -258,7 +260,7 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             proof.blocks_void,
             elapsed_text(context.experiment),
             stopped_text(&proof.stopped_by),
-            context.plan.seed
+            context.plan.load.seed
         ),
     ));
     facts.push(("load", load_line(context)));
@@ -370,7 +372,7 @@ pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
             ladder.blocks,
             ladder.blocks_void,
             elapsed_text(context.experiment),
-            context.plan.seed
+            context.plan.load.seed
         ),
     ));
     facts.push(("load", load_line(context)));

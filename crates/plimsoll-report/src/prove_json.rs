@@ -1,7 +1,7 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
 use crate::failed;
-use crate::json::{self, frame};
+use crate::json::{self, Made, frame};
 use crate::prove::{ProveContext, elapsed_ns, length_ns};
 use crate::run::load_text;
 use plimsoll_analysis::prove::{
@@ -57,7 +57,7 @@ fn readings(blocks: &[Block]) -> Value {
 
 /// What every document of a comparison begins with.
 fn begin(schema: &str, context: &ProveContext, warnings: &[String], blocks: &[Block]) -> Map<String, Value> {
-    let mut map = frame(schema, context.experiment, Some(context.plan));
+    let mut map = frame(schema, context.experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
     let loads = blocks.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     json::others(&mut map, &Others::over(loads, "loads"));
     map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
@@ -71,7 +71,7 @@ fn begin(schema: &str, context: &ProveContext, warnings: &[String], blocks: &[Bl
 /// The load of a side in words, and its length.
 fn load(context: &ProveContext, side: usize) -> (Option<String>, Option<f64>) {
     let plan = context.loads.get(side);
-    (plan.map(|plan| load_text(&plan.load)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
+    (plan.map(|plan| load_text(&plan.load.shape)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
 /// The document of a comparison: `plimsoll.prove/1`.

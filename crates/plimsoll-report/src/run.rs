@@ -6,7 +6,7 @@ use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Summary};
-use plimsoll_model::{Arrivals, Ending, Failure, LoadShape, Plan, Spin, Stop};
+use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, Plan, Spin, Stop};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
@@ -14,6 +14,8 @@ use std::borrow::Cow;
 pub struct RunContext<'a> {
     /// The plan carried out.
     pub plan: &'a Plan,
+    /// Who carried it out.
+    pub injectors: &'a [Injector],
     /// Cores of this machine.
     pub cores: u32,
     /// Whether the target is on this machine.
@@ -64,12 +66,11 @@ pub fn load_text(load: &LoadShape) -> String {
 
 /// What is asked, and where, if that is not where the URL says.
 fn target_text(plan: &Plan) -> String {
-    let (request, connect) = (&plan.request, &plan.connect);
-    let mut text = format!("{} {}", request.method, request.url_redacted());
-    if let Some(path) = &connect.unix {
+    let mut text = plan.traffic.title();
+    if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
-    if connect.tls.as_ref().is_some_and(|tls| !tls.verify) {
+    if plan.carriage.tls.as_ref().is_some_and(|tls| !tls.verify) {
         text.push_str(" (certificate not verified)");
     }
     text
@@ -81,19 +82,26 @@ pub fn system_text(number: u16) -> String {
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
+/// The threads of all machines.
+pub(crate) fn threads_text(injectors: &[Injector]) -> String {
+    match injectors.iter().map(|injector| injector.workers).sum() {
+        1 => "1 thread".to_owned(),
+        threads => format!("{threads} threads"),
+    }
+}
+
 /// The generator in one line: threads, cores left, work, lag.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
-    let plan = context.plan;
-    let threads = if plan.workers == 1 { "1 thread".to_owned() } else { format!("{} threads", plan.workers) };
+    let threads = threads_text(context.injectors);
     let place = if context.local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),
         _ => format!(", lag p99 {}", duration(summary.generator.lag.p99_ns as f64)),
     };
-    let spin = match plan.spin {
-        Spin::Auto => "",
-        Spin::On => ", spinning",
-        Spin::Off => ", not spinning",
+    let spin = match context.injectors.first().map(|injector| injector.spin) {
+        Some(Spin::Auto) | None => "",
+        Some(Spin::On) => ", spinning",
+        Some(Spin::Off) => ", not spinning",
     };
     format!(
         "{threads} of {} cores{place}; busy {:.0} %{lag}, {} CPU{spin}",
@@ -212,12 +220,12 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
             rate(summary.throughput_rps),
             share(summary.success_rate),
             count(summary.ledger.scheduled),
-            load_text(&context.plan.load),
+            load_text(&context.plan.load.shape),
         ),
     );
     report.facts(vec![
         ("target", target_text(context.plan)),
-        ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.seed)),
+        ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.response)];
     // Where nothing waits before it is sent and answers come in one piece, three clocks tell the same: once is enough.
@@ -230,12 +238,12 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         }
     }
     rows.push(latency_row("connect", &summary.connect));
-    if context.plan.connect.tls.is_some() {
+    if context.plan.carriage.tls.is_some() {
         rows.push(latency_row("TLS handshake", &summary.handshake));
     }
     report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
     if !summary.stages.is_empty() {
-        let over = match context.plan.load {
+        let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",
             LoadShape::Open { .. } => "offered/s",
         };
@@ -291,7 +299,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     };
     if !summary.connect_errors.is_empty() {
         let reasons = list(summary.connect_errors.iter().map(|(number, n)| (system_text(*number), *n)).collect());
-        let text = match context.plan.request.addresses.len() {
+        let text = match context.plan.carriage.addresses.len() {
             0 | 1 => reasons,
             _ => format!("{reasons} (at {})", list(summary.address_errors.clone())),
         };
@@ -316,7 +324,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         _ => format!(", {} TLS sessions taken up again", count(summary.handshakes_resumed)),
     };
     // Those that end after each request are rarely seen open when it is counted how many are.
-    let at_once = match context.plan.request.keep_alive && summary.connections_open_max > 0 {
+    let at_once = match context.plan.carriage.keep_alive && summary.connections_open_max > 0 {
         true => format!(", at most {} at once", count(summary.connections_open_max)),
         false => String::new(),
     };

@@ -320,7 +320,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
-            name: users(trial.run.plan.load.curve().max()),
+            name: users(trial.run.plan.load.shape.curve().max()),
             points: series::by_quantile(&trial.run.totals().response),
         })
         .filter(|line| !line.points.is_empty())
@@ -329,7 +329,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
         let above = Heading { title: "Response time by concurrency".into(), subtitle };
         report.drawn(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
-    let seed = first.map(|trial| trial.run.plan.seed);
+    let seed = first.map(|trial| trial.run.plan.load.seed);
     report.append(around.extra.clone()).append(environment(experiment, seed, around));
     report
 }
@@ -337,13 +337,12 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RequestSpec, Run};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
     /// A level on which so many requests a second succeeded.
     fn level(concurrency: u64, rps: u64) -> SweepLevel {
-        let request = RequestSpec::get("h", 80, vec![]);
         let users = Curve::constant(concurrency as f64);
-        let mut run = Run::new(Plan::new(request, LoadShape::Closed { users }));
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         for index in 0..10 {
             let mut interval = Interval { succeeded_in_window: rps / 10, ..Interval::default() };
             interval.ledger.scheduled = rps / 10;

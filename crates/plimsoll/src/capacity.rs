@@ -1,7 +1,7 @@
 //! Whether this machine can hold a plan's connections, before any is opened: open files, local ports, memory, accept
 //! queues. What can be adapted is adapted, and said in a sentence; what cannot is the end of the plan, with the way out.
 
-use plimsoll_model::{AddressRange, LoadShape, Plan};
+use plimsoll_model::{AddressRange, Carriage, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
@@ -70,29 +70,35 @@ pub struct Fixed {
     pub connections: bool,
 }
 
-/// Fits `plan` to the machine. Says what was adapted, or, as the error, what cannot be held and what to change.
-pub fn fit(plan: &mut Plan, fixed: Fixed, local: bool, limits: &Limits) -> Result<Vec<String>, String> {
+/// Fits `plan` to the machine, and the machine to it. Says what was adapted, or, as the error, what cannot be held and what to change.
+pub fn fit(
+    plan: &mut Plan,
+    injector: &mut Injector,
+    fixed: Fixed,
+    local: bool,
+    limits: &Limits,
+) -> Result<Vec<String>, String> {
     let mut said = Vec::new();
-    let closed = match &plan.load {
+    let closed = match &plan.load.shape {
         LoadShape::Closed { users } => Some(users.max() as u64),
         LoadShape::Open { .. } => None,
     };
     if closed.is_none() && !fixed.connections {
-        let tables = if limits.own_tables { u64::from(plan.workers) } else { 1 };
+        let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };
         let room = u32::try_from((limits.room() * tables).max(1)).unwrap_or(u32::MAX);
-        if plan.connections_max > room {
-            plan.connections_max = room;
+        if plan.carriage.connections_max > room {
+            plan.carriage.connections_max = room;
             said.push(format!(
                 "at most {room} connections instead of more: the limit of open files is {} (ulimit -n)",
                 limits.files
             ));
         }
     }
-    let connections = closed.unwrap_or(u64::from(plan.connections_max));
-    said.extend(fit_files(plan, fixed, connections, limits)?);
-    if plan.connect.unix.is_none() {
-        said.extend(fit_ports(plan, connections, limits)?);
-        if let (true, Some(users), false) = (local, closed, plan.request.keep_alive)
+    let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
+    said.extend(fit_files(injector, fixed, connections, limits)?);
+    if plan.carriage.unix.is_none() {
+        said.extend(fit_ports(&plan.carriage, injector, connections, limits)?);
+        if let (true, Some(users), false) = (local, closed, plan.carriage.keep_alive)
             && users > limits.backlog
             && limits.backlog > 0
         {
@@ -104,7 +110,7 @@ pub fn fit(plan: &mut Plan, fixed: Fixed, local: bool, limits: &Limits) -> Resul
     }
     // Those of an open load are opened one by one, as answers fail to come: what that takes cannot be known.
     if let Some(users) = closed {
-        let bytes = users * (CONNECTION_BYTES + if plan.connect.tls.is_some() { TLS_BYTES } else { 0 });
+        let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
             return Err(format!(
                 "{users} connections need about {} MB of memory, and only {} MB are free",
@@ -116,9 +122,14 @@ pub fn fit(plan: &mut Plan, fixed: Fixed, local: bool, limits: &Limits) -> Resul
     Ok(said)
 }
 
-fn fit_files(plan: &mut Plan, fixed: Fixed, connections: u64, limits: &Limits) -> Result<Option<String>, String> {
+fn fit_files(
+    injector: &mut Injector,
+    fixed: Fixed,
+    connections: u64,
+    limits: &Limits,
+) -> Result<Option<String>, String> {
     let (room, files) = (limits.room(), limits.files);
-    let tables = if limits.own_tables { u64::from(plan.workers.max(1)) } else { 1 };
+    let tables = if limits.own_tables { u64::from(injector.workers.max(1)) } else { 1 };
     if connections.div_ceil(tables) <= room {
         return Ok(None);
     }
@@ -135,32 +146,37 @@ fn fit_files(plan: &mut Plan, fixed: Fixed, connections: u64, limits: &Limits) -
              leave -t out"
         ));
     }
-    plan.workers = threads as u32;
+    injector.workers = threads as u32;
     Ok(Some(format!("{threads} threads for {connections} connections: each may have {files} open files (ulimit -n)")))
 }
 
-fn fit_ports(plan: &mut Plan, connections: u64, limits: &Limits) -> Result<Option<String>, String> {
-    let addresses = &plan.request.addresses;
+fn fit_ports(
+    carriage: &Carriage,
+    injector: &mut Injector,
+    connections: u64,
+    limits: &Limits,
+) -> Result<Option<String>, String> {
+    let addresses = &carriage.addresses;
     let each = connections.div_ceil(addresses.len().max(1) as u64);
     let loopback = !addresses.is_empty() && addresses.iter().all(|a| a.ip().is_loopback());
-    let wanted = match (plan.request.keep_alive || plan.connect.close_reset, each > limits.ports / 2) {
+    let wanted = match (carriage.keep_alive || carriage.close_reset, each > limits.ports / 2) {
         (true, false) => 1,
         (true, true) => each.div_ceil(PORTS_USED_MAX.min(limits.ports.max(1))),
         (false, _) => SOURCES_SHORT_LIVED.max(each.div_ceil(PORTS_USED_MAX)),
     };
     let mut said = None;
-    if plan.connect.sources.is_empty() && loopback && wanted > 1 && addresses.iter().any(|a| a.is_ipv4()) {
+    if injector.sources.is_empty() && loopback && wanted > 1 && addresses.iter().any(|a| a.is_ipv4()) {
         let first = u32::from(Ipv4Addr::LOCALHOST);
         let last = Ipv4Addr::from(first + (wanted.min(1 << 20) - 1) as u32);
         let v4 = AddressRange::new(Ipv4Addr::LOCALHOST.into(), last.into());
-        plan.connect.sources.extend(v4);
+        injector.sources.extend(v4);
         said = Some(format!(
             "connections come from 127.0.0.1 to {last}: one local address has {} ports (--source-ip)",
             limits.ports
         ));
     }
-    for address in &plan.request.addresses {
-        let sources = plan.connect.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4());
+    for address in addresses {
+        let sources = injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4());
         let sources = sources.fold(0u64, |sum, range| sum.saturating_add(range.count())).max(1);
         let ports = sources.saturating_mul(limits.ports);
         if each > ports {
@@ -177,21 +193,22 @@ fn fit_ports(plan: &mut Plan, connections: u64, limits: &Limits) -> Result<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, RequestSpec, TlsSpec};
+    use plimsoll_model::{Curve, TlsSpec};
 
     const LIMITS: Limits =
         Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
     fn closed(users: f64, addresses: &[&str]) -> Plan {
-        let request = RequestSpec::get("h", 80, addresses.iter().map(|a| a.parse().expect("an address")).collect());
-        Plan::new(request, LoadShape::Closed { users: Curve::constant(users) })
+        let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
+        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(users) })
     }
 
     fn check(name: &str, mut plan: Plan, fixed: Fixed, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
-        match (fit(&mut plan, fixed, true, &limits), expect) {
+        let mut injector = Injector::default();
+        match (fit(&mut plan, &mut injector, fixed, true, &limits), expect) {
             (Ok(said), Ok((workers, sources, part))) => {
-                let count: u64 = plan.connect.sources.iter().map(AddressRange::count).sum();
-                assert_eq!((plan.workers, count), (workers, sources), "{name}: {said:?}");
+                let count: u64 = injector.sources.iter().map(AddressRange::count).sum();
+                assert_eq!((injector.workers, count), (workers, sources), "{name}: {said:?}");
                 assert!(said.join("; ").contains(part) && said.is_empty() == part.is_empty(), "{name}: {said:?}");
             }
             (Err(said), Err(part)) => assert!(said.contains(part), "{name}: {said}"),
@@ -207,16 +224,16 @@ mod tests {
         let few = Limits { files: 64, ..LIMITS };
         let old = Limits { own_tables: false, ..LIMITS };
         let close = |mut plan: Plan| {
-            plan.request.keep_alive = false;
+            plan.carriage.keep_alive = false;
             plan
         };
         let unix = |mut plan: Plan| {
-            plan.connect.unix = Some("/run/x".into());
-            plan.request.addresses.clear();
+            plan.carriage.unix = Some("/run/x".into());
+            plan.carriage.addresses.clear();
             plan
         };
         let tls = |mut plan: Plan| {
-            plan.connect.tls = Some(TlsSpec::default());
+            plan.carriage.tls = Some(TlsSpec::default());
             plan
         };
         check("few", closed(200.0, v4), free, LIMITS, Ok((1, 0, "")));
@@ -242,12 +259,14 @@ mod tests {
     #[test]
     fn open_loads_take_what_there_is() {
         let mut plan = closed(1.0, &["127.0.0.1:80"]);
-        plan.load = LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
+        plan.load.shape =
+            LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
         let few = Limits { files: 64, ..LIMITS };
-        let said = fit(&mut plan, Fixed::default(), true, &few).expect("fits");
-        assert!(plan.connections_max == 32 && said.len() == 1, "{said:?}");
-        plan.connections_max = 100;
-        fit(&mut plan, Fixed { connections: true, threads: false }, true, &few).expect("fits");
-        assert_eq!((plan.connections_max, plan.workers), (100, 4));
+        let mut injector = Injector::default();
+        let said = fit(&mut plan, &mut injector, Fixed::default(), true, &few).expect("fits");
+        assert!(plan.carriage.connections_max == 32 && said.len() == 1, "{said:?}");
+        plan.carriage.connections_max = 100;
+        fit(&mut plan, &mut injector, Fixed { connections: true, threads: false }, true, &few).expect("fits");
+        assert_eq!((plan.carriage.connections_max, injector.workers), (100, 4));
     }
 }

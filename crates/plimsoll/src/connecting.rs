@@ -1,4 +1,4 @@
-//! How connections are meant: the flags on addresses, closing and TLS become a [`ConnectSpec`]. What they say is checked
+//! How connections are meant: the flags on addresses, closing and TLS become a [`Carriage`]. What they say is checked
 //! against the machine here, so that a load never starts with an address or certificate that cannot work.
 
 use crate::args::ConnectionArgs;
@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::meant::positive_time;
 use crate::target::Target;
-use plimsoll_model::{AddressRange, ConnectSpec, Plan, ResolveSpec, TlsSpec};
+use plimsoll_model::{AddressRange, Carriage, ResolveSpec, TlsSpec};
 use plimsoll_wire::tls::certificates;
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// Source addresses that are tried one by one; of more only the ends of each range.
@@ -37,26 +38,29 @@ pub fn refuse_contradictions(said: &ConnectionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The connections that the flags ask for.
-pub fn spec(said: &ConnectionArgs, target: &Target, public: bool) -> Result<ConnectSpec, Failure> {
+/// The connections that the flags ask for, from any address.
+pub fn carriage(said: &ConnectionArgs, target: &Target, public: bool) -> Result<Carriage, Failure> {
     let close_reset = match said.close.as_deref() {
         None | Some("fin") => false,
         Some("reset") => true,
         Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
     };
-    let sources = match &said.source_ip {
-        None => Vec::new(),
-        Some(text) => AddressRange::parse_list(text).map_err(|e| Failure::usage(format!("--source-ip: {e}")))?,
-    };
-    for range in &sources {
-        ours(range)?;
-    }
     let every_ns = said.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
     let resolve = match (every_ns, &target.resolved) {
         (Some(every_ns), Some((host, port))) => Some(ResolveSpec { host: host.clone(), port: *port, every_ns, public }),
         _ => None,
     };
-    Ok(ConnectSpec { unix: said.unix.clone(), sources, resolve, close_reset, tls: tls(said, target)? })
+    let tls = tls(said, target)?;
+    let tcp = Carriage::tcp(target.addresses.clone());
+    Ok(Carriage { unix: said.unix.clone(), resolve, close_reset, tls, ..tcp })
+}
+
+/// The local addresses that connections come from; empty: the system chooses.
+pub fn sources(said: &ConnectionArgs) -> Result<Vec<AddressRange>, Failure> {
+    let Some(text) = &said.source_ip else { return Ok(Vec::new()) };
+    let sources = AddressRange::parse_list(text).map_err(|e| Failure::usage(format!("--source-ip: {e}")))?;
+    sources.iter().try_for_each(ours)?;
+    Ok(sources)
 }
 
 /// Refuses a range with an address that is not this machine's.
@@ -71,14 +75,13 @@ fn ours(range: &AddressRange) -> Result<(), Failure> {
 }
 
 /// With --source-ip, the addresses that can be reached from the sources given.
-pub fn keep_reachable(plan: &mut Plan) -> Result<(), Failure> {
-    let sources = &plan.connect.sources;
+pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
     }
-    let wanted = plan.request.addresses.first().copied();
-    plan.request.addresses.retain(|address| sources.iter().any(|range| range.is_ipv4() == address.is_ipv4()));
-    match (wanted, plan.request.addresses.is_empty()) {
+    let wanted = addresses.first().copied();
+    addresses.retain(|address| sources.iter().any(|range| range.is_ipv4() == address.is_ipv4()));
+    match (wanted, addresses.is_empty()) {
         (Some(address), true) => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             Err(Failure::usage(format!("--source-ip: {} needs an {family} address to come from", address.ip())))

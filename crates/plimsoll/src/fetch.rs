@@ -4,7 +4,7 @@
 //! redirects, TLS, connections that are kept.
 
 use crate::target::{Target, system_text};
-use plimsoll_model::plan::bracketed;
+use plimsoll_model::traffic::bracketed;
 use plimsoll_sys::signal;
 use plimsoll_wire::h1::{EndError, ResponseParser};
 use std::io::{ErrorKind, Read, Write};

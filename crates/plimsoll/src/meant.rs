@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::target::{Elsewhere, Target};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
-use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec, StatusSet};
+use plimsoll_model::{Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, StatusSet, Traffic};
 use std::sync::OnceLock;
 
 /// A request on a resolved target, and how the generator works.
@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 pub struct Base {
     /// A plan of one user; commands put their load in.
     pub plan: Plan,
+    /// How this machine makes loads.
+    pub injector: Injector,
     pub local: bool,
     /// Whether addresses may be asked that are neither loopback nor private.
     pub allow_public: bool,
@@ -86,7 +88,12 @@ impl Base {
         connecting::refuse_contradictions(said)?;
         let elsewhere = Elsewhere { connect_to: said.connect_to.as_deref(), unix: said.unix.as_deref() };
         let target = Target::resolve(&request.url, elsewhere, request.allow_public)?;
-        let connect = connecting::spec(said, &target, request.allow_public)?;
+        let mut carriage = connecting::carriage(said, &target, request.allow_public)?;
+        let sources = connecting::sources(said)?;
+        connecting::keep_reachable(&mut carriage.addresses, &sources)?;
+        carriage.keep_alive = !request.no_keepalive;
+        carriage.connections_max = u32::try_from(connections_max)
+            .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
         if let Some(authorization) = target.authorization
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
         {
@@ -97,44 +104,40 @@ impl Base {
             (None, true) => "POST".into(),
             (None, false) => "GET".into(),
         };
-        let spec = RequestSpec {
-            scheme: target.scheme,
-            host: target.host,
-            port: target.port,
-            addresses: target.addresses,
-            method,
-            target: target.path,
-            headers,
-            body,
-            keep_alive: !request.no_keepalive,
-            redact: request.redact,
-        };
+        let asked = Request { method, target: target.path, headers, body };
+        let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
+        let route = Route { ok_status, timeout_ns, ..Route::new(asked) };
+        let traffic = Traffic { redact: request.redact, ..Traffic::one(origin, route) };
+        let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+        load.seed = generator.seed.unwrap_or_else(fresh_seed);
+        load.grace_ns = timeout_ns.min(load.grace_ns);
+        let plan = Plan { traffic, load, carriage };
         // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
         // that costs is the kernel's work on our side, and one thread would be the limit.
         let default_threads = if target.local && !request.no_keepalive { (cores / 2).max(1) } else { cores };
-        let mut plan = Plan::new(spec, LoadShape::Closed { users: Curve::constant(1.0) });
-        plan.connect = connect;
-        connecting::keep_reachable(&mut plan)?;
-        plan.seed = generator.seed.unwrap_or_else(fresh_seed);
-        plan.timeout_ns = timeout_ns;
-        plan.grace_ns = timeout_ns.min(plan.grace_ns);
-        plan.ok_status = ok_status;
-        plan.connections_max = u32::try_from(connections_max)
-            .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
-        plan.workers = threads.map_or(default_threads, |threads| threads as u32);
-        plan.spin = generator.spin;
+        let workers = threads.map_or(default_threads, |threads| threads as u32);
+        let injector = Injector { workers, spin: generator.spin, sources };
         plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
-        plimsoll_engine::encode_request(&plan).map_err(|e| Failure::usage(e.to_string()))?;
+        plimsoll_engine::encode_request(&plan, &plan.traffic.first().request)
+            .map_err(|e| Failure::usage(e.to_string()))?;
         let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };
-        Ok(Base { plan, local: target.local, allow_public: request.allow_public, arrivals, fixed })
+        Ok(Base { plan, injector, local: target.local, allow_public: request.allow_public, arrivals, fixed })
     }
 
-    /// The base with a closed load of `users`, and no more workers than users.
+    /// The base with a closed load of `users`.
     pub fn closed(&self, users: Curve) -> Plan {
         let mut plan = self.plan.clone();
-        plan.workers = plan.workers.min((users.max() as u32).max(1));
-        plan.load = LoadShape::Closed { users };
+        plan.load.shape = LoadShape::Closed { users };
         plan
+    }
+
+    /// Who makes a load of its own: no more workers than it has users, or requests.
+    pub fn injector_for(&self, load: &Load) -> Injector {
+        let users = match &load.shape {
+            LoadShape::Closed { users } => users.max() as u64,
+            LoadShape::Open { .. } => u64::MAX,
+        };
+        self.injector.at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
     }
 }
 
@@ -188,27 +191,24 @@ pub fn run_plan(args: &RunArgs) -> Result<(Base, Plan), Failure> {
         None => base.closed(curve.clone()),
         Some(_) => {
             let mut plan = base.plan.clone();
-            plan.load = LoadShape::Open { rate: curve.clone(), arrivals: base.arrivals };
+            plan.load.shape = LoadShape::Open { rate: curve.clone(), arrivals: base.arrivals };
             plan
         }
     };
-    if args.rate.is_none() && plan.request.keep_alive {
+    if args.rate.is_none() && plan.carriage.keep_alive {
         // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
-        plan.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
+        plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
     }
-    plan.requests_max = requests_max;
-    plan.warmup_ns = warmup_ns;
-    plan.duration_ns = match (curve.duration_ns(), duration_ns, requests_max) {
+    plan.load.requests_max = requests_max;
+    plan.load.warmup_ns = warmup_ns;
+    plan.load.duration_ns = match (curve.duration_ns(), duration_ns, requests_max) {
         (Some(ns), _, _) | (None, Some(ns), _) => Some(ns),
         (None, None, Some(_)) => None,
         (None, None, None) => Some(10_000_000_000),
     };
-    if let Some(requests) = requests_max {
-        plan.workers = plan.workers.min(requests.min(1024) as u32).max(1);
-    }
     // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to see.
-    if plan.duration_ns.is_none_or(|ns| ns > 120_000_000_000) {
-        plan.interval_ns = 1_000_000_000;
+    if plan.load.duration_ns.is_none_or(|ns| ns > 120_000_000_000) {
+        plan.load.interval_ns = 1_000_000_000;
     }
     Ok((base, plan))
 }

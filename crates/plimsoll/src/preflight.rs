@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::target::system_text;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, FailedAnswer, Plan, TlsFailure};
+use plimsoll_model::{AddressRange, FailedAnswer, Injector, Plan, TlsFailure};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
@@ -35,23 +35,24 @@ pub struct Answer {
 
 /// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
 /// is enough; the reasons of all others are in the error.
-pub fn ask(plan: &Plan) -> Result<Answer, Failure> {
+pub fn ask(plan: &Plan, injector: &Injector) -> Result<Answer, Failure> {
     let question = Question {
-        request: plimsoll_engine::encode_request(plan).map_err(|e| Failure::usage(e.to_string()))?,
-        head: plan.request.method.eq_ignore_ascii_case("HEAD"),
-        timeout: Duration::from_nanos(plan.timeout_ns).min(TIMEOUT_MAX),
+        request: plimsoll_engine::encode_request(plan, &plan.traffic.first().request)
+            .map_err(|e| Failure::usage(e.to_string()))?,
+        head: plan.traffic.first().request.method.eq_ignore_ascii_case("HEAD"),
+        timeout: Duration::from_nanos(plan.traffic.first().timeout_ns).min(TIMEOUT_MAX),
         tls: plimsoll_engine::tls_client(plan).map_err(|e| Failure::usage(e.to_string()))?,
     };
     let mut reasons = Vec::new();
-    if let Some(path) = &plan.connect.unix {
+    if let Some(path) = &plan.carriage.unix {
         match question.ask(|| Socket::connect_unix(path)) {
             Ok(answer) => return Ok(answer),
             Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
         }
     }
-    for address in plan.request.addresses.iter().filter(|_| plan.connect.unix.is_none()) {
+    for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
         let sources: Vec<AddressRange> =
-            plan.connect.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
+            injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
         match question.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
             Ok(answer) => return Ok(answer),
             Err(reason) => reasons.push(format!("{address} {reason}")),
@@ -63,7 +64,7 @@ pub fn ask(plan: &Plan) -> Result<Answer, Failure> {
 /// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody else can.
 pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
-    if let Some(path) = &plan.connect.unix {
+    if let Some(path) = &plan.carriage.unix {
         return Line::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
     // Who holds the address may be too busy to accept; where the kernel does not tell, only who accepts is seen.
@@ -74,7 +75,7 @@ pub fn is_taken(plan: &Plan) -> bool {
                 .is_ok_and(|sockets| !sockets.is_empty())
     };
     let accepts = |address: &SocketAddr| Line::open(|| Socket::connect_from(None, address), deadline).is_ok();
-    plan.request.addresses.iter().any(|address| held(address) || accepts(address))
+    plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
 struct Question {

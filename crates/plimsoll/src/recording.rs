@@ -10,7 +10,7 @@ use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    Asked, Environment, Experiment, Interval, Noted, Plan, Probes, Remark, Run, Stop, Stripe, Tag, Trial,
+    Asked, Environment, Experiment, Injector, Interval, Noted, Plan, Probes, Remark, Run, Stop, Stripe, Tag, Trial,
 };
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
@@ -102,14 +102,20 @@ impl RunFile {
 
 impl Recording {
     /// Begins an experiment, in memory and, with a path, in a file.
-    pub fn begin(asked: Asked, noted: Noted, target_local: bool, path: Option<&Path>) -> Result<Recording, Failure> {
+    pub fn begin(
+        asked: Asked,
+        noted: Noted,
+        target_local: bool,
+        injector: &Injector,
+        path: Option<&Path>,
+    ) -> Result<Recording, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let experiment = Experiment {
             asked: asked.redacted(),
             started_unix_ms: now.as_millis() as u64,
             command: secrets::told().map(|told| secrets::words(&told.command, &told.said)).unwrap_or_default(),
             said: secrets::told().map(|told| told.said.clone()).unwrap_or_default(),
-            environment: environment(target_local),
+            environment: Environment { injectors: vec![injector.clone()], ..environment(target_local) },
             noted,
             trials: Vec::new(),
             remarks: Vec::new(),
@@ -164,6 +170,7 @@ impl Recording {
         &mut self,
         tag: Tag,
         plan: &Plan,
+        injector: &Injector,
         on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
     ) -> Result<&Trial, Failure> {
         rerun::same_as_recorded(plan)?;
@@ -181,9 +188,10 @@ impl Recording {
         let mut seen = Seen::begin(self.watcher.as_ref());
         if let Some(file) = file {
             let plan = Box::new(plan.clone());
-            file.write(&Frame::TrialStart { tag, start_ns, plan });
+            let injectors = vec![injector.clone()];
+            file.write(&Frame::TrialStart { tag, start_ns, plan, injectors });
         }
-        let run = plimsoll_engine::drive(plan, Stripe::ALL, &mut |tick| {
+        let run = plimsoll_engine::drive(plan, injector, Stripe::ALL, &mut |tick| {
             if tick.end_ns > 0 {
                 if !std::mem::replace(&mut started, true) {
                     let since_origin_ns = monotonic_ns().saturating_sub(tick.origin_ns);
@@ -191,7 +199,7 @@ impl Recording {
                 }
                 let part = seen.tick(tick);
                 if let Some(file) = file {
-                    file.tick(plan.interval_ns, tick);
+                    file.tick(plan.load.interval_ns, tick);
                     if let Some(probes) = part {
                         file.write(&Frame::Probes(Box::new(probes)));
                     }
@@ -209,7 +217,7 @@ impl Recording {
                 file.write(&Frame::Probes(Box::new(probes)));
             }
             if let Some(ending) = run.ending.clone() {
-                let (addresses, window_ns) = (run.plan.request.addresses.clone(), run.window_ns);
+                let (addresses, window_ns) = (run.plan.carriage.addresses.clone(), run.window_ns);
                 let failed_answers = run.failed_answers.clone();
                 file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
             }
@@ -318,5 +326,6 @@ pub fn environment(target_local: bool) -> Environment {
         memory_bytes: process::memory_bytes(),
         files_max: process::raise_files_max(),
         target_local,
+        injectors: Vec::new(),
     }
 }

@@ -110,7 +110,7 @@ impl Subject {
     /// Starts the build and waits until it answers the request of `base`. Nobody else may answer there before.
     pub fn start(&self, base: &Base) -> Result<Running, Failure> {
         let plan = &base.plan;
-        let url = plan.request.url_redacted();
+        let url = plan.traffic.url_redacted();
         self.wait_for_silence(base, &url)?;
         let file = open(&self.output)?;
         let kept = shell(&self.command, Left::End, &file).map_err(|e| {
@@ -126,7 +126,7 @@ impl Subject {
                 return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
             }
             if preflight::is_taken(plan) {
-                match preflight::ask(plan) {
+                match preflight::ask(plan, &base.injector) {
                     Ok(_) => return Ok(running),
                     Err(failure) if Instant::now() >= deadline => return Err(failure),
                     Err(_) => {}

@@ -1,7 +1,7 @@
 //! The target: from a URL to addresses, with the rule that load goes nowhere by accident.
 
 use crate::failure::Failure;
-use plimsoll_model::connect::{is_metadata, is_private, reached};
+use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_sys::signal;
 use std::io;

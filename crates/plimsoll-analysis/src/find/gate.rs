@@ -106,12 +106,11 @@ impl fmt::Display for Demand {
 mod tests {
     use super::*;
     use crate::find::{Settings, StoppedBy, findings};
-    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
     #[test]
     fn demands_are_read_and_judged() {
-        let request = RequestSpec::get("h", 80, vec![]);
-        let base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
+        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
         let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };

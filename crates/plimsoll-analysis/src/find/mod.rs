@@ -282,7 +282,7 @@ impl<'a> Search<'a> {
         if peak::nothing_succeeds(self.history) {
             return Some(Err(StoppedBy::NothingSucceeds));
         }
-        let users_max = u64::from(self.settings.base.connections_max).min(16_384);
+        let users_max = u64::from(self.settings.base.carriage.connections_max).min(16_384);
         if peak::answer_ns(self.history).is_none() {
             return Some(self.first_load());
         }
@@ -309,7 +309,7 @@ impl<'a> Search<'a> {
         let shown_ns = Pace::of(self.settings.budget_ns, 0).peak_ns;
         let no_room = if silent > 0 { StoppedBy::NothingAnswered } else { StoppedBy::Budget };
         let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
-        let longer = self.history.last().is_none_or(|t| measure.plan.duration_ns > Some(t.planned_ns));
+        let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
         if longer { Ok(measure) } else { Err(StoppedBy::NothingAnswered) }
     }
 

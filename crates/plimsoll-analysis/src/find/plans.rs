@@ -5,7 +5,7 @@ use super::{Measure, Settings, TIME_MAX_NS, peak};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, LoadShape, Plan, Purpose, Stage};
+use plimsoll_model::{Curve, Load, LoadShape, Plan, Purpose, Stage};
 
 /// What a trial takes beyond its schedule: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
@@ -111,7 +111,7 @@ impl<'a> Planner<'a> {
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
         let mut plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
-        plan.grace_ns = plan.grace_ns.min(100 * MS);
+        plan.load.grace_ns = plan.load.grace_ns.min(100 * MS);
         let watch = Watch::until_calm(&plan, &self.settings.slo, self.calm_ns());
         let measure = Measure { purpose: Purpose::Settle, plan, watch };
         self.affords(&measure).then_some(measure)
@@ -160,22 +160,22 @@ impl<'a> Planner<'a> {
         rate.min(self.settings.max_rate.unwrap_or(f64::INFINITY))
     }
 
-    fn plan(&self, load: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> Plan {
+    fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> Plan {
         let base = &self.settings.base;
         // Whoever waits longer than the longest bound is bad already.
-        let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.grace_ns);
-        Plan {
+        let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
+        let load = Load {
             // Every trial has arrivals of its own.
-            seed: plimsoll_model::rng::mix(base.seed.wrapping_add(self.history.len() as u64)),
-            load,
+            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.history.len() as u64)),
+            shape,
             requests_max: None,
             duration_ns: Some(length_ns),
             warmup_ns,
-            grace_ns: base.grace_ns.min(bound_ns),
-            connections_ready: ready.min(base.connections_max),
+            grace_ns: base.load.grace_ns.min(bound_ns),
+            connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            ..base.clone()
-        }
+        };
+        Plan { load, ..base.clone() }
     }
 
     /// Connections that a load will need at once by Little's law, with as much again and a margin: near the line those
@@ -216,5 +216,5 @@ impl<'a> Planner<'a> {
 
 /// What a plan takes at most.
 pub fn cost_ns(plan: &Plan) -> u64 {
-    judged_window_ns(plan).1.saturating_add(plan.grace_ns).saturating_add(OVERHEAD_NS)
+    judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

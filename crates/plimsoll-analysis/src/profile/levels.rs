@@ -102,7 +102,7 @@ pub struct Meanwhile {
 impl Meanwhile {
     /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns of schedule time.
     pub fn of(run: &Run, stretches: &[(u64, u64)]) -> Meanwhile {
-        let length_ns = run.plan.interval_ns.max(1);
+        let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
         let (mut intervals, mut completed, mut succeeded) = (0_u64, 0, 0);
         for (start, end) in stretches {
@@ -146,7 +146,7 @@ impl Level {
     /// What happened in a trial that followed `stretches`.
     pub fn of(run: &Run, stretches: &Stretches) -> Level {
         Level {
-            offered_rps: run.plan.load.curve().max(),
+            offered_rps: run.plan.load.shape.curve().max(),
             without: Meanwhile::of(run, &stretches.without),
             with: Meanwhile::of(run, &[stretches.cpu]),
             others: Meanwhile::of(run, &[stretches.others]),
@@ -168,7 +168,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RequestSpec};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
 
     #[test]
     fn stretches_follow_each_other() {
@@ -192,9 +192,8 @@ mod tests {
 
     #[test]
     fn only_the_stretch_counts() {
-        let request = RequestSpec::get("h", 80, vec![]);
         let rate = Curve::constant_for(20.0, 3 * SECOND);
-        let plan = Plan::new(request, LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
+        let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
         let mut run = Run::new(plan);
         for tick in 0..30_u64 {
             let mut interval = Interval::default();

@@ -74,7 +74,7 @@ impl Reading {
 /// Bytes received for each answer, over the intervals that lie whole in the measured window, and so late in it that what
 /// was sent before it is answered: elsewhere bytes are counted whose answers are not.
 fn answer_bytes(run: &Run, response_ns: u64) -> f64 {
-    let length = run.plan.interval_ns.max(1);
+    let length = run.plan.load.interval_ns.max(1);
     let (first, last) = ((run.window_ns.0 + response_ns).div_ceil(length) + 1, run.window_ns.1 / length);
     let inside = run.intervals.iter().filter(|(index, _)| (first..last).contains(&u64::from(**index)));
     let (mut bytes, mut answers) = (0, 0);

@@ -9,8 +9,8 @@ use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, RequestSpec, Run, Sample, Schedule, Series,
-    SeriesKind, Stop, Stripe, WorkerTime,
+    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, Run, Sample, Schedule, Series, SeriesKind,
+    Stop, Stripe, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -373,7 +373,7 @@ struct Ends {
 fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let plan = &measure.plan;
     let mut watch = measure.watch.clone();
-    let schedule = Arc::new(Schedule::compile(plan));
+    let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
     server.begin(origin_ns, end_ns);
@@ -381,7 +381,7 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     run.window_ns = (from_ns, end_ns);
     run.ending = Some(Ending::Finished);
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
-    let mut users: BinaryHeap<Reverse<u64>> = match plan.load {
+    let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => (0..schedule.users_max()).map(|_| Reverse(0)).collect(),
         LoadShape::Open { .. } => BinaryHeap::new(),
     };
@@ -395,14 +395,14 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         let mut interval = Interval::default();
         let mut integral = in_flight * tick;
         loop {
-            let next_ns = match plan.load {
+            let next_ns = match plan.load.shape {
                 LoadShape::Open { .. } => arrivals.peek().map(|a| a.1),
                 LoadShape::Closed { .. } => users.peek().map(|u| u.0).filter(|t| *t < end_ns),
             };
             let Some(next_ns) = next_ns.filter(|t| *t < tick_end) else { break };
             let (done, good) = server.arrive(origin_ns + next_ns);
             let done_ns = done - origin_ns;
-            match plan.load {
+            match plan.load.shape {
                 LoadShape::Open { .. } => drop(arrivals.next()),
                 LoadShape::Closed { .. } => {
                     users.pop();
@@ -446,7 +446,7 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         let work_ns = (tick as f64 * (0.2 + made).min(1.0)) as u64;
         interval.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns: tick }];
         let verdict = watch.push(at_ns, &interval);
-        let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.grace_ns);
+        let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.load.grace_ns);
         let stopped = matches!(verdict, ControlFlow::Break(_));
         if over || stopped {
             interval.ledger.in_flight = in_flight;
@@ -534,9 +534,8 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
 }
 
 pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
-    let request = RequestSpec::get("server", 80, vec![]);
-    let mut base = Plan::new(request, LoadShape::Closed { users: Curve::constant(1.0) });
-    base.seed = seed;
+    let mut base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    base.load.seed = seed;
     let first_answer_ns = model.answer_ns();
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }

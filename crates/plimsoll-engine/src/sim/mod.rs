@@ -9,15 +9,14 @@ mod server;
 mod tests;
 
 use crate::collect::{Collector, Message, Tick};
-use crate::encode_request;
 use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
 use net::{Account, Machine, SimNet, World};
-use plimsoll_model::{Failure, Plan, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{Failure, Injector, Plan, Run, Schedule, Stop, Stripe};
 use server::Server;
 use std::cell::RefCell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -35,9 +34,38 @@ pub struct Sim {
     pub over_ns: u64,
 }
 
+/// A plan, and who carries it out.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub plan: Plan,
+    pub injector: Injector,
+}
+
+impl Setup {
+    /// The same with a change.
+    pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Setup {
+        change(&mut self);
+        self
+    }
+}
+
+impl Deref for Setup {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+impl DerefMut for Setup {
+    fn deref_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+}
+
 /// Everything that a simulation is made of.
 pub struct Simulation<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a Setup,
     pub stripe: Stripe,
     pub server: &'a Server,
     pub machine: Machine,
@@ -45,7 +73,7 @@ pub struct Simulation<'a> {
 }
 
 /// Carries `plan` out on a perfect machine against `server`.
-pub fn simulate(plan: &Plan, server: &Server, seed: u64) -> Sim {
+pub fn simulate(plan: &Setup, server: &Server, seed: u64) -> Sim {
     Simulation { plan, stripe: Stripe::ALL, server, machine: Machine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
@@ -63,10 +91,14 @@ impl Simulation<'_> {
         sourced: &mut dyn FnMut(&mut Source),
         on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
     ) -> Sim {
-        let schedule = Arc::new(Schedule::compile(self.plan));
-        let request: Arc<[u8]> = encode_request(self.plan).expect("a request that can be written").into();
-        let workers = u64::from(self.plan.workers);
-        let mut collector = Collector::new(self.plan.clone(), &schedule, workers as usize);
+        let Setup { plan, injector } = self.plan;
+        let schedule = Arc::new(Schedule::compile(&plan.load));
+        let source = Source::compile(plan).expect("requests that can be written");
+        // The world knows one request: routes differ in what is expected of its answer.
+        let request = Arc::clone(&source.route(0).request);
+        let resources = Resources { source, resolved: None, tls: None };
+        let workers = u64::from(injector.workers);
+        let mut collector = Collector::new(plan.clone(), injector, &schedule);
         let stop = Arc::new(AtomicBool::new(false));
         collector.idle_tick(on_tick, &stop);
         let mut account = Account::default();
@@ -75,7 +107,7 @@ impl Simulation<'_> {
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
             let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
-            let mut job = Job::new(self.plan, &schedule, &request, &Resources::default(), self.stripe, index, true);
+            let mut job = Job::new(plan, injector, &schedule, &resources, self.stripe, index, true);
             sourced(&mut job.source);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
             let began_ns = world.borrow().now_ns();
@@ -127,7 +159,10 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     claim(totals.bytes_in == account.bytes_read, "bytes received are those that were read")?;
     claim(account.bytes_wrong == 0, "every byte sent is the request's")?;
     if sim.schedule.is_open() {
-        claim(account.connections_max <= u64::from(plan.connections_max), "connections stay below their maximum")?;
+        claim(
+            account.connections_max <= u64::from(plan.carriage.connections_max),
+            "connections stay below their maximum",
+        )?;
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
@@ -158,7 +193,7 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     }
     // Requests in flight over time and the times that requests took are the same area, seen from two sides.
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.in_flight_ns).sum();
-    if plan.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
+    if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
         let took_ns: u128 = run.intervals.values().map(|i| i.response.sum_ns() + i.failed.sum_ns()).sum();
         claim(u128::from(in_flight_ns) == took_ns, &format!("{in_flight_ns} in flight is {took_ns} taken"))?;
     }

@@ -11,7 +11,7 @@ use plimsoll_model::{Plan, Purpose};
 
 /// The request of a plan in a few words, without secrets.
 pub fn target(plan: &Plan) -> String {
-    format!("{} {}", plan.request.method, plan.request.url_redacted())
+    plan.traffic.title()
 }
 
 /// Above the picture of one search.
@@ -192,7 +192,7 @@ fn load(plan: &Plan, summary: &Summary) -> String {
     format!(
         "{}; {} for {}; {} requests, {} succeeded",
         target(plan),
-        crate::run::load_text(&plan.load),
+        crate::run::load_text(&plan.load.shape),
         duration(summary.duration_ns as f64),
         count(summary.requests),
         share(summary.success_rate),

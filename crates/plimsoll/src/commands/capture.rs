@@ -21,7 +21,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Experiment, LoadShape, Plan, ProfileTaken, ProfilesAsked, Purpose, Remark, Run, Stop, Tag,
+    Arrivals, Curve, Ending, Experiment, Injector, Load, LoadShape, Plan, ProfileTaken, ProfilesAsked, Purpose, Remark,
+    Run, Stop, Tag,
 };
 use plimsoll_report::levels::{Kind, Profiles};
 use plimsoll_report::{Progress, format};
@@ -87,7 +88,7 @@ impl Wanted {
         &self,
         recording: &mut Recording,
         live: &mut Live,
-        (base, arrivals): (&Plan, Arrivals),
+        like: Like,
         level_rps: f64,
         path: &Path,
     ) -> Result<(), Failure> {
@@ -107,10 +108,10 @@ impl Wanted {
             }
             let length = format::duration(stretches.end_ns as f64);
             live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
-            let plan = plan(base, arrivals, rate, &stretches);
+            let plan = plan(&like, rate, &stretches);
             let mut taking = Taking::new(self, stretches, patience);
             meter.next_load();
-            recording.drive(tag, &plan, &mut |tick| {
+            recording.drive(tag, &plan, like.injector, &mut |tick| {
                 live.passing(&Progress {
                     doing: format!("profiling at {} requests/s ({name})", format::rate(rate)),
                     why: "after the measurement, so that no figure of it pays for profiles".into(),
@@ -133,20 +134,28 @@ impl Wanted {
     }
 }
 
+/// The load that profiles are taken under is like that of the measurement, but for its rate and length.
+pub struct Like<'a> {
+    pub plan: &'a Plan,
+    pub injector: &'a Injector,
+    pub arrivals: Arrivals,
+}
+
 /// A trial at a fixed rate, like those of the measurement.
-fn plan(base: &Plan, arrivals: Arrivals, rate: f64, stretches: &Stretches) -> Plan {
-    let length_ns = stretches.end_ns - stretches.warmup_ns;
-    Plan {
-        seed: plimsoll_model::rng::mix(base.seed ^ rate.to_bits()),
-        load: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals },
+fn plan(like: &Like, rate: f64, stretches: &Stretches) -> Plan {
+    let (base, length_ns) = (like.plan, stretches.end_ns - stretches.warmup_ns);
+    let load = Load {
+        seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: like.arrivals },
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
         // As many as answers of 10 ms keep busy; the warm-up opens what is missing.
-        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.connections_max),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
+        grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
-        ..base.clone()
-    }
+    };
+    Plan { load, ..base.clone() }
 }
 
 /// The bytes of a profile, or why there is none.

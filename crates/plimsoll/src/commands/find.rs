@@ -1,6 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::capture::{self, Wanted};
+use super::capture::{self, Like, Wanted};
 use super::{first_answer, print_json, print_profiles, print_report, report};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
@@ -14,7 +14,9 @@ use crate::recording::Recording;
 use plimsoll_analysis::find::{self, Demand, Forecast, Step};
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, Curve, Ending, Experiment, FindAsked, LoadShape, Noted, Purpose, Run, Stop, Tag};
+use plimsoll_model::{
+    Asked, Curve, Ending, Experiment, FindAsked, Injector, LoadShape, Noted, Purpose, Run, Stop, Tag,
+};
 use plimsoll_report::chart::heading;
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
@@ -47,11 +49,12 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let base = Base::new(&args.request, &args.generator)?;
     let mut plan = base.plan.clone();
     // The load is chosen later; what it may take of the machine is what an open load may.
-    plan.load = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
-    let setup = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
+    plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
+    let mut injector = base.injector.clone();
+    let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
-    plan.load = base.plan.load.clone();
-    let (warning, first_answer_ns) = first_answer(&plan, args.request.no_preflight)?;
+    plan.load.shape = base.plan.load.shape.clone();
+    let (warning, first_answer_ns) = first_answer(&plan, &injector, args.request.no_preflight)?;
     let warnings: Vec<String> = warning.into_iter().collect();
     let profiles = Wanted::of(&args.profiles, &args.request)?;
     let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
@@ -71,20 +74,21 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     });
     let noted = Noted { warnings, fitted: setup };
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
-    let mut recording = Recording::begin(asked, noted, base.local, Some(&path))?;
+    let mut recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
     recording.watch(watcher);
-    let history = search(&settings, &mut recording, &mut live)?;
+    let history = search(&settings, &injector, &mut recording, &mut live)?;
     if let Some(wanted) = &profiles {
         let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
-        wanted.capture(&mut recording, &mut live, (&settings.base, base.arrivals), line_rps, &path)?;
+        let like = Like { plan: &settings.base, injector: &injector, arrivals: base.arrivals };
+        wanted.capture(&mut recording, &mut live, like, line_rps, &path)?;
     }
     // Hints are about addresses, which a unix socket has none of.
-    let addressed = base.plan.connect.unix.is_none();
+    let addressed = base.plan.carriage.unix.is_none();
     if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
         Wanted::hint(&args.request, &mut live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
-            && let Some(place) = probes::served_by(&settings.base.request)
+            && let Some(place) = probes::served_by(&settings.base)
         {
             live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
         }
@@ -122,7 +126,12 @@ fn question(settings: &Settings, forecast: &Forecast) -> String {
 }
 
 /// Carries the search's plans out until it stops or the user does.
-fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Result<Vec<TrialOutcome>, Failure> {
+fn search(
+    settings: &Settings,
+    injector: &Injector,
+    recording: &mut Recording,
+    live: &mut Live,
+) -> Result<Vec<TrialOutcome>, Failure> {
     let mut history = Vec::new();
     let mut meter = Meter::default();
     let server = recording.live_server();
@@ -131,9 +140,9 @@ fn search(settings: &Settings, recording: &mut Recording, live: &mut Live) -> Re
         let find::Measure { purpose, plan, mut watch } = *measure;
         let began_s = recording.elapsed_ns() as f64 / 1e9;
         let so_far = find::conclude(settings, &history, recording.elapsed_ns()).load_line_rps;
-        let (doing, why) = search_text(purpose, &plan.load, so_far);
+        let (doing, why) = search_text(purpose, &plan.load.shape, so_far);
         meter.next_load();
-        let trial = recording.drive(Tag::of(purpose), &plan, &mut |tick| {
+        let trial = recording.drive(Tag::of(purpose), &plan, injector, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }
@@ -198,19 +207,24 @@ fn show_found(
     if as_json {
         print_json(&written(experiment, &settings, &findings, &server, profiles));
     } else {
-        let context = RunContext {
-            plan: &settings.base,
-            cores: experiment.environment.cores,
-            local: experiment.environment.target_local,
-            warnings: &experiment.noted.warnings,
-            setup: &experiment.noted.fitted,
-        };
-        let mut report = find_report(experiment, &context, &findings, with_trials);
+        let mut report = find_report(experiment, &context(experiment, &settings), &findings, with_trials);
         add_server(&mut report, &server);
         print_report(&report);
         print_profiles(profiles);
     }
     Ok(findings)
+}
+
+/// What stands around the figures of a search.
+fn context<'a>(experiment: &'a Experiment, settings: &'a Settings) -> RunContext<'a> {
+    RunContext {
+        plan: &settings.base,
+        injectors: &experiment.environment.injectors,
+        cores: experiment.environment.cores,
+        local: experiment.environment.target_local,
+        warnings: &experiment.noted.warnings,
+        setup: &experiment.noted.fitted,
+    }
 }
 
 /// The document of a search that was concluded.
@@ -221,7 +235,7 @@ fn written(
     server: &ServerView,
     profiles: Option<&Profiles>,
 ) -> serde_json::Value {
-    let mut document = json::find(experiment, &settings.base, findings, &experiment.noted.warnings);
+    let mut document = json::find(experiment, &context(experiment, settings), findings);
     document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(server);
     document["profiles"] = profiles.map(levels_document).into();
@@ -236,14 +250,7 @@ pub fn show(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<(), 
 /// The page of a recorded search.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
     let (settings, findings, server) = concluded(experiment)?;
-    let context = RunContext {
-        plan: &settings.base,
-        cores: experiment.environment.cores,
-        local: experiment.environment.target_local,
-        warnings: &experiment.noted.warnings,
-        setup: &experiment.noted.fitted,
-    };
-    Ok(find_page(experiment, &context, (&findings, &server), around))
+    Ok(find_page(experiment, &context(experiment, &settings), (&findings, &server), around))
 }
 
 /// The request of a recorded search in a few words, and its findings.
@@ -265,7 +272,7 @@ pub struct Found {
 pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
     let (settings, findings, server) = concluded(experiment)?;
     let cpu_us = server.used.ok().and_then(|used| used.cpu_us_per_request());
-    Ok(Found { url: settings.base.request.url_redacted(), findings, cpu_us })
+    Ok(Found { url: settings.base.traffic.url_redacted(), findings, cpu_us })
 }
 
 /// The JSON document of a recorded search.

@@ -17,7 +17,7 @@ pub mod sweep;
 use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-use plimsoll_model::Plan;
+use plimsoll_model::{Injector, Plan};
 use plimsoll_report::block::Block;
 use plimsoll_report::levels::{Profiles, levels_report};
 use plimsoll_report::{Report, json, text};
@@ -51,17 +51,17 @@ pub fn print_json(document: &serde_json::Value) {
 }
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count.
-pub fn preflight(plan: &Plan, skip: bool) -> Result<Option<String>, Failure> {
-    first_answer(plan, skip).map(|(warning, _)| warning)
+pub fn preflight(plan: &Plan, injector: &Injector, skip: bool) -> Result<Option<String>, Failure> {
+    first_answer(plan, injector, skip).map(|(warning, _)| warning)
 }
 
 /// The same with how long the answer took, in ns; 0 if it was skipped.
-pub fn first_answer(plan: &Plan, skip: bool) -> Result<(Option<String>, u64), Failure> {
+pub fn first_answer(plan: &Plan, injector: &Injector, skip: bool) -> Result<(Option<String>, u64), Failure> {
     if skip {
         return Ok((None, 0));
     }
-    let crate::preflight::Answer { status, took_ns, text } = crate::preflight::ask(plan)?;
-    let warning = (!plan.ok_status.contains(status)).then(|| {
+    let crate::preflight::Answer { status, took_ns, text } = crate::preflight::ask(plan, injector)?;
+    let warning = (!plan.traffic.succeeds(status)).then(|| {
         format!("the first answer had status {status}, which does not count as success (--ok-status): {text}")
     });
     Ok((warning, took_ns))

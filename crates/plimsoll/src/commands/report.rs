@@ -251,7 +251,7 @@ fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(Stri
                 .iter()
                 .filter(|t| !matches!(t.tag.purpose, Purpose::Profile | Purpose::Settle))
                 .map(|trial| &trial.run);
-            loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load), run, slo)).collect()
+            loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load.shape), run, slo)).collect()
         }
     };
     Ok((path.display().to_string(), cases))

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
-use plimsoll_model::{Asked, Experiment, Plan, Redact, Said};
+use plimsoll_model::{Asked, Experiment, Plan, Redact, Route, Said};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
@@ -308,29 +308,29 @@ pub fn same_as_recorded(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// What of a plan is not as recorded.
+/// What of a plan is not as recorded. Addresses may have changed, and connections are fitted to the machine.
 fn difference(recorded: &Plan, plan: &Plan) -> Option<&'static str> {
     let plan = plan.redacted();
-    let (then, now) = (&recorded.request, &plan.request);
+    let (then, now) = (recorded.traffic.first(), plan.traffic.first());
     // Of the body only the size is recorded, and of a long one only that it was long.
-    let body_bytes = |plan: &Plan| plan.request.body.len().min(1 << 20);
+    let body_bytes = |route: &Route| route.request.body.len().min(1 << 20);
+    let host = |plan: &Plan| (plan.traffic.origin.scheme.clone(), plan.traffic.origin.host.clone());
+    let connections = |plan: &Plan| (plan.carriage.keep_alive, plan.carriage.close_reset);
+    let (load_then, load_now) = (&recorded.load, &plan.load);
     let checks = [
-        ("seed", recorded.seed == plan.seed),
-        ("host", (&then.scheme, &then.host) == (&now.scheme, &now.host)),
-        ("method", then.method == now.method),
-        ("path or query", then.target == now.target),
-        ("header fields", then.headers == now.headers),
-        ("body", body_bytes(recorded) == body_bytes(&plan)),
-        (
-            "use of connections",
-            then.keep_alive == now.keep_alive && recorded.connect.close_reset == plan.connect.close_reset,
-        ),
-        ("unix socket", recorded.connect.unix == plan.connect.unix),
-        ("shape", recorded.load == plan.load),
-        ("number of requests", recorded.requests_max == plan.requests_max),
-        ("length", recorded.duration_ns == plan.duration_ns && recorded.warmup_ns == plan.warmup_ns),
-        ("timeout", recorded.timeout_ns == plan.timeout_ns),
-        ("set of successful statuses", recorded.ok_status == plan.ok_status),
+        ("seed", load_then.seed == load_now.seed),
+        ("host", host(recorded) == host(&plan)),
+        ("method", then.request.method == now.request.method),
+        ("path or query", then.request.target == now.request.target),
+        ("header fields", then.request.headers == now.request.headers),
+        ("body", body_bytes(then) == body_bytes(now)),
+        ("use of connections", connections(recorded) == connections(&plan)),
+        ("unix socket", recorded.carriage.unix == plan.carriage.unix),
+        ("shape", load_then.shape == load_now.shape),
+        ("number of requests", load_then.requests_max == load_now.requests_max),
+        ("length", load_then.duration_ns == load_now.duration_ns && load_then.warmup_ns == load_now.warmup_ns),
+        ("timeout", then.timeout_ns == now.timeout_ns),
+        ("set of successful statuses", then.ok_status == now.ok_status),
     ];
     checks.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }

@@ -1,6 +1,6 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::{self, Wanted};
+use super::capture::{self, Like, Wanted};
 use super::{note_ports, preflight, print_json, print_profiles, print_report};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
@@ -15,7 +15,7 @@ use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
 use plimsoll_engine::Phase;
-use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Plan, Purpose, RunAsked, Stop, Tag};
+use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Plan, Purpose, Run, RunAsked, Stop, Tag};
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
     Around, Progress, Report, RunContext, ServerView, add_server, json, load_text, run_page, run_report,
@@ -37,14 +37,15 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let fail_if = parse("--fail-if", &args.fail_if)?;
     let (base, mut plan) = meant::run_plan(args)?;
-    let flag = match &plan.load {
+    let mut injector = base.injector_for(&plan.load);
+    let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } => "--max-connections",
     };
-    let setup = capacity::fit(&mut plan, base.fixed, base.local, &Limits::of_machine())
+    let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
-    warnings.extend(preflight(&plan, args.request.no_preflight)?);
+    warnings.extend(preflight(&plan, &injector, args.request.no_preflight)?);
     let profiles = Wanted::of(&args.profiles, &args.request)?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
@@ -56,13 +57,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         profiles: profiles.as_ref().map(Wanted::asked),
     });
     let noted = Noted { warnings, fitted: setup };
-    let mut recording = Recording::begin(asked, noted, base.local, path.as_deref())?;
+    let mut recording = Recording::begin(asked, noted, base.local, &injector, path.as_deref())?;
     recording.watch(watcher);
     let server = recording.live_server();
     let mut meter = Meter::default();
-    let total_s = plan.duration_ns.map(|ns| (ns + plan.warmup_ns) as f64 / 1e9);
-    let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.warmup_ns));
-    let trial = recording.drive(Tag::of(Purpose::Run), &plan, &mut |tick| {
+    let total_s = plan.load.duration_ns.map(|ns| (ns + plan.load.warmup_ns) as f64 / 1e9);
+    let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.load.warmup_ns));
+    let trial = recording.drive(Tag::of(Purpose::Run), &plan, &injector, &mut |tick| {
         if plimsoll_sys::signal::interrupted() {
             return ControlFlow::Break(Stop::Interrupted);
         }
@@ -85,9 +86,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     note_ports(&mut live, &Summary::of(&trial.run));
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
-    let level_rps = steady_rps(&summary, &plan.load);
+    let level_rps = steady_rps(&summary, &plan.load.shape);
     if let (Some(wanted), Some(path)) = (&profiles, &path) {
-        wanted.capture(&mut recording, &mut live, (&plan, base.arrivals), level_rps, path)?;
+        let like = Like { plan: &plan, injector: &injector, arrivals: base.arrivals };
+        wanted.capture(&mut recording, &mut live, like, level_rps, path)?;
     }
     let (experiment, note) = recording.end();
     let profiles = capture::read_back(&experiment, path.as_deref());
@@ -113,13 +115,7 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
         return Ok(());
     }
     let (trial, summary) = only_trial(experiment)?;
-    let context = RunContext {
-        plan: &trial.run.plan,
-        cores: experiment.environment.cores,
-        local: experiment.environment.target_local,
-        warnings: &experiment.noted.warnings,
-        setup: &experiment.noted.fitted,
-    };
+    let context = context(experiment, &trial.run);
     let mut report = run_report(&context, &summary);
     add_server(&mut report, &ServerView::of(&trial.run));
     print_report(&report);
@@ -130,7 +126,7 @@ pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>)
 /// The JSON document of a recorded run.
 pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
     let (trial, summary) = only_trial(experiment)?;
-    let mut document = json::run(experiment, &trial.run.plan, &summary, &experiment.noted.warnings);
+    let mut document = json::run(experiment, &context(experiment, &trial.run), &summary);
     document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(&ServerView::of(&trial.run));
     document["profiles"] = profiles.map(levels_document).into();
@@ -140,14 +136,20 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
 /// The page of a recorded run.
 pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
     let (trial, _) = only_trial(experiment)?;
-    let context = RunContext {
-        plan: &trial.run.plan,
+    let context = context(experiment, &trial.run);
+    Ok(run_page(experiment, &context, trial, around))
+}
+
+/// What stands around the figures of a run.
+fn context<'a>(experiment: &'a Experiment, run: &'a Run) -> RunContext<'a> {
+    RunContext {
+        plan: &run.plan,
+        injectors: &run.injectors,
         cores: experiment.environment.cores,
         local: experiment.environment.target_local,
         warnings: &experiment.noted.warnings,
         setup: &experiment.noted.fitted,
-    };
-    Ok(run_page(experiment, &context, trial, around))
+    }
 }
 
 fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
@@ -157,7 +159,7 @@ fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summar
 
 /// What a run is doing, in words.
 fn doing(plan: &Plan, phase: Phase) -> String {
-    let load = load_text(&plan.load);
+    let load = load_text(&plan.load.shape);
     match phase {
         Phase::Preparing => format!("opening connections for {load}"),
         Phase::Warmup => format!("warming up with {load}: not measured"),

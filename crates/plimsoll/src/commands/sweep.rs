@@ -18,7 +18,9 @@ use crate::target::system_text;
 use plimsoll_analysis::levels::{self, Level, Over, SHARE_MIN_NS};
 use plimsoll_analysis::{Conditions, ServerUse, Summary, series};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Curve, Experiment, Lengths, Noted, Plan, Purpose, Remark, Stop, SweepAsked, Tag, Trial};
+use plimsoll_model::{
+    Curve, Experiment, Injector, Lengths, Noted, Plan, Purpose, Remark, Stop, SweepAsked, Tag, Trial,
+};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
     Around, Progress, Report, ServerView, SweepFigures, SweepLevel, dat_line, format, is_level, json, load_text,
@@ -124,14 +126,14 @@ struct Sweeping<'a> {
 
 impl Sweeping<'_> {
     /// Drives one load of a level.
-    fn drive(&mut self, tag: Tag, plan: &Plan, number: usize) -> Result<&Trial, Failure> {
+    fn drive(&mut self, tag: Tag, plan: &Plan, injector: &Injector, number: usize) -> Result<&Trial, Failure> {
         let (live, meter, server) = (&mut self.live, &mut self.meter, self.recording.live_server());
         let (began_s, total_s) = (self.recording.elapsed_ns() as f64 / 1e9, self.asked.total_s());
         let number_of = self.asked.levels.len();
         meter.next_load();
-        let trial = self.recording.drive(tag, plan, &mut |tick| {
+        let trial = self.recording.drive(tag, plan, injector, &mut |tick| {
             live.passing(&Progress {
-                doing: format!("{}, level {} of {number_of}", load_text(&plan.load), number + 1),
+                doing: format!("{}, level {} of {number_of}", load_text(&plan.load.shape), number + 1),
                 elapsed_s: began_s + tick.end_ns as f64 / 1e9,
                 total_s: Some(total_s),
                 server_cores: server.cores(),
@@ -147,7 +149,7 @@ impl Sweeping<'_> {
     }
 
     /// How long to measure a level, after a trial of it; why not, where no time is left.
-    fn length(&mut self, plan: &mut Plan, number: usize) -> Result<Result<u64, String>, Failure> {
+    fn length(&mut self, plan: &mut Plan, injector: &Injector, number: usize) -> Result<Result<u64, String>, Failure> {
         let budget_ns = match self.asked.lengths {
             Lengths::Fixed(ns) => return Ok(Ok(ns)),
             Lengths::Budget(ns) => ns,
@@ -158,31 +160,32 @@ impl Sweeping<'_> {
             return Ok(Err("the time was used up before (--budget)".into()));
         }
         let mut pilot = plan.clone();
-        pilot.duration_ns = Some(levels::pilot_ns(share_ns));
-        pilot.warmup_ns = 0;
-        pilot.grace_ns = pilot.grace_ns.min(share_ns / 4);
-        let warmup_ns = plan.warmup_ns;
+        pilot.load.duration_ns = Some(levels::pilot_ns(share_ns));
+        pilot.load.warmup_ns = 0;
+        pilot.load.grace_ns = pilot.load.grace_ns.min(share_ns / 4);
+        let warmup_ns = plan.load.warmup_ns;
         let ended_by_ns = self.recording.elapsed_ns() + share_ns;
-        let trial = self.drive(tag(Purpose::Settle, number), &pilot, number)?;
+        let trial = self.drive(tag(Purpose::Settle, number), &pilot, injector, number)?;
         let (run, slowest_ns) = (trial.run.clone(), Summary::of(&trial.run).response.max_ns);
         let rest_ns = ended_by_ns.saturating_sub(self.recording.elapsed_ns()).saturating_sub(warmup_ns);
         let length_ns = levels::length_ns(&run, rest_ns.saturating_sub(slowest_ns.min(rest_ns / 2)));
         let over_ns = self.recording.elapsed_ns() + warmup_ns + length_ns;
-        plan.grace_ns = plan.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
+        plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
         Ok(Ok(length_ns))
     }
 
     /// Measures one level.
     fn level(&mut self, base: &Base, concurrency: u64, number: usize) -> Result<SweepLevel, Failure> {
         let mut plan = base.closed(Curve::constant(concurrency as f64));
-        plan.warmup_ns = self.asked.warmup_ns;
-        plan.connections_ready = concurrency as u32;
-        let fitted = capacity::fit(&mut plan, base.fixed, base.local, &self.limits);
+        plan.load.warmup_ns = self.asked.warmup_ns;
+        plan.load.connections_ready = concurrency as u32;
+        let mut injector = base.injector_for(&plan.load);
+        let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &self.limits);
         let length_ns = match fitted {
             Err(reason) => Err(reason),
             Ok(adapted) => {
                 adapted.iter().for_each(|sentence| self.live.line(sentence));
-                self.length(&mut plan, number)?
+                self.length(&mut plan, &injector, number)?
             }
         };
         match length_ns {
@@ -191,8 +194,8 @@ impl Sweeping<'_> {
                 Ok(SweepLevel { concurrency, outcome: Err(reason), server: None })
             }
             Ok(length_ns) => {
-                plan.duration_ns = Some(length_ns);
-                let trial = self.drive(tag(Purpose::Level, number), &plan, number)?;
+                plan.load.duration_ns = Some(length_ns);
+                let trial = self.drive(tag(Purpose::Level, number), &plan, &injector, number)?;
                 let level = measured(trial).ok_or_else(|| Failure::start("a level was not as it was planned"))?;
                 if let Ok(figures) = &level.outcome {
                     note_ports(&mut self.live, &figures.summary);
@@ -229,7 +232,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
-    let noted: Vec<String> = preflight(&base.plan, args.request.no_preflight)?.into_iter().collect();
+    let noted: Vec<String> = preflight(&base.plan, &base.injector, args.request.no_preflight)?.into_iter().collect();
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
@@ -242,7 +245,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         warmup_ns: asked.warmup_ns,
     });
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
-    let mut recording = Recording::begin(question, before, base.local, Some(&run_path))?;
+    let mut recording = Recording::begin(question, before, base.local, &base.injector, Some(&run_path))?;
     recording.watch(watcher);
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
@@ -383,7 +386,7 @@ pub fn document(experiment: &Experiment) -> serde_json::Value {
     for level in measured {
         // Levels stand in the order asked for, loads in that of the measurement: each goes to the first of its users.
         let users = level["concurrency"].as_f64().unwrap_or_default();
-        let at = (0..trials.len()).find(|at| !used[*at] && trials[*at].run.plan.load.curve().max() == users);
+        let at = (0..trials.len()).find(|at| !used[*at] && trials[*at].run.plan.load.shape.curve().max() == users);
         if let Some(at) = at {
             used[at] = true;
             level["server"] = server_document(&ServerView::of(&trials[at].run));

@@ -70,7 +70,7 @@ impl Finder {
     }
 
     fn wanting(wanted: Wanted, base: &Base) -> Finder {
-        let (addresses, unix) = (base.plan.request.addresses.clone(), base.plan.connect.unix.clone());
+        let (addresses, unix) = (base.plan.carriage.addresses.clone(), base.plan.carriage.unix.clone());
         // A unix socket is always of this machine.
         let local = base.local || unix.is_some();
         Finder { wanted, addresses, unix, local, first: Err(String::new()) }

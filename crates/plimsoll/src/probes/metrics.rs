@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fetch::{BytesLeft, Fetched, fetch};
 use crate::target::{Target, shown};
 use plimsoll_model::redact::{self, Redact};
-use plimsoll_model::{RequestSpec, SeriesKind};
+use plimsoll_model::{Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -29,17 +29,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Asks once: what is named must be there. `auto` is the target of the load, `request`.
-    pub fn new(named: &str, request: &RequestSpec, allow_public: bool) -> Result<Metrics, Failure> {
+    /// Asks once: what is named must be there. `auto` is the target of the load `plan`.
+    pub fn new(named: &str, plan: &Plan, allow_public: bool) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
-        let url = if named == "auto" { format!("{}/", request.origin()) } else { named.to_owned() };
+        let url = if named == "auto" { format!("{}/", plan.traffic.origin) } else { named.to_owned() };
         let url = url.as_str();
         // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
         // answer leads to elsewhere.
         let leave = allow_public || named == "auto";
         let mut target = Target::resolve_plain(url, leave).map_err(|failure| flagged(failure.to_string()))?;
         if named == "auto" {
-            target.addresses.clone_from(&request.addresses);
+            target.addresses.clone_from(&plan.carriage.addresses);
         }
         if target.addresses.is_empty() {
             return Err(flagged("a unix socket has no address to ask there: name one with --metrics URL".into()));
@@ -71,9 +71,9 @@ impl Metrics {
 }
 
 /// Where the target of a load tells of itself, if it does; for somebody who did not ask.
-pub fn served_by(request: &RequestSpec) -> Option<String> {
-    let Metrics { target, .. } = Metrics::new("auto", request, true).ok()?;
-    Some(format!("{}{}", request.origin(), target.path))
+pub fn served_by(plan: &Plan) -> Option<String> {
+    let Metrics { target, .. } = Metrics::new("auto", plan, true).ok()?;
+    Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 
 /// Asks for the first time: a page that tells of nothing like a runtime is taken whole.

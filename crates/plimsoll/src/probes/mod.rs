@@ -124,17 +124,14 @@ impl Watcher {
         }
         let finder = Finder::new(args, base)?;
         let cgroup = args.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
-        let metrics = args
-            .metrics
-            .as_deref()
-            .map(|named| Metrics::new(named, &base.plan.request, base.allow_public))
-            .transpose()?;
+        let metrics =
+            args.metrics.as_deref().map(|named| Metrics::new(named, &base.plan, base.allow_public)).transpose()?;
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
-            let (shared, live, addresses) = (Arc::clone(&shared), live.clone(), base.plan.request.addresses.clone());
+            let (shared, live, addresses) = (Arc::clone(&shared), live.clone(), base.plan.carriage.addresses.clone());
             let local = base.local;
             let watch = move || {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.

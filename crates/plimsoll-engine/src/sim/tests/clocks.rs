@@ -13,8 +13,11 @@ fn tail(histogram: &plimsoll_model::Histogram) -> (f64, f64) {
     (histogram.quantile_ns(0.95) as f64 / 1e6, histogram.quantile_ns(0.99) as f64 / 1e6)
 }
 
-fn patient(plan: Plan) -> Plan {
-    Plan { timeout_ns: 30 * SECOND, grace_ns: 5 * SECOND, ..plan }
+fn patient(plan: Setup) -> Setup {
+    plan.with(|it| {
+        it.traffic.routes[0].timeout_ns = 30 * SECOND;
+        it.load.grace_ns = 5 * SECOND
+    })
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn an_open_load_shows_a_stall_in_full() {
 fn a_stall_before_the_send_shows_in_response_time_only() {
     // Nothing is accepted during the stall and every request needs a connection: they wait before they are sent.
     let mut plan = patient(constant("1000@10s"));
-    plan.request.keep_alive = false;
+    plan.carriage.keep_alive = false;
     let server = Server { accepts_in_stall: false, ..stalling() };
     let totals = run(&plan, &server, first_seed()).run.totals();
     let (p95, p99) = tail(&totals.response);
@@ -76,7 +79,7 @@ fn a_closed_load_stalls_with_the_server() {
 #[test]
 fn with_one_connection_a_stall_leaves_requests_unsent() {
     // An arrival never waits for a connection: what finds none is counted, and the tail is of those that were sent.
-    let plan = Plan { connections_max: 1, ..patient(constant("1000@10s")) };
+    let plan = patient(constant("1000@10s")).with(|it| it.carriage.connections_max = 1);
     let totals = run(&plan, &stalling(), first_seed()).run.totals();
     assert!(near(totals.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.ledger);
     assert_eq!(totals.ledger.scheduled, 10_000);
@@ -98,7 +101,11 @@ fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
                 let (ledger, timeouts) = (totals.ledger, totals.ledger.failed[Failure::Timeout as usize]);
                 assert!(timeouts > 0 && timeouts == ledger.scheduled, "{what}: {ledger:?}");
                 assert_eq!(totals.response.count(), timeouts, "{what}");
-                assert!(totals.response.min_ns() >= plan.timeout_ns, "{what}: {}", totals.response.min_ns());
+                assert!(
+                    totals.response.min_ns() >= plan.traffic.timeout_ns_max(),
+                    "{what}: {}",
+                    totals.response.min_ns()
+                );
                 assert_eq!(totals.statuses, vec![], "{what}: a late answer is no answer");
             }
         }

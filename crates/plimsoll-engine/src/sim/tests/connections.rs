@@ -6,7 +6,10 @@ use super::*;
 fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     for seed in first_seed()..first_seed() + 5 {
         for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
-            let plan = Plan { connections_max, connections_ready, ..poisson("2000@500ms") };
+            let plan = poisson("2000@500ms").with(|it| {
+                it.carriage.connections_max = connections_max;
+                it.load.connections_ready = connections_ready
+            });
             let server = Server { service: Service::Exponential(5 * MS), ..Server::new(0) };
             let sim = run(&plan, &server, seed);
             let ledger = sim.run.totals().ledger;
@@ -39,12 +42,12 @@ fn an_open_load_never_waits_for_a_free_connection() {
 
 #[test]
 fn users_find_their_connections_ready() {
-    let plan = Plan { connections_ready: 7, ..closed("7@100ms") };
+    let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &Server::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
     // As many as are asked for, no more than there are users.
     for (ready, expect) in [(3, 3), (50, 7)] {
-        let plan = Plan { connections_ready: ready, ..closed("7@100ms") };
+        let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &Server::new(MS), first_seed());
         assert_eq!(sim.account.connects - sim.account.connects_under_load, expect);
         assert_eq!(sim.account.connects, 7);
@@ -54,8 +57,8 @@ fn users_find_their_connections_ready() {
 #[test]
 fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     // Nothing is accepted until the schedule begins: the load opens its own, and none is held by what never opened.
-    for plan in [closed("4@100ms"), Plan { connections_max: 4, ..constant("500@100ms") }] {
-        let plan = Plan { connections_ready: 4, ..plan };
+    for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
+        let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = Server { faults_until_ns: 0, ..Server::new(MS) }.with(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
@@ -68,7 +71,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
         (Fault::NeverAccepts, 5 * SECOND),
     ] {
         for plan in [closed("300@50ms"), constant("100@50ms")] {
-            let plan = Plan { connections_ready: 300, ..plan };
+            let plan = plan.with(|it| it.load.connections_ready = 300);
             let sim = run(&plan, &Server::new(MS).with(fault, 1.0), first_seed());
             assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
         }
@@ -82,9 +85,9 @@ fn a_dead_address_of_a_name_fails_no_request() {
         for connects_at_once in [false, true] {
             for ready in [0, 6] {
                 for plan in [closed("6@100ms"), constant("500@100ms")] {
-                    let mut plan = Plan { connections_ready: ready, ..plan };
-                    plan.request.addresses = (1..=3).map(address).collect();
-                    plan.request.keep_alive = false;
+                    let mut plan = plan.with(|it| it.load.connections_ready = ready);
+                    plan.carriage.addresses = (1..=3).map(address).collect();
+                    plan.carriage.keep_alive = false;
                     let server = Server { dead: dead.clone(), ..Server::new(MS) };
                     let machine = Machine { connects_at_once, ..Machine::default() };
                     let sim = run_on(machine, &plan, &server, first_seed());
@@ -142,7 +145,7 @@ fn what_cannot_be_trusted_is_replaced() {
 fn idle_connections_that_the_server_closes_are_not_used() {
     // Closed while idle, long before the next arrival: nothing fails.
     let server = Server { idle_close_ns: Some(20 * MS), ..Server::new(MS) };
-    for plan in [constant("10@2s"), Plan { connections_ready: 5, ..constant("10@2s") }] {
+    for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
         let ledger = sim.run.totals().ledger;
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
@@ -150,7 +153,7 @@ fn idle_connections_that_the_server_closes_are_not_used() {
     }
     // So with users whose connections were made ready too early.
     let server = Server { idle_close_ns: Some(500_000), ..Server::new(MS) };
-    let plan = Plan { connections_ready: 4, ..closed("4@100ms") };
+    let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // A server that speaks out of turn loses the connection, not a request.
@@ -177,8 +180,8 @@ fn users_come_and_go_and_keep_their_connections() {
 #[test]
 fn big_bodies_wait_for_room() {
     let mut plan = constant("50@400ms");
-    plan.request.method = "POST".into();
-    plan.request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
+    plan.traffic.routes[0].request.method = "POST".into();
+    plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
     let server = Server { intake: Some((60_000, MS)), ..Server::new(MS) };
     let sim = run(&plan, &server, first_seed());
     assert_eq!(sim.run.totals().ledger.succeeded, 20);
@@ -194,7 +197,10 @@ fn big_bodies_wait_for_room() {
             (Fault::TakesHalf, Failure::Timeout),
         ] {
             for spin in [Spin::Off, Spin::On] {
-                let plan = Plan { spin, duration_ns: Some(100 * MS), ..plan.clone() };
+                let plan = plan.clone().with(|it| {
+                    it.injector.spin = spin;
+                    it.load.duration_ns = Some(100 * MS)
+                });
                 let sim = run(&plan, &server.clone().with(fault, 1.0), seed);
                 let ledger = sim.run.totals().ledger;
                 assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
@@ -211,7 +217,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
         for plan in [closed("5@200ms"), poisson("300@200ms")] {
             for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
                 let mut plan = plan.clone();
-                plan.request.body = vec![b'x'; 100_000];
+                plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
                 let sim = run_on(machine, &plan, &Server::new(100_000).with(fault, 0.7), seed);
                 let ledger = sim.run.totals().ledger;
                 let allowed = [Failure::Connect, Failure::Reset, Failure::ClosedEarly];
@@ -226,7 +232,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
 fn one_byte_at_a_time_is_all_at_once() {
     for seed in first_seed()..first_seed() + 2 {
         for fault in Fault::ALL {
-            let plan = Plan { connections_ready: 40, ..poisson("300@200ms") };
+            let plan = poisson("300@200ms").with(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
             let whole = Server { service: Service::Exponential(MS), ..Server::new(0) }.with(fault, share);
             let bytes = Server { cut: Cut::Bytes, ..whole.clone() };

@@ -13,7 +13,7 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
     let oops = (500, "HTTP/1.1 500 No, \"no\"".to_owned());
     for cut in [Cut::Whole, Cut::Bytes] {
         for workers in [1, 3] {
-            let plan = Plan { workers, ..poisson("300@1s") };
+            let plan = poisson("300@1s").with(|it| it.injector.workers = workers);
             // Some of the good ones come in pieces, too.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
@@ -23,7 +23,7 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
             assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
             // What counts as success is none.
             let ok_status = plimsoll_model::StatusSet::parse("2xx,503").expect("a set");
-            let sim = run(&Plan { ok_status, ..plan }, &server, first_seed());
+            let sim = run(&plan.with(|it| it.traffic.routes[0].ok_status = ok_status), &server, first_seed());
             assert_eq!(told(&sim), std::slice::from_ref(&oops), "{cut:?}, {workers}");
         }
     }
@@ -39,7 +39,10 @@ fn what_is_no_http_is_kept_and_what_succeeds_or_is_not_measured_is_not() {
         for fault in [Fault::Chunked, Fault::UntilClose, Fault::Interim, Fault::ClosesInReply, Fault::NeverAnswers] {
             assert_eq!(told(&run(&constant("100@1s"), &server(fault), first_seed())), [], "{fault:?}");
         }
-        let warmup = Plan { warmup_ns: SECOND, duration_ns: Some(0), ..constant("100@1s") };
+        let warmup = constant("100@1s").with(|it| {
+            it.load.warmup_ns = SECOND;
+            it.load.duration_ns = Some(0)
+        });
         assert_eq!(told(&run(&warmup, &server(Fault::Status(500)), first_seed())), []);
     }
 }

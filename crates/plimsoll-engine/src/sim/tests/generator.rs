@@ -7,7 +7,10 @@ fn a_generator_that_is_too_slow_says_so() {
     // A request costs 130 us of the generator's time and one is due every 50.
     let machine = Machine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..Machine::default() };
     for spin in [Spin::Off, Spin::On] {
-        let plan = Plan { spin, timeout_ns: 30 * SECOND, ..constant("20000@1s") };
+        let plan = constant("20000@1s").with(|it| {
+            it.injector.spin = spin;
+            it.traffic.routes[0].timeout_ns = 30 * SECOND
+        });
         let sim = run_on(machine, &plan, &Server::new(50_000), first_seed());
         let totals = sim.run.totals();
         assert_eq!(totals.ledger.scheduled, 20_000, "{:?}", totals.ledger);
@@ -27,7 +30,12 @@ fn a_generator_that_is_too_slow_says_so() {
 fn a_generator_with_time_to_spare_says_so() {
     let machine = Machine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..Machine::default() };
     for (spin, share_max) in [(Spin::Off, 0.08), (Spin::On, 0.08), (Spin::Auto, 0.08)] {
-        let sim = run_on(machine, &Plan { spin, ..constant("10000@200ms") }, &Server::new(100_000), first_seed());
+        let sim = run_on(
+            machine,
+            &constant("10000@200ms").with(|it| it.injector.spin = spin),
+            &Server::new(100_000),
+            first_seed(),
+        );
         let totals = sim.run.totals();
         assert_eq!(totals.ledger.succeeded, 2_000, "{:?}", totals.ledger);
         let share = totals.workers[0].work_share();
@@ -56,7 +64,10 @@ fn users_who_start_late_are_measured_from_when_they_were_to_start() {
 fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
     let machine = Machine { wake_ns: 50_000, ..Machine::default() };
     for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {
-        let totals = run_on(machine, &Plan { spin, ..constant("1000@200ms") }, &Server::new(100_000), 1).run.totals();
+        let totals =
+            run_on(machine, &constant("1000@200ms").with(|it| it.injector.spin = spin), &Server::new(100_000), 1)
+                .run
+                .totals();
         let p50 = totals.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
         // Asleep, the end of a reply is seen late as well.

@@ -4,24 +4,25 @@ use super::*;
 use plimsoll_model::{Ending, Stop};
 
 /// Every kind of load, about 300 ms each.
-fn shapes() -> Vec<(&'static str, Plan)> {
-    let limited = |plan: Plan, requests: u64, duration_ns: Option<u64>| Plan {
-        requests_max: Some(requests),
-        duration_ns,
-        ..plan
+fn shapes() -> Vec<(&'static str, Setup)> {
+    let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
+        plan.with(|it| {
+            it.load.requests_max = Some(requests);
+            it.load.duration_ns = duration_ns
+        })
     };
-    let warm = |plan: Plan| Plan { warmup_ns: 120 * MS, ..plan };
-    let once = |mut plan: Plan| {
-        plan.request.keep_alive = false;
+    let warm = |plan: Setup| plan.with(|it| it.load.warmup_ns = 120 * MS);
+    let once = |mut plan: Setup| {
+        plan.carriage.keep_alive = false;
         plan
     };
     let mut head = closed("3@300ms");
-    head.request.method = "HEAD".into();
+    head.traffic.routes[0].request.method = "HEAD".into();
     let mut big = constant("100@300ms");
-    big.request.method = "POST".into();
-    big.request.body = (0..300_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
+    big.traffic.routes[0].request.method = "POST".into();
+    big.traffic.routes[0].request.body = (0..300_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut big_closed = closed("3@300ms");
-    big_closed.request.body.clone_from(&big.request.body);
+    big_closed.traffic.routes[0].request.body.clone_from(&big.traffic.routes[0].request.body);
     vec![
         ("closed", closed("4@300ms")),
         ("closed stages", closed("2@100ms,8@100ms,3@100ms")),
@@ -29,42 +30,48 @@ fn shapes() -> Vec<(&'static str, Plan)> {
         ("closed ramp", closed("1..10@150ms,10..0@150ms")),
         ("closed warm-up", warm(closed("4@300ms"))),
         ("closed once", once(closed("4@300ms"))),
-        ("closed ready", Plan { connections_ready: 4, ..closed("4@300ms") }),
+        ("closed ready", closed("4@300ms").with(|it| it.load.connections_ready = 4)),
         ("closed -n", limited(closed("4"), 60, None)),
         ("closed -n warm-up", warm(limited(closed("4"), 61, None))),
         ("closed -n duration", limited(closed("4"), 100, Some(100 * MS))),
         ("closed -n few", limited(closed("10"), 3, None)),
-        ("closed two workers -n", Plan { workers: 2, ..limited(closed("5"), 61, None) }),
+        ("closed two workers -n", limited(closed("5"), 61, None).with(|it| it.injector.workers = 2)),
         ("closed HEAD", head),
         ("closed big", big_closed),
-        ("closed spinning", Plan { spin: Spin::Auto, ..closed("4@50ms") }),
+        ("closed spinning", closed("4@50ms").with(|it| it.injector.spin = Spin::Auto)),
         ("open constant", constant("500@300ms")),
         ("open Poisson", poisson("500@300ms")),
         ("open ramp", constant("0..1000@150ms,1000..100@150ms")),
         ("open Poisson ramp", poisson("0..1000@150ms,0@50ms,1000..100@100ms")),
         ("open warm-up", warm(poisson("500@300ms"))),
         ("open once", once(constant("500@300ms"))),
-        ("open ready", Plan { connections_ready: 20, ..constant("500@300ms") }),
-        ("open few connections", Plan { connections_max: 2, ..poisson("500@300ms") }),
-        ("open few connections ready", Plan { connections_max: 3, connections_ready: 3, ..poisson("500@300ms") }),
+        ("open ready", constant("500@300ms").with(|it| it.load.connections_ready = 20)),
+        ("open few connections", poisson("500@300ms").with(|it| it.carriage.connections_max = 2)),
+        (
+            "open few connections ready",
+            poisson("500@300ms").with(|it| {
+                it.carriage.connections_max = 3;
+                it.load.connections_ready = 3
+            }),
+        ),
         ("open -n", limited(constant("500"), 70, None)),
         ("open -n Poisson warm-up", warm(limited(poisson("500"), 70, None))),
         ("open -n duration", limited(constant("500"), 100, Some(100 * MS))),
-        ("open two workers", Plan { workers: 2, ..poisson("500@300ms") }),
+        ("open two workers", poisson("500@300ms").with(|it| it.injector.workers = 2)),
         ("open big", big),
-        ("open spinning", Plan { spin: Spin::On, ..poisson("500@50ms") }),
+        ("open spinning", poisson("500@50ms").with(|it| it.injector.spin = Spin::On)),
     ]
 }
 
 /// What the schedule says about the number of measured requests, where it does.
 fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
-    match plan.duration_ns {
+    match plan.load.duration_ns {
         _ if sim.schedule.is_open() => Some(arrivals_until(sim, u64::MAX)),
-        None => plan.requests_max,
+        None => plan.load.requests_max,
         Some(_) => {
             assert!(
-                plan.requests_max.is_none_or(|max| sim.run.totals().ledger.scheduled <= max),
+                plan.load.requests_max.is_none_or(|max| sim.run.totals().ledger.scheduled <= max),
                 "{name}: no more than asked for"
             );
             None
@@ -80,7 +87,7 @@ fn server_of(name: &str) -> Server {
     server
 }
 
-fn check(name: &str, plan: &Plan, server: &Server, seed: u64) -> Sim {
+fn check(name: &str, plan: &Setup, server: &Server, seed: u64) -> Sim {
     let sim = run(plan, server, seed);
     let ledger = sim.run.totals().ledger;
     if let Some(expect) = scheduled(name, &sim) {
@@ -144,7 +151,7 @@ fn closes_when_everything_goes_wrong_at_once() {
 
 #[test]
 fn closes_when_stopped() {
-    for (name, plan) in shapes().into_iter().filter(|(_, plan)| plan.workers == 1) {
+    for (name, plan) in shapes().into_iter().filter(|(_, plan)| plan.injector.workers == 1) {
         for (seed, stop_at) in (first_seed()..).zip([0, 1, 2, 3]) {
             for fault in [None, Some(Fault::NeverAnswers), Some(Fault::NeverAccepts), Some(Fault::ClosesUnannounced)] {
                 let mut server = server_of(name);
@@ -185,13 +192,13 @@ fn closes_when_stopped() {
 #[test]
 fn a_run_ends_when_the_grace_period_does() {
     for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {
-        let plan = Plan { timeout_ns: 10 * SECOND, ..plan };
-        let end_ns = plan.duration_ns.expect("a duration");
+        let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
+        let end_ns = plan.load.duration_ns.expect("a duration");
         // Never answered: every request is in flight at the end, after exactly the grace period.
         let sim = run(&plan, &Server::new(MS).with(Fault::NeverAnswers, 1.0), first_seed());
         let ledger = sim.run.totals().ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
-        assert_eq!(sim.over_ns, end_ns + plan.grace_ns);
+        assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
         // Answered late, but within the grace period: nothing is in flight, and the run ends with the last answer.
         let sim = run(&plan, &Server::new(70 * MS), first_seed());
@@ -202,7 +209,7 @@ fn a_run_ends_when_the_grace_period_does() {
         // Answered too late for the grace period.
         let sim = run(&plan, &Server::new(130 * MS), first_seed());
         assert!(sim.run.totals().ledger.in_flight > 0);
-        assert_eq!(sim.over_ns, end_ns + plan.grace_ns);
+        assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
     }
 }
 
@@ -210,7 +217,7 @@ fn a_run_ends_when_the_grace_period_does() {
 fn warm_up_is_not_measured() {
     // The server fails while the load warms up, and never after.
     for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
-        let warm = Plan { warmup_ns: 200 * MS, ..plan.clone() };
+        let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
         let faulty = Server { faults_until_ns: 200 * MS, ..Server::new(MS) }.with(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
@@ -222,20 +229,30 @@ fn warm_up_is_not_measured() {
         assert!(lags <= totals.ledger.scheduled, "{lags} lags, {:?}", totals.ledger);
     }
     // A number of requests counts what is measured, and the warm-up runs its time all the same.
-    let plan = Plan { requests_max: Some(50), duration_ns: None, warmup_ns: 200 * MS, workers: 3, ..closed("2") };
+    let plan = closed("2").with(|it| {
+        it.load.requests_max = Some(50);
+        it.load.duration_ns = None;
+        it.load.warmup_ns = 200 * MS;
+        it.injector.workers = 3
+    });
     let sim = run(&plan, &Server::new(MS), first_seed());
     assert_eq!(sim.run.totals().ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
     // So do workers that have none of the number.
-    let plan = Plan { requests_max: Some(1), ..plan };
-    let sim = run(&Plan { load: closed("3").load, ..plan }, &Server::new(MS), first_seed());
+    let plan = plan.with(|it| it.load.requests_max = Some(1));
+    let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &Server::new(MS), first_seed());
     assert_eq!(sim.run.totals().ledger.succeeded, 1);
     assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
 
 #[test]
 fn a_window_that_a_number_ends_is_told_from_one_that_time_ends() {
-    let limited = |plan: Plan, requests, duration_ns| Plan { requests_max: Some(requests), duration_ns, ..plan };
+    let limited = |plan: Setup, requests, duration_ns| {
+        plan.with(|it| {
+            it.load.requests_max = Some(requests);
+            it.load.duration_ns = duration_ns
+        })
+    };
     let way_ns = 100_000;
     for (plan, expect_ns) in [
         // The last of five arrivals starts at 400 ms.
@@ -248,6 +265,6 @@ fn a_window_that_a_number_ends_is_told_from_one_that_time_ends() {
     ] {
         let sim = run(&plan, &Server::new(MS), first_seed());
         let got_ns = sim.run.window_ns.1;
-        assert!(got_ns.abs_diff(expect_ns) <= way_ns, "{:?}: {got_ns} ns, expected {expect_ns}", plan.load);
+        assert!(got_ns.abs_diff(expect_ns) <= way_ns, "{:?}: {got_ns} ns, expected {expect_ns}", plan.load.shape);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use plimsoll_model::Run;
 
-fn stripe_run(plan: &Plan, server: &Server, index: u64, of: u64, seed: u64) -> Run {
+fn stripe_run(plan: &Setup, server: &Server, index: u64, of: u64, seed: u64) -> Run {
     let stripe = Stripe { index, of };
     let sim =
         Simulation { plan, stripe, server, machine: Machine::default(), seed }.run(&mut |_| ControlFlow::Continue(()));
@@ -23,30 +23,64 @@ fn stripes_make_up_the_plan() {
     for (plan, scheduled) in [
         (constant("1000@300ms"), Some(300)),
         (poisson("1000@300ms"), None),
-        (Plan { requests_max: Some(101), duration_ns: None, ..closed("7") }, Some(101)),
-        (Plan { requests_max: Some(101), duration_ns: None, ..poisson("1000") }, Some(101)),
+        (
+            closed("7").with(|it| {
+                it.load.requests_max = Some(101);
+                it.load.duration_ns = None
+            }),
+            Some(101),
+        ),
+        (
+            poisson("1000").with(|it| {
+                it.load.requests_max = Some(101);
+                it.load.duration_ns = None
+            }),
+            Some(101),
+        ),
     ] {
         for (machines, workers) in [(1, 2), (2, 1), (3, 2), (5, 4)] {
-            let plan = Plan { workers, ..plan.clone() };
+            let plan = plan.clone().with(|it| it.injector.workers = workers);
             let server = Server::new(MS);
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merged(&runs);
             let ledger = whole.totals().ledger;
-            let alone = stripe_run(&Plan { workers: 1, ..plan.clone() }, &server, 0, 1, first_seed());
-            let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load);
+            let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
+            let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
             assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
             assert_eq!(ledger.scheduled, alone.totals().ledger.scheduled, "{what}");
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
             let numbers: Vec<u32> = whole.totals().workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
-            if let LoadShape::Closed { .. } = plan.load {
+            if let LoadShape::Closed { .. } = plan.load.shape {
                 // Gauges add up over what ran side by side.
                 assert_eq!(whole.totals().connections_open_max, 7, "{what}");
             }
             let in_flight = |run: &Run| run.intervals.values().map(|i| i.in_flight_ns).sum::<u64>();
             assert_eq!(in_flight(&whole), runs.iter().map(in_flight).sum::<u64>(), "{what}");
         }
+    }
+}
+
+#[test]
+fn machines_divide_the_connections_of_a_plan() {
+    // Answers take longer than the load lasts: every arrival wants a connection of its own.
+    let server = Server::new(SECOND);
+    for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
+        let plan = poisson("1000@100ms").with(|it| {
+            it.carriage.connections_max = most;
+            it.traffic.routes[0].timeout_ns = 10 * SECOND;
+            it.load.connections_ready = 5;
+            it.injector.workers = workers;
+        });
+        let runs: Vec<Run> =
+            (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
+        let what = format!("{machines} x {workers}");
+        let opened: Vec<u64> = runs.iter().map(|run| run.totals().connections_opened).collect();
+        assert_eq!(opened.iter().sum::<u64>(), u64::from(most), "{what}: {opened:?}");
+        let fair = u64::from(most) / machines;
+        assert!(opened.iter().all(|count| (fair.saturating_sub(1)..=fair + 1).contains(count)), "{what}: {opened:?}");
+        assert_eq!(merged(&runs).workers(), machines as u32 * workers, "{what}");
     }
 }
 
@@ -58,7 +92,11 @@ fn merging_is_associative_and_commutative() {
         let plan = match seed % 3 {
             0 => poisson("900@350ms"),
             1 => closed("7@250ms"),
-            _ => Plan { warmup_ns: 110 * MS, requests_max: Some(100), duration_ns: None, ..closed("7") },
+            _ => closed("7").with(|it| {
+                it.load.warmup_ns = 110 * MS;
+                it.load.requests_max = Some(100);
+                it.load.duration_ns = None
+            }),
         };
         let runs: Vec<Run> = (0..3).map(|index| stripe_run(&plan, &server, index, 3, seed ^ index)).collect();
         let [a, b, c] = [&runs[0], &runs[1], &runs[2]];
@@ -72,9 +110,14 @@ fn merging_is_associative_and_commutative() {
 
 #[test]
 fn a_seed_is_a_run() {
-    for plan in
-        [poisson("900@200ms"), closed("1..7@200ms"), Plan { workers: 2, spin: Spin::Auto, ..poisson("900@50ms") }]
-    {
+    for plan in [
+        poisson("900@200ms"),
+        closed("1..7@200ms"),
+        poisson("900@50ms").with(|it| {
+            it.injector.workers = 2;
+            it.injector.spin = Spin::Auto
+        }),
+    ] {
         let mut server = Server { service: Service::Exponential(2 * MS), slots: Some(2), ..Server::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let seed = first_seed();

@@ -13,9 +13,9 @@ mod unit;
 
 use super::net::Machine;
 use super::server::{Cut, Fault, MS, Server, Service, Stall};
-use super::{Sim, Simulation, simulate, verify};
+use super::{Setup, Sim, Simulation, simulate, verify};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Curve, Failure, LoadShape, Plan, RequestSpec, Spin, Stripe};
+use plimsoll_model::{Arrivals, Curve, Failure, Injector, LoadShape, Plan, Spin, Stripe};
 use std::ops::ControlFlow;
 
 /// The first seed of every random test.
@@ -25,29 +25,31 @@ fn first_seed() -> u64 {
 }
 
 /// A plan that suits a simulated second: short timeout, short grace, sleeping instead of spinning.
-fn plan(load: LoadShape) -> Plan {
-    let request = RequestSpec::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")]);
-    Plan { timeout_ns: 60 * MS, grace_ns: 85 * MS, spin: Spin::Off, ..Plan::new(request, load) }
+fn plan(shape: LoadShape) -> Setup {
+    let mut plan = Plan::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")], shape);
+    plan.traffic.routes[0].timeout_ns = 60 * MS;
+    plan.load.grace_ns = 85 * MS;
+    Setup { plan, injector: Injector { spin: Spin::Off, ..Injector::default() } }
 }
 
-fn closed(users: &str) -> Plan {
+fn closed(users: &str) -> Setup {
     plan(LoadShape::Closed { users: Curve::parse(users).expect(users) })
 }
 
-fn constant(rate: &str) -> Plan {
+fn constant(rate: &str) -> Setup {
     plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Constant })
 }
 
-fn poisson(rate: &str) -> Plan {
+fn poisson(rate: &str) -> Setup {
     plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
 }
 
 /// Runs, verifies, and hands the result out; the seed is in every complaint.
-fn run(plan: &Plan, server: &Server, seed: u64) -> Sim {
+fn run(plan: &Setup, server: &Server, seed: u64) -> Sim {
     run_on(Machine::default(), plan, server, seed)
 }
 
-fn run_on(machine: Machine, plan: &Plan, server: &Server, seed: u64) -> Sim {
+fn run_on(machine: Machine, plan: &Setup, server: &Server, seed: u64) -> Sim {
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run(&mut |_| ControlFlow::Continue(()));
     if let Err(complaint) = verify(&sim, server) {
         panic!("PLIMSOLL_SEED={seed}: {complaint}");

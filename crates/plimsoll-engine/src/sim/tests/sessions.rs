@@ -5,7 +5,7 @@ use crate::source::{Next, Source};
 use std::collections::HashMap;
 
 /// Runs `plan` with users who do these steps, over routes with these timeouts.
-fn scripted(plan: &Plan, server: &Server, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
+fn scripted(plan: &Setup, server: &Server, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
     let (machine, seed) = (Machine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
         &mut |source| {
@@ -28,7 +28,10 @@ fn an_arrival_may_be_a_session() {
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
     // With a number of arrivals alone, sessions are carried to their end.
-    let plan = Plan { requests_max: Some(10), duration_ns: None, ..constant("100") };
+    let plan = constant("100").with(|it| {
+        it.load.requests_max = Some(10);
+        it.load.duration_ns = None
+    });
     let ledger = scripted(&plan, &Server::new(MS), &[60 * MS], &steps).run.totals().ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
@@ -45,6 +48,30 @@ fn a_user_begins_anew_after_its_session() {
     let ledger =
         scripted(&closed("4@2110ms"), &Server::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)]).run.totals().ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
+}
+
+#[test]
+fn routes_of_a_plan_are_asked_by_weight() {
+    for (plan, machines) in [(closed("6@1s"), 1), (constant("300@1s"), 1), (closed("6@1s"), 3), (constant("300@1s"), 2)]
+    {
+        let plan = plan.with(|it| {
+            let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.first().clone() };
+            it.traffic.routes.push(quick);
+        });
+        let server = Server::new(MS).with(Fault::NeverAnswers, 1.0);
+        let (mut quick, mut all) = (0, 0);
+        for index in 0..machines {
+            let (stripe, machine, seed) = (Stripe { index, of: machines }, Machine::default(), first_seed());
+            let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
+                .run(&mut |_| ControlFlow::Continue(()));
+            verify(&sim, &server).expect("holds");
+            let totals = sim.run.totals();
+            all += totals.response.count();
+            quick += totals.response.count() - totals.response.count_above(30 * MS);
+        }
+        let (share, spread) = (quick as f64 / all as f64, 3.0 * (0.75 * 0.25 / all as f64).sqrt());
+        assert!((share - 0.75).abs() < spread, "{quick} of {all}");
+    }
 }
 
 #[test]

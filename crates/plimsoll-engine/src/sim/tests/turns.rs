@@ -42,7 +42,7 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 #[test]
 fn beside_floods_others_get_their_turn() {
     // Three of ten answers never end; the others come as fast as they do without them, but for the turns.
-    for plan in [closed("8@200ms"), Plan { connections_ready: 40, ..constant("200@200ms") }] {
+    for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &Server::new(MS).with(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
         let ledger = &totals.ledger;
@@ -60,7 +60,10 @@ fn what_a_turn_leaves_is_gone_on_with() {
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = Machine { receive_ns, ..Machine::default() };
-            let plan = Plan { timeout_ns: 10 * SECOND, grace_ns: 10 * SECOND, ..closed("6@200ms") };
+            let plan = closed("6@200ms").with(|it| {
+                it.traffic.routes[0].timeout_ns = 10 * SECOND;
+                it.load.grace_ns = 10 * SECOND
+            });
             let sim = run_on(machine, &plan, &Server::new(MS).with(fault, 1.0), first_seed());
             let ledger = sim.run.totals().ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
@@ -77,15 +80,15 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
     let server = Server { latency_ns: 0, buffer_bytes: 256 << 10, ..Server::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
         let mut plan = plan;
-        plan.request.method = "POST".into();
-        plan.request.body = vec![b'x'; 64 << 20];
+        plan.traffic.routes[0].request.method = "POST".into();
+        plan.traffic.routes[0].request.body = vec![b'x'; 64 << 20];
         let sim = run_on(machine, &plan, &server, first_seed());
         let totals = sim.run.totals();
         assert_eq!(failed(&sim, Failure::Timeout), totals.ledger.scheduled, "{:?}", totals.ledger);
         assert!(totals.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.response.max_ns());
         // With time it goes through.
-        plan.timeout_ns = 20 * SECOND;
-        plan.grace_ns = 20 * SECOND;
+        plan.traffic.routes[0].timeout_ns = 20 * SECOND;
+        plan.load.grace_ns = 20 * SECOND;
         let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().ledger;
         assert!(ledger.succeeded > 0 && ledger.succeeded == ledger.scheduled, "{ledger:?}");
     }
@@ -95,7 +98,10 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
 fn many_who_join_or_try_again_at_once_hold_nobody_up() {
     // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are read meanwhile.
     let machine = Machine { send_ns: 20_000, ..Machine::default() };
-    let plan = Plan { connections_ready: 2_000, timeout_ns: SECOND, ..closed("2000@60ms") };
+    let plan = closed("2000@60ms").with(|it| {
+        it.load.connections_ready = 2_000;
+        it.traffic.routes[0].timeout_ns = SECOND
+    });
     let totals = run_on(machine, &plan, &Server::new(MS), first_seed()).run.totals();
     assert_eq!(totals.ledger.succeeded, totals.ledger.scheduled, "{:?}", totals.ledger);
     assert!(totals.service.quantile_ns(0.1) < 4 * MS, "{}", totals.service.quantile_ns(0.1));
@@ -103,7 +109,7 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
     let machine = Machine { connect_ns: 20_000, ..Machine::default() };
     let server = Server::new(MS).with(Fault::NoPort, 1.0);
     let sim = Simulation {
-        plan: &Plan { connections_ready: 0, ..closed("2000@10s") },
+        plan: &closed("2000@10s").with(|it| it.load.connections_ready = 0),
         stripe: Stripe::ALL,
         server: &server,
         machine,

@@ -176,9 +176,9 @@ impl Asked {
         let url_b = args.more.first().unwrap_or(&args.request.url);
         let profiles = AskedProfiles::of(args, [&args.request.url, url_b])?;
         // Both sides meet the same arrivals: one seed for all.
-        let seed = arms[0].base.plan.seed;
+        let seed = arms[0].base.plan.load.seed;
         for arm in &mut arms {
-            arm.base.plan.seed = seed;
+            arm.base.plan.load.seed = seed;
         }
         let settings = Rules { primary, margin, blocks_max: blocks_max.map(|blocks| blocks as usize), seed };
         Ok(Asked {
@@ -222,7 +222,7 @@ impl Asked {
         let name = |arm: &Arm| match &arm.command {
             Some(command) if self.whole_commands => command.clone(),
             Some(command) => command_shown(command),
-            None => arm.base.plan.request.url_redacted(),
+            None => arm.base.plan.traffic.url_redacted(),
         };
         let arm = |arm: &Arm| plimsoll_model::Arm {
             name: name(arm),

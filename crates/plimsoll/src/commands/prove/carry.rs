@@ -127,7 +127,8 @@ impl Comparison<'_> {
         let plan = &mut plan.clone();
         // The flags are the same for all sides.
         let base = &self.asked.arms[0].base;
-        let adapted = capacity::fit(plan, base.fixed, base.local, &self.limits)
+        let mut injector = base.injector_for(&plan.load);
+        let adapted = capacity::fit(plan, &mut injector, base.fixed, base.local, &self.limits)
             .map_err(|reason| Failure::usage(format!("--concurrency: {reason}")))?;
         // The same for every load: once is enough.
         if self.recording.trials().is_empty() {
@@ -137,8 +138,8 @@ impl Comparison<'_> {
         let total_s = Some(self.asked.budget_ns as f64 / 1e9);
         let (live, meter, why) = (&mut *self.live, &mut self.meter, &self.standing);
         meter.next_load();
-        let mut cpu = CpuSeen::begin(clocks, base.local, plan.request.addresses.first().map(SocketAddr::port));
-        let trial = self.recording.drive(tag, plan, &mut |tick| {
+        let mut cpu = CpuSeen::begin(clocks, base.local, plan.carriage.addresses.first().map(SocketAddr::port));
+        let trial = self.recording.drive(tag, plan, &injector, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }

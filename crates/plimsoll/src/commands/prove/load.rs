@@ -81,16 +81,16 @@ impl Load {
             None => arm.base.closed(Curve::constant(self.users as f64)),
             Some(rate) => {
                 let mut plan = arm.base.plan.clone();
-                plan.load = LoadShape::Open { rate: Curve::constant(rate), arrivals: arm.base.arrivals };
+                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: arm.base.arrivals };
                 plan
             }
         };
-        plan.seed = seed;
-        plan.duration_ns = Some(self.length_ns);
-        plan.warmup_ns = self.warmup_ns;
-        plan.connections_ready = (self.users as u32).min(plan.connections_max);
+        plan.load.seed = seed;
+        plan.load.duration_ns = Some(self.length_ns);
+        plan.load.warmup_ns = self.warmup_ns;
+        plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
         // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
-        plan.grace_ns = plan.grace_ns.min(2 * SECOND);
+        plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
         plan
     }
 }
@@ -135,12 +135,12 @@ impl Comparison<'_> {
             let doing = format!("what {} can do: {users} users", arm_name(arm));
             let summary = loop {
                 let mut plan = asked.arms[usize::from(arm)].base.closed(Curve::constant(users as f64));
-                plan.duration_ns = Some(length_ns);
-                plan.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
-                plan.connections_ready = users as u32;
+                plan.load.duration_ns = Some(length_ns);
+                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
+                plan.load.connections_ready = users as u32;
                 let summary = self.drive((asked.tag(Purpose::Peak, arm, 0), arm, &doing), &plan, running)?;
                 // A load that was over before the first answer says nothing; one that was refused does.
-                let refused = summary.statuses.iter().any(|(status, _)| !plan.ok_status.contains(*status));
+                let refused = summary.statuses.iter().any(|(status, _)| !plan.traffic.succeeds(*status));
                 if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
                     break summary;
                 }

@@ -37,7 +37,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let asked = Asked::of(args)?;
     let mut warnings = Vec::new();
     for (number, arm) in asked.arms.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
-        if let Some(warning) = preflight(&arm.base.plan, args.request.no_preflight)? {
+        if let Some(warning) = preflight(&arm.base.plan, &arm.base.injector, args.request.no_preflight)? {
             warnings.push(format!("{}: {warning}", arm_name(number as u8)));
         }
     }
@@ -50,7 +50,9 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     }
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("prove"));
     let local = asked.arms.iter().all(|arm| arm.base.local);
-    let mut recording = Recording::begin(asked.recorded(), Noted { warnings, fitted: Vec::new() }, local, Some(&path))?;
+    let injector = &asked.arms[0].base.injector;
+    let mut recording =
+        Recording::begin(asked.recorded(), Noted { warnings, fitted: Vec::new() }, local, injector, Some(&path))?;
     let mut comparison = Comparison {
         asked: &asked,
         recording: &mut recording,
@@ -160,6 +162,7 @@ fn context<'a>(experiment: &'a Experiment, asking: &'a Asking<'a>) -> ProveConte
     ProveContext {
         experiment,
         plan: &asking.blocks.arms[0].plan,
+        injectors: &experiment.environment.injectors,
         sides: &asking.names,
         loads: prove::reading::block_plans(&experiment.trials, asking.names.len()),
         warnings: &experiment.noted.warnings,

@@ -18,7 +18,7 @@ use plimsoll_analysis::profile::{Comparison as Difference, Level, Meanwhile, Rep
 use plimsoll_analysis::prove::{self, arm_name};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ArmIndex, Curve, Experiment, LoadShape, Plan, ProfilesAsked, Purpose, Stop};
+use plimsoll_model::{ArmIndex, Curve, Experiment, Load, LoadShape, Plan, ProfilesAsked, Purpose, Stop};
 use plimsoll_report::prove_profiles::ProveProfiles;
 use plimsoll_report::{Progress, format};
 use std::ops::ControlFlow;
@@ -140,26 +140,26 @@ impl Comparison<'_> {
         let arm = TURNS[turn];
         let mut running = self.start(arm).map_err(|failure| failure.to_string())?;
         let base = &asked.arms[usize::from(arm)].base;
-        let shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals };
-        let plan = Plan {
+        let load = Load {
             seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
-            load: shape,
+            shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals },
             requests_max: None,
             duration_ns: Some((length_ns - warmup_ns).next_multiple_of(Plan::TICK_NS)),
             warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
-            connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.connections_max),
-            ..base.plan.clone()
+            connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.carriage.connections_max),
+            ..base.plan.load.clone()
         };
+        let plan = Plan { load, ..base.plan.clone() };
         let endpoint = &wanted.endpoints[usize::from(arm)];
         let (live, meter) = (&mut *self.live, &mut self.meter);
         meter.next_load();
         let (mut taking, left) = (None, *patience);
         let tag = asked.tag(Purpose::Profile, arm, repetition(turn));
-        let driven = self.recording.drive(tag, &plan, &mut |tick| {
+        let driven = self.recording.drive(tag, &plan, &base.injector, &mut |tick| {
             if plimsoll_sys::signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }
-            if tick.end_ns >= plan.warmup_ns && taking.is_none() {
+            if tick.end_ns >= plan.load.warmup_ns && taking.is_none() {
                 let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
                 taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds, left)));
             }
@@ -193,7 +193,7 @@ impl Comparison<'_> {
     /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
     fn profile_rate(&self) -> Option<f64> {
         let plans = prove::reading::block_plans(self.recording.trials(), 1);
-        if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load) {
+        if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
             return Some(rate.max());
         }
         let goodput = |arm: usize| {
@@ -225,12 +225,13 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
             missing.push(format!("{name}: no profile: {reason}"));
             continue;
         };
-        rate = rate.max(trial.run.plan.load.curve().max());
-        let meanwhile = Meanwhile::of(&trial.run, &[(trial.run.plan.warmup_ns, trial.run.plan.warmup_ns + asked_ns)]);
+        rate = rate.max(trial.run.plan.load.shape.curve().max());
+        let meanwhile =
+            Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
         let generator = Summary::of(&trial.run).generator;
         if generator.limited {
             late.push((name.clone(), generator.reason.unwrap_or_default()));
-        } else if meanwhile.completed_rps < trial.run.plan.load.curve().max() * HOLDS_SHARE {
+        } else if meanwhile.completed_rps < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
             behind.push(name.clone());
         }
         match read_kept(path, taken) {

@@ -1,42 +1,12 @@
-//! How connections are opened, secured and closed: the part of a plan between its request and the network.
+//! Addresses as data: ranges of local ones and their reading from text, and which may be loaded without being asked for.
 //!
-//! Plain data and its reading from text. Not here: names (they are resolved before there is a plan), sockets, TLS.
+//! Not here: names (they are resolved before there is a plan) and sockets.
 
-use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How connections are opened and closed. The default is TCP to the request's addresses, in plain text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConnectSpec {
-    /// Connect to this unix socket instead of the request's addresses.
-    pub unix: Option<String>,
-    /// Local addresses, taken in turn; empty: the system chooses.
-    pub sources: Vec<AddressRange>,
-    /// Ask for the addresses again while the load lasts.
-    pub resolve: Option<ResolveSpec>,
-    /// Close by a reset, which leaves no port in TIME-WAIT.
-    pub close_reset: bool,
-    /// Speak TLS.
-    pub tls: Option<TlsSpec>,
-}
-
-/// A name to resolve again and again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResolveSpec {
-    /// The name.
-    pub host: String,
-    /// The port to connect to.
-    pub port: u16,
-    /// How often, in ns.
-    pub every_ns: u64,
-    /// Whether load may go to addresses that are neither loopback nor private.
-    pub public: bool,
-}
-
 /// Addresses from `first` to `last`, both included and of one family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AddressRange {
     first: IpAddr,
     last: IpAddr,

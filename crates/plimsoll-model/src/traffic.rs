@@ -1,0 +1,278 @@
+//! What is asked, and of whom: the requests of a load, each with what counts as its success, and the rule by which the next
+//! one is chosen. One URL is a list of one.
+//!
+//! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the wire.
+
+use crate::redact::{self, Redact};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// Whom a load asks: the beginning of every URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// `http` or `https`.
+    pub scheme: String,
+    /// Host as in the URL.
+    pub host: String,
+    /// Port, resolved from the scheme when the URL has none.
+    pub port: u16,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme, bracketed(&self.host), self.port)
+    }
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Method.
+    pub method: String,
+    /// Path and query, as sent.
+    pub target: String,
+    /// Headers given by the user, in order.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    #[serde(with = "body_length")]
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// `GET /`.
+    pub fn get() -> Request {
+        Request { method: "GET".into(), target: "/".into(), headers: vec![], body: vec![] }
+    }
+}
+
+/// A body is part of a plan, but not of its record: it may be large or secret, so only its length is written.
+mod body_length {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(body: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(body.len() as u64)
+    }
+
+    /// A recorded body is read back as that many zero bytes, at most 1 MiB: enough to state its length.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        Ok(vec![0; u64::deserialize(deserializer)?.min(1 << 20) as usize])
+    }
+}
+
+/// One thing that is asked again and again, and what its answers are to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Its name in reports: nothing secret.
+    pub label: String,
+    /// What is asked.
+    pub request: Request,
+    /// How often, against the weights of the others; 0: never.
+    pub weight: u32,
+    /// What counts as success.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, ns.
+    pub timeout_ns: u64,
+}
+
+impl Route {
+    /// `request` with the usual success and a timeout of 30 s; its label is its method and what is plain of its path.
+    pub fn new(request: Request) -> Route {
+        let path = request.target.split(['?', '#']).next().unwrap_or_default();
+        Route {
+            label: format!("{} {}", request.method, redact::path(path)),
+            request,
+            weight: 1,
+            ok_status: StatusSet::default(),
+            timeout_ns: 30_000_000_000,
+        }
+    }
+}
+
+/// The rule by which the next route is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Each request is drawn for itself, by weight; a function of the seed and the number of the request's user.
+    #[default]
+    Weighted,
+}
+
+/// All that is asked in a load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Of whom.
+    pub origin: Origin,
+    /// What; never empty.
+    pub routes: Vec<Route>,
+    /// In which order.
+    pub choice: Choice,
+    /// How much of it is left out of records and reports.
+    pub redact: Redact,
+}
+
+impl Traffic {
+    /// One request, and no other.
+    pub fn one(origin: Origin, route: Route) -> Traffic {
+        Traffic { origin, routes: vec![route], choice: Choice::Weighted, redact: Redact::Secrets }
+    }
+
+    /// The route that is asked once before a load.
+    pub fn first(&self) -> &Route {
+        &self.routes[0]
+    }
+
+    /// Whether an answer of this status is a success of any route.
+    pub fn succeeds(&self, status: u16) -> bool {
+        self.routes.iter().any(|route| route.ok_status.contains(status))
+    }
+
+    /// The longest timeout of any route, ns.
+    pub fn timeout_ns_max(&self) -> u64 {
+        self.routes.iter().map(|route| route.timeout_ns).max().unwrap_or(0)
+    }
+
+    /// The same traffic without secrets: what [`redact`] leaves of paths, queries and headers.
+    pub fn redacted(&self) -> Traffic {
+        let mut copy = self.clone();
+        for route in &mut copy.routes {
+            route.request.target = redact::target(&route.request.target, self.redact);
+            for (name, value) in &mut route.request.headers {
+                *value = redact::header_value(name, value, self.redact).to_owned();
+            }
+        }
+        copy
+    }
+
+    /// The first route's URL for people, without secrets.
+    pub fn url_redacted(&self) -> String {
+        format!("{}{}", self.origin, redact::target(&self.first().request.target, self.redact))
+    }
+
+    /// What is asked, for people and without secrets: `GET http://h:80/items`, or the labels of several routes.
+    pub fn title(&self) -> String {
+        match self.routes.as_slice() {
+            [only] => format!("{} {}", only.request.method, self.url_redacted()),
+            routes => {
+                let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
+                format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
+            }
+        }
+    }
+}
+
+/// A host as it stands in a URL: an IPv6 address in brackets, so that its colons are not taken for that of the port.
+pub fn bracketed(host: &str) -> Cow<'_, str> {
+    if host.contains(':') { format!("[{host}]").into() } else { host.into() }
+}
+
+/// A set of HTTP status codes, 100..=599.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StatusSet {
+    bits: [u64; 8],
+    text: String,
+}
+
+/// Why a status set could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a set of status codes; write for example 200-299,404 or 2xx")]
+pub struct StatusSetError(String);
+
+impl StatusSet {
+    /// Reads `200`, `200-299`, `2xx` and lists of these.
+    pub fn parse(text: &str) -> Result<StatusSet, StatusSetError> {
+        let error = || StatusSetError(text.to_owned());
+        let code = |text: &str| text.trim().parse::<u16>().ok().filter(|c| (100..600).contains(c)).ok_or_else(error);
+        let mut bits = [0u64; 8];
+        for part in text.split(',').map(str::trim) {
+            let (from, to) = match part.split_once('-') {
+                Some((from, to)) => (code(from)?, code(to)?),
+                None => match part.strip_suffix("xx") {
+                    Some(class) => {
+                        let from = code(&format!("{class}00"))?;
+                        (from, from + 99)
+                    }
+                    None => (code(part)?, code(part)?),
+                },
+            };
+            if from > to {
+                return Err(error());
+            }
+            for status in from..=to {
+                let at = usize::from(status - 100);
+                bits[at / 64] |= 1 << (at % 64);
+            }
+        }
+        Ok(StatusSet { bits, text: text.to_owned() })
+    }
+
+    /// Whether `status` is in the set.
+    #[inline]
+    pub fn contains(&self, status: u16) -> bool {
+        let at = usize::from(status.wrapping_sub(100));
+        at < 500 && self.bits[at / 64] & (1 << (at % 64)) != 0
+    }
+}
+
+impl Default for StatusSet {
+    /// 100-399, the field's usual meaning of success.
+    fn default() -> Self {
+        StatusSet::parse("100-399").unwrap_or_else(|_| unreachable!("a constant that parses"))
+    }
+}
+
+impl TryFrom<String> for StatusSet {
+    type Error = StatusSetError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        StatusSet::parse(&text)
+    }
+}
+
+impl From<StatusSet> for String {
+    fn from(set: StatusSet) -> String {
+        set.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_sets() {
+        for (text, inside, outside) in [
+            ("100-399", vec![100, 200, 399], vec![99, 400, 600, 0]),
+            ("2xx,404", vec![200, 299, 404], vec![300, 403]),
+            ("503", vec![503], vec![502, 504]),
+        ] {
+            let set = StatusSet::parse(text).expect(text);
+            inside.iter().for_each(|s| assert!(set.contains(*s), "{s} in {text}"));
+            outside.iter().for_each(|s| assert!(!set.contains(*s), "{s} not in {text}"));
+        }
+        for text in ["", "abc", "99", "600", "300-200", "9xx", "200-"] {
+            assert!(StatusSet::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_secret_stays() {
+        let request = Request {
+            method: "POST".into(),
+            target: "/x?t=s3cret".into(),
+            headers: ["authorization", "COOKIE", "X-Any", "Accept"]
+                .map(|n| (n.to_owned(), "s3cret".to_owned()))
+                .to_vec(),
+            body: b"s3cret body".to_vec(),
+        };
+        let origin = Origin { scheme: "http".into(), host: "::1".into(), port: 80 };
+        let redacted = Traffic::one(origin, Route::new(request)).redacted();
+        let headers = &redacted.first().request.headers;
+        assert!(headers[..3].iter().all(|(_, v)| v == redact::REDACTED));
+        assert_eq!(headers[3].1, "s3cret");
+        assert_eq!(redacted.title(), "POST http://[::1]:80/x?t=[redacted]");
+        let json = serde_json::to_string(&redacted).expect("serialises");
+        assert!(!json.contains("s3cret body"));
+        let back: Traffic = serde_json::from_str(&json).expect("reads back");
+        assert_eq!(back.first().request.body.len(), 11);
+    }
+}

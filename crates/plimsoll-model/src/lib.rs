@@ -18,6 +18,7 @@ pub mod interval;
 pub mod ledger;
 pub mod load;
 pub mod plan;
+pub mod plan_bytes;
 pub mod probes;
 mod probes_codec;
 pub mod profile;

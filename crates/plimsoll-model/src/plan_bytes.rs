@@ -1,0 +1,379 @@
+//! A complete plan as bytes, for another machine to carry out: bodies, keys and trust included, nothing left out.
+//!
+//! Tagged fields ([`crate::tagged`]), but unlike figures of a run, a field that a reader does not know is refused: a plan that
+//! is understood in part would be another load. Only what is plainly a plan comes back ([`Plan::from_bytes`]); what it takes in
+//! memory is bounded by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
+
+use crate::carriage::{Carriage, ResolveSpec};
+use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
+use crate::plan::Plan;
+use crate::redact::Redact;
+use crate::tagged::{Reader, Tag, field, varint};
+use crate::tls::TlsSpec;
+use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+/// The form written by this crate; another is refused.
+const FORM: u64 = 1;
+/// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody has.
+const ITEMS_MAX: usize = 1 << 16;
+
+/// Why bytes are no plan that can be carried out here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Written by another version.
+    #[error("the plan is of another plimsoll: use the same version on all machines")]
+    OtherForm,
+    /// Cut, damaged, or with what no plan has.
+    #[error("this is not a whole plan")]
+    NotAPlan,
+}
+
+impl Plan {
+    /// The whole plan, secrets included.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        number(&mut out, 1, FORM);
+        field(&mut out, 2, |out| traffic(out, &self.traffic));
+        field(&mut out, 3, |out| load(out, &self.load));
+        field(&mut out, 4, |out| carriage(out, &self.carriage));
+        out
+    }
+
+    /// The plan that [`Plan::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Plan, PlanError> {
+        let (mut form, mut parts) = (None, (None, None, None));
+        let whole = read(Reader::new(bytes), |tag, value| {
+            match tag {
+                1 => form = Some(value.number()?),
+                // What follows is read as the form says.
+                _ if form != Some(FORM) => return None,
+                2 => once(&mut parts.0, read_traffic(value)?)?,
+                3 => once(&mut parts.1, read_load(value)?)?,
+                4 => once(&mut parts.2, read_carriage(value)?)?,
+                _ => return None,
+            }
+            Some(())
+        });
+        match (form, whole, parts) {
+            (Some(form), ..) if form != FORM => Err(PlanError::OtherForm),
+            (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
+                let plan = Plan { traffic, load, carriage };
+                if plan.is_bounded() { Ok(plan) } else { Err(PlanError::NotAPlan) }
+            }
+            _ => Err(PlanError::NotAPlan),
+        }
+    }
+}
+
+/// Appends a number, whatever it is: a plan leaves nothing to defaults.
+fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
+    field(out, tag, |out| varint(out, value));
+}
+
+fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
+    field(out, tag, |out| out.extend_from_slice(value));
+}
+
+/// Reads a message of which every field must be known.
+fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
+    message.fields(|tag, value| each(tag, value).map(|()| Tag::Known)).map(|_| ())
+}
+
+/// Takes what may come only once.
+fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
+}
+
+fn push<T>(list: &mut Vec<T>, value: T) -> Option<()> {
+    (list.len() < ITEMS_MAX).then(|| list.push(value))
+}
+
+fn read_text(value: Reader) -> Option<String> {
+    std::str::from_utf8(value.bytes).ok().map(str::to_owned)
+}
+
+fn read_flag(value: Reader) -> Option<bool> {
+    match value.number()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+fn read_u32(value: Reader) -> Option<u32> {
+    value.number()?.try_into().ok()
+}
+
+fn read_port(value: Reader) -> Option<u16> {
+    value.number()?.try_into().ok()
+}
+
+fn read_level(value: Reader) -> Option<f64> {
+    Some(f64::from_le_bytes(value.bytes.try_into().ok()?))
+}
+
+fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
+    let Traffic { origin: Origin { scheme, host, port }, routes, choice, redact } = traffic;
+    bytes(out, 1, scheme.as_bytes());
+    bytes(out, 2, host.as_bytes());
+    number(out, 3, u64::from(*port));
+    let Choice::Weighted = choice;
+    number(out, 4, 0);
+    number(
+        out,
+        5,
+        match redact {
+            Redact::Secrets => 0,
+            Redact::All => 1,
+        },
+    );
+    routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
+}
+
+fn read_traffic(message: Reader) -> Option<Traffic> {
+    let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
+    let mut routes = Vec::new();
+    read(message, |tag, value| match tag {
+        1 => once(&mut scheme, read_text(value)?),
+        2 => once(&mut host, read_text(value)?),
+        3 => once(&mut port, read_port(value)?),
+        4 => once(
+            &mut choice,
+            match value.number()? {
+                0 => Choice::Weighted,
+                _ => return None,
+            },
+        ),
+        5 => once(
+            &mut redact,
+            match value.number()? {
+                0 => Redact::Secrets,
+                1 => Redact::All,
+                _ => return None,
+            },
+        ),
+        6 => push(&mut routes, read_route(value)?),
+        _ => None,
+    })?;
+    let origin = Origin { scheme: scheme?, host: host?, port: port? };
+    Some(Traffic { origin, routes, choice: choice?, redact: redact? })
+}
+
+fn route(out: &mut Vec<u8>, route: &Route) {
+    let Route { label, request: Request { method, target, headers, body }, weight, ok_status, timeout_ns } = route;
+    bytes(out, 1, label.as_bytes());
+    bytes(out, 2, method.as_bytes());
+    bytes(out, 3, target.as_bytes());
+    for (name, value) in headers {
+        field(out, 4, |out| {
+            bytes(out, 1, name.as_bytes());
+            bytes(out, 2, value.as_bytes());
+        });
+    }
+    bytes(out, 5, body);
+    number(out, 6, u64::from(*weight));
+    bytes(out, 7, String::from(ok_status.clone()).as_bytes());
+    number(out, 8, *timeout_ns);
+}
+
+fn read_route(message: Reader) -> Option<Route> {
+    let (mut label, mut method, mut target, mut body) = (None, None, None, None);
+    let (mut weight, mut ok_status, mut timeout_ns) = (None, None, None);
+    let mut headers = Vec::new();
+    read(message, |tag, value| match tag {
+        1 => once(&mut label, read_text(value)?),
+        2 => once(&mut method, read_text(value)?),
+        3 => once(&mut target, read_text(value)?),
+        4 => push(&mut headers, read_header(value)?),
+        5 => once(&mut body, value.bytes.to_vec()),
+        6 => once(&mut weight, read_u32(value)?),
+        7 => once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        8 => once(&mut timeout_ns, value.number()?),
+        _ => None,
+    })?;
+    let request = Request { method: method?, target: target?, headers, body: body? };
+    Some(Route { label: label?, request, weight: weight?, ok_status: ok_status?, timeout_ns: timeout_ns? })
+}
+
+fn read_header(message: Reader) -> Option<(String, String)> {
+    let (mut name, mut content) = (None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut content, read_text(value)?),
+        _ => None,
+    })?;
+    Some((name?, content?))
+}
+
+fn load(out: &mut Vec<u8>, load: &Load) {
+    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns } = load;
+    number(out, 1, *seed);
+    let (kind, curve) = match shape {
+        LoadShape::Closed { users } => (0, users),
+        LoadShape::Open { rate, arrivals: Arrivals::Constant } => (1, rate),
+        LoadShape::Open { rate, arrivals: Arrivals::Poisson } => (2, rate),
+    };
+    number(out, 2, kind);
+    for Stage { from, to, duration_ns } in &curve.stages {
+        field(out, 3, |out| {
+            bytes(out, 1, &from.to_le_bytes());
+            bytes(out, 2, &to.to_le_bytes());
+            duration_ns.iter().for_each(|ns| number(out, 3, *ns));
+        });
+    }
+    requests_max.iter().for_each(|requests| number(out, 4, *requests));
+    duration_ns.iter().for_each(|ns| number(out, 5, *ns));
+    number(out, 6, *warmup_ns);
+    number(out, 7, *grace_ns);
+    number(out, 8, u64::from(*connections_ready));
+    number(out, 9, *interval_ns);
+}
+
+fn read_load(message: Reader) -> Option<Load> {
+    let (mut seed, mut kind, mut requests_max, mut duration_ns) = (None, None, None, None);
+    let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
+    let mut stages = Vec::new();
+    read(message, |tag, value| match tag {
+        1 => once(&mut seed, value.number()?),
+        2 => once(&mut kind, value.number()?),
+        3 => push(&mut stages, read_stage(value)?),
+        4 => once(&mut requests_max, value.number()?),
+        5 => once(&mut duration_ns, value.number()?),
+        6 => once(&mut warmup_ns, value.number()?),
+        7 => once(&mut grace_ns, value.number()?),
+        8 => once(&mut connections_ready, read_u32(value)?),
+        9 => once(&mut interval_ns, value.number()?),
+        _ => None,
+    })?;
+    let curve = Curve { stages };
+    let shape = match kind? {
+        0 => LoadShape::Closed { users: curve },
+        1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
+        2 => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+        _ => return None,
+    };
+    Some(Load {
+        seed: seed?,
+        shape,
+        requests_max,
+        duration_ns,
+        warmup_ns: warmup_ns?,
+        grace_ns: grace_ns?,
+        connections_ready: connections_ready?,
+        interval_ns: interval_ns?,
+    })
+}
+
+fn read_stage(message: Reader) -> Option<Stage> {
+    let (mut from, mut to, mut duration_ns) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut from, read_level(value)?),
+        2 => once(&mut to, read_level(value)?),
+        3 => once(&mut duration_ns, value.number()?),
+        _ => None,
+    })?;
+    Some(Stage { from: from?, to: to?, duration_ns })
+}
+
+fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
+    let Carriage { addresses, unix, resolve, tls, keep_alive, close_reset, connections_max } = carriage;
+    addresses.iter().for_each(|it| field(out, 1, |out| address(out, it)));
+    unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
+    if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
+        field(out, 3, |out| {
+            bytes(out, 1, host.as_bytes());
+            number(out, 2, u64::from(*port));
+            number(out, 3, *every_ns);
+            number(out, 4, u64::from(*public));
+        });
+    }
+    tls.iter().for_each(|it| field(out, 4, |out| tls_spec(out, it)));
+    number(out, 5, u64::from(*keep_alive));
+    number(out, 6, u64::from(*close_reset));
+    number(out, 7, u64::from(*connections_max));
+}
+
+fn read_carriage(message: Reader) -> Option<Carriage> {
+    let (mut unix, mut resolve, mut tls) = (None, None, None);
+    let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
+    let mut addresses = Vec::new();
+    read(message, |tag, value| match tag {
+        1 => push(&mut addresses, read_address(value)?),
+        2 => once(&mut unix, read_text(value)?),
+        3 => once(&mut resolve, read_resolve(value)?),
+        4 => once(&mut tls, read_tls(value)?),
+        5 => once(&mut keep_alive, read_flag(value)?),
+        6 => once(&mut close_reset, read_flag(value)?),
+        7 => once(&mut connections_max, read_u32(value)?),
+        _ => None,
+    })?;
+    let (keep_alive, close_reset, connections_max) = (keep_alive?, close_reset?, connections_max?);
+    Some(Carriage { addresses, unix, resolve, tls, keep_alive, close_reset, connections_max })
+}
+
+/// The bytes of the IP address, the port, and of IPv6 also flow and scope.
+fn address(out: &mut Vec<u8>, address: &SocketAddr) {
+    match address {
+        SocketAddr::V4(v4) => out.extend_from_slice(&v4.ip().octets()),
+        SocketAddr::V6(v6) => out.extend_from_slice(&v6.ip().octets()),
+    }
+    out.extend_from_slice(&address.port().to_le_bytes());
+    if let SocketAddr::V6(v6) = address {
+        out.extend_from_slice(&v6.flowinfo().to_le_bytes());
+        out.extend_from_slice(&v6.scope_id().to_le_bytes());
+    }
+}
+
+fn read_address(value: Reader) -> Option<SocketAddr> {
+    if let Ok([a, b, c, d, port @ ..]) = <[u8; 6]>::try_from(value.bytes) {
+        return Some(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_le_bytes(port)).into());
+    }
+    let (ip, rest) = value.bytes.split_first_chunk::<16>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let (flow, rest) = rest.split_first_chunk::<4>()?;
+    let scope = <[u8; 4]>::try_from(rest).ok()?;
+    let (port, flow, scope) = (u16::from_le_bytes(*port), u32::from_le_bytes(*flow), u32::from_le_bytes(scope));
+    Some(SocketAddrV6::new(Ipv6Addr::from(*ip), port, flow, scope).into())
+}
+
+fn read_resolve(message: Reader) -> Option<ResolveSpec> {
+    let (mut host, mut port, mut every_ns, mut public) = (None, None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut host, read_text(value)?),
+        2 => once(&mut port, read_port(value)?),
+        3 => once(&mut every_ns, value.number()?),
+        4 => once(&mut public, read_flag(value)?),
+        _ => None,
+    })?;
+    Some(ResolveSpec { host: host?, port: port?, every_ns: every_ns?, public: public? })
+}
+
+fn tls_spec(out: &mut Vec<u8>, tls: &TlsSpec) {
+    let TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem } = tls;
+    bytes(out, 1, server_name.as_bytes());
+    number(out, 2, u64::from(*verify));
+    number(out, 3, u64::from(*resume));
+    alpn.iter().for_each(|protocol| bytes(out, 4, protocol.as_bytes()));
+    roots.iter().for_each(|root| bytes(out, 5, root));
+    certificate_pem.iter().for_each(|pem| bytes(out, 6, pem));
+    key_pem.iter().for_each(|pem| bytes(out, 7, pem));
+}
+
+fn read_tls(message: Reader) -> Option<TlsSpec> {
+    let (mut server_name, mut verify, mut resume) = (None, None, None);
+    let (mut certificate_pem, mut key_pem) = (None, None);
+    let (mut alpn, mut roots) = (Vec::new(), Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut server_name, read_text(value)?),
+        2 => once(&mut verify, read_flag(value)?),
+        3 => once(&mut resume, read_flag(value)?),
+        4 => push(&mut alpn, read_text(value)?),
+        5 => push(&mut roots, value.bytes.to_vec()),
+        6 => once(&mut certificate_pem, value.bytes.to_vec()),
+        7 => once(&mut key_pem, value.bytes.to_vec()),
+        _ => None,
+    })?;
+    let (server_name, verify, resume) = (server_name?, verify?, resume?);
+    Some(TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem })
+}

@@ -1,0 +1,166 @@
+//! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is taken for one.
+
+use plimsoll_model::plan_bytes::PlanError;
+use plimsoll_model::rng::Rng;
+use plimsoll_model::*;
+use proptest::prelude::*;
+
+fn text(rng: &mut Rng) -> String {
+    (0..rng.below(8)).map(|_| ['a', 'Z', '0', '/', ' ', 'ä', '\n', '%'][rng.below(8) as usize]).collect()
+}
+
+fn blob(rng: &mut Rng) -> Vec<u8> {
+    let length = [0, 1, 127, 128, 5_000][rng.below(5) as usize];
+    (0..length).map(|_| rng.next_u64() as u8).collect()
+}
+
+fn some<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
+    (rng.below(2) == 0).then(|| make(rng))
+}
+
+fn list<T>(rng: &mut Rng, least: u64, make: impl Fn(&mut Rng) -> T) -> Vec<T> {
+    (0..least + rng.below(4)).map(|_| make(rng)).collect()
+}
+
+fn route(rng: &mut Rng) -> Route {
+    Route {
+        label: text(rng),
+        request: Request {
+            method: text(rng),
+            target: text(rng),
+            headers: list(rng, 0, |rng| (text(rng), text(rng))),
+            body: blob(rng),
+        },
+        weight: rng.below(1 << 32) as u32,
+        ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
+        timeout_ns: rng.below(1 << 50),
+    }
+}
+
+fn shape(rng: &mut Rng) -> LoadShape {
+    let level = |rng: &mut Rng| rng.next_f64() * 1e6;
+    let stage =
+        |rng: &mut Rng| Stage { from: level(rng), to: level(rng), duration_ns: some(rng, |rng| rng.below(1 << 40)) };
+    let curve = Curve { stages: list(rng, 1, stage) };
+    match rng.below(3) {
+        0 => LoadShape::Closed { users: curve },
+        1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
+        _ => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+    }
+}
+
+fn address(rng: &mut Rng) -> std::net::SocketAddr {
+    let port = rng.below(1 << 16) as u16;
+    match rng.below(2) {
+        0 => (std::net::Ipv4Addr::from(rng.next_u64() as u32), port).into(),
+        _ => {
+            let ip = std::net::Ipv6Addr::from(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()));
+            std::net::SocketAddrV6::new(ip, port, rng.next_u64() as u32, rng.next_u64() as u32).into()
+        }
+    }
+}
+
+fn tls(rng: &mut Rng) -> TlsSpec {
+    TlsSpec {
+        server_name: text(rng),
+        verify: rng.below(2) == 0,
+        resume: rng.below(2) == 0,
+        alpn: list(rng, 0, text),
+        roots: list(rng, 0, blob),
+        certificate_pem: some(rng, blob),
+        key_pem: some(rng, blob),
+    }
+}
+
+/// Any plan that can be carried out.
+fn plan(seed: u64) -> Plan {
+    let rng = &mut Rng::new(seed);
+    let mut plan = Plan::get(&text(rng), rng.below(1 << 16) as u16, list(rng, 0, address), shape(rng));
+    plan.traffic.origin.scheme = text(rng);
+    plan.traffic.routes = list(rng, 1, route);
+    plan.traffic.routes[0].weight |= 1;
+    plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
+    plan.load.seed = rng.next_u64();
+    plan.load.requests_max = some(rng, |rng| rng.below(1 << 50));
+    plan.load.duration_ns = some(rng, |rng| rng.below(1 << 50));
+    plan.load.warmup_ns = rng.below(1 << 50);
+    plan.load.grace_ns = rng.below(1 << 50);
+    plan.load.connections_ready = rng.below(1 << 32) as u32;
+    plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
+    plan.carriage.unix = some(rng, text);
+    plan.carriage.resolve = some(rng, |rng| ResolveSpec {
+        host: text(rng),
+        port: rng.below(1 << 16) as u16,
+        every_ns: rng.next_u64(),
+        public: rng.below(2) == 0,
+    });
+    plan.carriage.tls = some(rng, tls);
+    plan.carriage.keep_alive = rng.below(2) == 0;
+    plan.carriage.close_reset = rng.below(2) == 0;
+    plan.carriage.connections_max = rng.below(1 << 32) as u32;
+    plan
+}
+
+proptest! {
+    #[test]
+    fn a_plan_comes_back_whole(seed in any::<u64>()) {
+        let plan = plan(seed);
+        prop_assert!(plan.is_bounded());
+        prop_assert_eq!(Plan::from_bytes(&plan.to_bytes()), Ok(plan));
+    }
+
+    #[test]
+    fn a_part_of_a_plan_is_none(seed in any::<u64>(), at in any::<prop::sample::Index>()) {
+        let bytes = plan(seed).to_bytes();
+        prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
+    }
+
+    /// What is taken for a plan is one: it can be written again, and is bounded.
+    #[test]
+    fn damage_makes_another_plan_or_none(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = plan(seed).to_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(other) = Plan::from_bytes(&bytes) {
+            prop_assert!(other.is_bounded());
+            prop_assert_eq!(Plan::from_bytes(&other.to_bytes()), Ok(other));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(plan) = Plan::from_bytes(&bytes) {
+            prop_assert!(plan.is_bounded());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_plan_of_ours_is_refused() {
+    let whole = plan(1).to_bytes();
+    let with = |extra: &[u8]| [&whole[..], extra].concat();
+    let mut other = whole.clone();
+    other[2] = 2;
+    for (bytes, expect) in [
+        (Vec::new(), PlanError::NotAPlan),
+        (b"hello, world".to_vec(), PlanError::NotAPlan),
+        // Another form, whatever follows.
+        (other, PlanError::OtherForm),
+        (vec![1, 1, 9], PlanError::OtherForm),
+        // A field that nobody knows here, and one that comes twice.
+        (with(&[9, 1, 0]), PlanError::NotAPlan),
+        (with(&whole[3..]), PlanError::NotAPlan),
+    ] {
+        assert_eq!(Plan::from_bytes(&bytes), Err(expect), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_asks_for_nothing_is_refused() {
+    let mut none = plan(2);
+    none.traffic.routes.clear();
+    assert_eq!(Plan::from_bytes(&none.to_bytes()), Err(PlanError::NotAPlan));
+    let mut never = plan(2);
+    never.traffic.routes.iter_mut().for_each(|route| route.weight = 0);
+    assert_eq!(Plan::from_bytes(&never.to_bytes()), Err(PlanError::NotAPlan));
+}

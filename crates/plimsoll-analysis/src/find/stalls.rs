@@ -141,12 +141,14 @@ impl Stalls {
 /// Whether a stall is the server's own. A trial that says nothing of its load may say that much: where the generator was the
 /// limit, by requests that had left; and on a busy machine by one that is longer than others keep a core.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
-    // The silence that a trial begins with may be the backlog of the one before.
-    let certain = stall.ended && stall.had_left && stall.at_ns > 0;
+    let certain = stall.ended && stall.had_left;
     let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => true,
-        Verdict::Void if trial.others.disturbed => certain && stall.length_ns >= BUSY_NS_MIN && !stolen,
+        // The silence that a disturbed trial begins with may be the backlog of the one before.
+        Verdict::Void if trial.others.disturbed => {
+            certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
+        }
         Verdict::Void => certain,
     }
 }

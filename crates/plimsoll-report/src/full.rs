@@ -292,7 +292,7 @@ pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Aro
     let mut charts = Report::default();
     let (headings, rows) = block_rows(compared.proof, compared.blocks);
     let above = heading::prove(compared.proof, context.sides, &load_line(context)).untitled();
-    charts.chart(chart::prove_chart(&above, compared, Theme::Page), &headings, rows);
+    charts.drawn(|theme| chart::prove_chart(&above, compared, theme), &headings, rows);
     let mut report = prove_report(context, compared.proof);
     report.after_answer(charts);
     report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.load.seed), around));
@@ -351,9 +351,9 @@ pub(crate) fn levels_charts(report: &mut Report, over: Over, levels: &[Level], s
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
-    report.chart(chart::throughput_chart(&above.0, over, levels, Theme::Page), &headings, rows.clone());
+    report.drawn(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
     // A straight line at 100 % shows nothing that the table does not.
     if levels.iter().any(|level| level.success_rate < 1.0) {
-        report.chart(chart::success_chart(&above.1, over, levels, Theme::Page), &headings, rows);
+        report.drawn(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }
 }

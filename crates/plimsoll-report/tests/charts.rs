@@ -116,7 +116,18 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
 fn charts_for_narrow_screens_are_narrow() {
     let findings = findings(1.0);
     let panels = moments_panels(&moments());
+    let (levels, over) = (levels(1.0, 0.003), Over::Concurrency);
+    let blocks = blocks(&[11_700.0, 10_900.0]);
+    let (proof, narrowing) = a_proof(&blocks);
+    let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
+    let throughput = throughput_chart(&heading::throughput(over, &levels, "a test"), over, &levels, Theme::Phone);
+    let proved = prove_chart(&heading::prove(&proof, &sides(), "16 users"), compared, Theme::Phone);
+    golden("throughput-phone", &throughput);
+    golden("prove-phone", &proved);
     for svg in [
+        throughput,
+        proved,
+        success_chart(&heading::success(over, &levels, "a test"), over, &levels, Theme::Phone),
         find_chart(
             &heading("a long title that takes some lines"),
             &[Searched { name: "", findings: &findings }],

@@ -89,6 +89,9 @@ pub(super) fn looks_like(text: &str) -> bool {
     first.is_some_and(|line| head(line).is_some())
 }
 
+/// No recording counts more events; each is a column of every sample.
+const EVENTS_MAX: usize = 64;
+
 /// A sample before the columns are known.
 struct Caught {
     event: usize,
@@ -130,10 +133,17 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
         } else if line.starts_with('#') {
             // A comment.
         } else if let Some(head) = head(line) {
-            let event = events.iter().position(|event| *event == head.event).unwrap_or_else(|| {
-                events.push(head.event);
-                events.len() - 1
-            });
+            let event = match events.iter().position(|event| *event == head.event) {
+                Some(event) => event,
+                None if events.len() == EVENTS_MAX => {
+                    let what = "has one more than 64 different events, which no recording counts";
+                    return Err(ReadError::Line { line: number + 1, what });
+                }
+                None => {
+                    events.push(head.event);
+                    events.len() - 1
+                }
+            };
             // It is there twice until all is read, and its columns after that.
             room.take(1, 3 * size_of::<Caught>() + 64 + head.thread.len())?;
             let stack = match frame(head.frame) {
@@ -223,6 +233,14 @@ mod tests {
                 ("run".to_owned(), vec![1, 250_000, 0], thread("python3")),
             ]
         );
+    }
+
+    #[test]
+    fn so_many_events_are_no_recording() {
+        let text = |events: usize| -> String { (0..events).map(|e| format!("w 1/2 [000] 1.5: 10 e{e}: 7f main (/a)\n\n")).collect() };
+        assert!(given(text(64).as_bytes()).is_ok_and(|profile| profile.sample_types.len() == 65));
+        let refused = given(text(100_000).as_bytes()).expect_err("too many").to_string();
+        assert!(refused.contains("line 129 has one more than 64 different events"), "{refused}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! beside each other.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_key, draw_x, draw_x_grid,
-    draw_y, draw_y_right, empty, margin, open_on, without_overlap,
+    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_key, draw_x,
+    draw_x_grid, draw_y, draw_y_right, empty, margin, open_on, without_overlap,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
@@ -116,20 +116,37 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
     let times: Vec<f64> = mean.iter().chain(&p99).map(|p| p.1).collect();
     let right = time_axis(&times, 7);
 
-    let area_x = EDGE + margin(&[&left]);
-    let right_margin = EDGE + margin(&[&right]) + 2.0;
-    let area = Area { x: area_x, y: heading.height() + 40.0, width: WIDTH - right_margin - area_x, height: 290.0 };
-    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
-    heading.draw(&mut canvas);
-    draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &left);
-    draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
-    draw_x(&mut canvas, &area, &x, load_title(over));
     let styles = (
         Stroke::new(Paint::Blue, 2.2),
         Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0),
         Stroke::new(Paint::Vermilion, 1.4).dashed(2.0, 4.0),
     );
+    let entry = |name: &str, mark, line: Stroke| KeyEntry {
+        paint: line.paint,
+        mark: Some(mark),
+        line: Some(line),
+        name: name.to_owned(),
+    };
+    // The names of the left axis, and those of the right one.
+    let left_key = [entry("requests/s answered with success (left)", Mark::Disc, styles.0)];
+    let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
+    if !p99.is_empty() {
+        right_key.push(entry("p99", Mark::Diamond, styles.2));
+    }
+
+    let area_x = EDGE + margin(&[&left]);
+    let right_margin = EDGE + margin(&[&right]) + 2.0;
+    let width = theme.width();
+    // On a narrow screen they stand below each other.
+    let below = if theme.is_narrow() { KEY_ROW } else { 0.0 };
+    let top = heading.height_in(width) + 40.0 + below;
+    let area = Area { x: area_x, y: top, width: width - right_margin - area_x, height: 290.0 };
+    let mut canvas = Canvas::new(theme, width, area.bottom() + 54.0);
+    heading.draw(&mut canvas);
+    draw_x_grid(&mut canvas, &area, &x);
+    draw_y(&mut canvas, &area, &left);
+    draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
+    draw_x(&mut canvas, &area, &x, load_title(over));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
     open_on(&mut canvas, 'z', &area, (&right, Side::Right));
     series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), Unit::Time);
@@ -138,21 +155,10 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
     open_on(&mut canvas, 'z', &area, (&left, Side::Left));
     series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), Unit::Count);
     canvas.close();
-    let entry = |name: &str, mark, line: Stroke| KeyEntry {
-        paint: line.paint,
-        mark: Some(mark),
-        line: Some(line),
-        name: name.to_owned(),
-    };
-    let left_key = [entry("requests/s answered with success (left)", Mark::Disc, styles.0)];
-    let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
-    if !p99.is_empty() {
-        right_key.push(entry("p99", Mark::Diamond, styles.2));
-    }
     let y = area.y - 16.0;
-    draw_key(&mut canvas, EDGE, y, &left_key);
-    let width = right_key.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
-    draw_key(&mut canvas, WIDTH - EDGE - width, y, &right_key);
+    draw_key(&mut canvas, EDGE, y - below, &left_key);
+    let key_width = right_key.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
+    draw_key(&mut canvas, width - EDGE - key_width, y, &right_key);
     canvas.finish(&heading.label())
 }
 
@@ -199,8 +205,9 @@ pub fn success_chart(heading: &Heading, over: Over, levels: &[Level], theme: The
     let x = load_axis(levels.iter().copied());
     let y = success_axis(levels.iter().map(|l| l.success_rate));
     let left = EDGE + margin(&[&y]);
-    let area = Area { x: left, y: heading.height() + 40.0, width: WIDTH - EDGE - left, height: 230.0 };
-    let mut canvas = Canvas::new(theme, WIDTH, area.bottom() + 54.0);
+    let width = theme.width();
+    let area = Area { x: left, y: heading.height_in(width) + 40.0, width: width - EDGE - left, height: 230.0 };
+    let mut canvas = Canvas::new(theme, width, area.bottom() + 54.0);
     heading.draw(&mut canvas);
     canvas.text((EDGE, area.y - 16.0), &cut_note(&y), Font::new(SMALL, Paint::Muted));
     draw_x_grid(&mut canvas, &area, &x);

@@ -5,11 +5,11 @@
 //! difference was found, and its colour is that of the verdict.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KeyEntry, SMALL, Side, TEXT, Unit, WIDTH, draw_key, draw_x, draw_x_grid, draw_y, empty,
-    margin, open_on, spread_out,
+    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side, TEXT, Unit, draw_key, draw_x, draw_x_grid, draw_y,
+    empty, margin, open_on, spread_out,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Canvas, Font, Mark, Stroke, text_width};
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
 use plimsoll_analysis::prove::{Block, Compared, Criterion, Interval, Proof, Standing, Verdict};
@@ -27,6 +27,8 @@ pub struct ComparedBlocks<'a> {
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
+/// On a narrow screen the levels take two rows above the plot, and the key one.
+const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
 /// Blocks up to this number have a mark each.
 const MARKS_MAX: usize = 120;
 /// How far the lower panel reaches beyond the final interval and the margin.
@@ -122,13 +124,24 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let widest =
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
-    let area =
-        Area { x: left, y: heading.height() + 52.0, width: WIDTH - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT };
+    let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
+    // What stands beside the levels has no room there on a narrow screen, and stands above the plot.
+    let area = match theme.is_narrow() {
+        true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
+        false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },
+    };
     let below = Area { y: area.bottom() + 46.0, height: INTERVAL_HEIGHT, ..area };
-    let mut canvas = Canvas::new(theme, WIDTH, below.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, width, below.bottom() + 54.0);
     heading.draw(&mut canvas);
     canvas.text((EDGE, area.y - 12.0), title, Font::new(SMALL, Paint::Ink));
-    key(&mut canvas, area.right(), area.y - 12.0, all.iter().any(|v| !(low..=high).contains(v)));
+    let outside = all.iter().any(|v| !(low..=high).contains(v));
+    match theme.is_narrow() {
+        true => {
+            levels_above(&mut canvas, top - 34.0, &labels, &pointer);
+            key(&mut canvas, width - EDGE, area.y - 12.0 - KEY_ROW, outside);
+        }
+        false => key(&mut canvas, area.right(), area.y - 12.0, outside),
+    }
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
@@ -243,11 +256,15 @@ fn waterlines(
     pointer: &Pointer,
 ) {
     let places = levels.map(|value| area.at_y(y, value));
-    let end = area.right() + 8.0;
+    let narrow = canvas.theme().is_narrow();
+    let end = area.right() + if narrow { 4.0 } else { 8.0 };
     for (arm, at) in places.into_iter().enumerate() {
         let paint = side(arm).0;
         canvas.line((area.x, at), (end, at), Stroke::new(paint, 2.2));
         canvas.ring((end, at), 4.5, Stroke::new(paint, 2.0));
+    }
+    if narrow {
+        return;
     }
     // The names, and between them the change; apart from each other wherever the lines lie.
     let middle = (places[0] + places[1]) / 2.0;
@@ -265,6 +282,16 @@ fn waterlines(
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
     canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
     canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
+}
+
+/// The levels of both sides, and the change between them, in two rows from `y` on.
+fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Pointer) {
+    let mut x = EDGE;
+    for (arm, label) in labels.iter().enumerate() {
+        canvas.text((x, y), label, Font::new(TEXT, side(arm).0).bold());
+        x += text_width(label, TEXT, true) + 22.0;
+    }
+    canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
 }
 
 /// The interval by which both are the same: a bar at the last block.
@@ -305,16 +332,21 @@ fn narrowed(
     let zero = area.at_y(&y.scale, 0.0);
     open_on(canvas, 'h', area, (y, Side::Left));
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
-    let font = Font::new(SMALL, Paint::Muted);
-    canvas.text((area.right() + 8.0, zero + 4.0), "no difference", font);
+    // Beside the plot, or on a narrow screen inside it, above each line.
+    let (at, font) = match canvas.theme().is_narrow() {
+        true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(Anchor::End).halo()),
+        false => ((8.0, 4.0), Font::new(SMALL, Paint::Muted)),
+    };
+    let mut name = |y: f64, text: &str| canvas.text((area.right() + at.0, y + at.1), text, font);
+    name(zero, "no difference");
     if zero - top > SMALL + 3.0 {
-        canvas.text((area.right() + 8.0, top + 4.0), &format!("margin {}", signed(margin)), font);
+        name(top, &format!("margin {}", signed(margin)));
     }
     if bottom - zero > SMALL + 3.0 {
-        canvas.text((area.right() + 8.0, bottom + 4.0), &format!("margin {}", signed(-margin)), font);
+        name(bottom, &format!("margin {}", signed(-margin)));
     }
     if noisy && top - noise_top > SMALL + 3.0 {
-        canvas.text((area.right() + 8.0, noise_top + 4.0), &format!("noise {}", signed(noise)), font);
+        name(noise_top, &format!("noise {}", signed(noise)));
     }
     canvas.close();
     open_on(canvas, 'z', area, (y, Side::Left));

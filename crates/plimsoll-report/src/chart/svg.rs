@@ -197,6 +197,11 @@ impl Canvas {
         self.width
     }
 
+    /// Where it is looked at.
+    pub fn theme(&self) -> Theme {
+        self.theme
+    }
+
     /// Whether the drawing is for a page, where a script may read it.
     pub fn in_page(&self) -> bool {
         self.theme.in_page()

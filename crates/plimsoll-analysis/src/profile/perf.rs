@@ -237,7 +237,9 @@ mod tests {
 
     #[test]
     fn so_many_events_are_no_recording() {
-        let text = |events: usize| -> String { (0..events).map(|e| format!("w 1/2 [000] 1.5: 10 e{e}: 7f main (/a)\n\n")).collect() };
+        let text = |events: usize| -> String {
+            (0..events).map(|e| format!("w 1/2 [000] 1.5: 10 e{e}: 7f main (/a)\n\n")).collect()
+        };
         assert!(given(text(64).as_bytes()).is_ok_and(|profile| profile.sample_types.len() == 65));
         let refused = given(text(100_000).as_bytes()).expect_err("too many").to_string();
         assert!(refused.contains("line 129 has one more than 64 different events"), "{refused}");

@@ -1,10 +1,9 @@
-//! One connection slot: its socket, what it is doing, and how far it is with what it carries.
+//! One connection slot: its socket, how far it is, and what it is ready for. What travels over it is `plimsoll_wire`'s to say.
 
 use crate::net::Ready;
-use plimsoll_wire::h1::ResponseParser;
-use plimsoll_wire::tls::Session;
+use plimsoll_wire::Conn;
 
-/// What a slot is doing.
+/// How far a slot's connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// No socket.
@@ -13,12 +12,8 @@ pub enum State {
     Connecting,
     /// Open; TLS is being agreed on, and a request may wait for it.
     Handshaking,
-    /// Open, nothing under way.
-    Idle,
-    /// A request is being written.
-    Sending,
-    /// A request is written; the answer is awaited or arriving.
-    Receiving,
+    /// Open, and ready for requests.
+    Standing,
 }
 
 /// What a connection is ready for.
@@ -54,18 +49,6 @@ impl Readiness {
     }
 }
 
-/// The TLS of a connection.
-#[derive(Debug)]
-pub struct Secure {
-    pub session: Session,
-    /// Cipher text that the socket did not take, and how much of it is sent by now.
-    pub unsent: Vec<u8>,
-    pub unsent_from: usize,
-    pub began_ns: u64,
-    /// The peer has ended its stream properly.
-    pub ended: bool,
-}
-
 /// A connection slot.
 #[derive(Debug)]
 pub struct Connection<S> {
@@ -73,22 +56,22 @@ pub struct Connection<S> {
     pub state: State,
     /// Grows with every socket, so that late events of an earlier one are known as such.
     pub generation: u32,
-    pub parser: ResponseParser,
-    /// The number of the exchange that it carries.
-    pub exchange: Option<u32>,
-    /// Bytes of its request that are written.
-    pub written: usize,
+    /// What it speaks, and the exchanges that it carries.
+    pub conn: Conn,
+    /// The exchange that waits for the connection to stand.
+    pub waiting: Option<u32>,
+    /// The socket took not all that is to be sent: the next writable event goes on with it.
+    pub sending: bool,
     /// What was left over for the next turn.
     pub deferred: Readiness,
     /// Its user waits before trying again (closed loads).
     pub paused: bool,
-    pub connect_began_ns: u64,
+    /// When opening it began, or its handshake, once it is connected.
+    pub began_ns: u64,
     /// Number of the address that it goes to.
     pub address: u16,
     /// Addresses tried for it, this one included.
     pub tried: u16,
-    /// Set while there is a socket that speaks TLS.
-    pub secure: Option<Box<Secure>>,
 }
 
 impl<S> Connection<S> {
@@ -97,16 +80,27 @@ impl<S> Connection<S> {
             socket: None,
             state: State::Free,
             generation: 0,
-            parser: ResponseParser::new(),
-            exchange: None,
-            written: 0,
+            conn: Conn::new(),
+            waiting: None,
+            sending: false,
             deferred: Readiness::NONE,
             paused: false,
-            connect_began_ns: 0,
+            began_ns: 0,
             address: 0,
             tried: 0,
-            secure: None,
         }
+    }
+
+    /// Whether an exchange is under way on it, or waits for it.
+    #[inline]
+    pub fn is_at_work(&self) -> bool {
+        self.waiting.is_some() || self.conn.is_busy()
+    }
+
+    /// Whether an exchange can be started on it at once.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.state == State::Standing && self.conn.room() > 0
     }
 }
 

@@ -7,11 +7,11 @@
 
 use plimsoll_model::FailedAnswer;
 use plimsoll_model::failed_answer::{KEPT_BYTES, KINDS_MAX};
-use plimsoll_wire::h1::ProtocolError;
+use plimsoll_wire::ProtocolError;
 
 /// What came from a server, and fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum AnswerKind {
     /// An answer of which not enough has come to tell its status.
     Unknown,
     /// An answer with this status.
@@ -20,18 +20,18 @@ pub enum Kind {
     Protocol(ProtocolError),
 }
 
-impl Kind {
+impl AnswerKind {
     /// As readers have it: every breach of the protocol is of one kind.
-    fn is_like(self, other: Kind) -> bool {
-        matches!((self, other), (Kind::Protocol(_), Kind::Protocol(_))) || self == other
+    fn is_like(self, other: AnswerKind) -> bool {
+        matches!((self, other), (AnswerKind::Protocol(_), AnswerKind::Protocol(_))) || self == other
     }
 }
 
 /// Bytes of an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
-    /// The connection slot that brought them.
-    pub slot: u32,
+pub struct AnswerPiece<'a> {
+    /// The number of the exchange whose answer it is.
+    pub exchange: u32,
     /// Whether the answer begins with them.
     pub first: bool,
     pub bytes: &'a [u8],
@@ -39,15 +39,15 @@ pub struct Piece<'a> {
     pub at_ns: u64,
 }
 
-struct Kept {
-    kind: Kind,
+struct KeptAnswer {
+    kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
-    /// The slot that may bring more of it.
+    /// The exchange that may bring more of it.
     open: Option<u32>,
 }
 
-impl Kept {
+impl KeptAnswer {
     fn add(&mut self, bytes: &[u8]) {
         let room = KEPT_BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -57,33 +57,33 @@ impl Kept {
 /// The first failed answers of one worker.
 #[derive(Default)]
 pub struct FailedAnswers {
-    kept: Vec<Kept>,
+    kept: Vec<KeptAnswer>,
 }
 
 impl FailedAnswers {
     /// More is to come of an answer that fails, or of which that is not known yet.
     #[cold]
-    pub fn begun(&mut self, kind: Kind, piece: Piece) {
+    pub fn begun(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         self.take(kind, piece);
     }
 
     /// An answer has failed with these last bytes.
     #[cold]
-    pub fn ended(&mut self, kind: Kind, piece: Piece) {
+    pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
             self.kept[at].open = None;
         }
     }
 
-    /// No more comes of the slot's answer, and it is none.
+    /// No more comes of the exchange's answer, and it is none.
     #[cold]
-    pub fn given_up(&mut self, slot: u32) {
-        self.kept.retain(|kept| kept.open != Some(slot));
+    pub fn given_up(&mut self, exchange: u32) {
+        self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
     /// Keeps the piece if it is of the first of its kind. Returns the place where it is.
-    fn take(&mut self, kind: Kind, piece: Piece) -> Option<usize> {
-        let open = self.kept.iter().position(|kept| kept.open == Some(piece.slot));
+    fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
+        let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
             // Of an answer before: it turned out to succeed.
             Some(at) if piece.first => {
@@ -94,21 +94,21 @@ impl FailedAnswers {
         };
         if let Some(at) = open {
             let known = (0..self.kept.len()).any(|other| other != at && self.kept[other].kind.is_like(kind));
-            if known && kind != Kind::Unknown {
+            if known && kind != AnswerKind::Unknown {
                 self.kept.swap_remove(at);
                 return None;
             }
             let kept = &mut self.kept[at];
-            kept.kind = if kind == Kind::Unknown { kept.kind } else { kind };
+            kept.kind = if kind == AnswerKind::Unknown { kept.kind } else { kind };
             kept.add(piece.bytes);
             return Some(at);
         }
         // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong.
-        let shown = piece.first || matches!(kind, Kind::Protocol(_));
+        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_));
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
-        let mut kept = Kept { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.slot) };
+        let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
         kept.add(piece.bytes);
         self.kept.push(kept);
         Some(self.kept.len() - 1)
@@ -116,10 +116,10 @@ impl FailedAnswers {
 
     /// All that is kept, for people.
     pub fn told(&mut self) -> Vec<FailedAnswer> {
-        let told = |kept: Kept| match kept.kind {
-            Kind::Unknown => None,
-            Kind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
-            Kind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
+        let told = |kept: KeptAnswer| match kept.kind {
+            AnswerKind::Unknown => None,
+            AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
+            AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
         };
         std::mem::take(&mut self.kept).into_iter().filter_map(told).collect()
     }
@@ -140,27 +140,27 @@ pub fn status_of(bytes: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn piece(slot: u32, first: bool, bytes: &[u8]) -> Piece<'_> {
-        Piece { slot, first, bytes, at_ns: u64::from(slot) }
+    fn piece(exchange: u32, first: bool, bytes: &[u8]) -> AnswerPiece<'_> {
+        AnswerPiece { exchange, first, bytes, at_ns: u64::from(exchange) }
     }
 
     #[test]
     fn the_first_of_each_kind_is_kept_whole_whatever_comes_between() {
         let mut failed = FailedAnswers::default();
         // In pieces, the first too short to tell; another of the same kind comes between, and one that succeeds.
-        failed.begun(Kind::Unknown, piece(1, true, b"HTT"));
-        failed.begun(Kind::Unknown, piece(2, true, b"HT"));
-        failed.begun(Kind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
-        failed.ended(Kind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
-        failed.ended(Kind::Status(503), piece(1, false, b"try later"));
-        // Slot 2 goes on with another answer: what is open there was of one that succeeded.
-        failed.ended(Kind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
+        failed.begun(AnswerKind::Unknown, piece(1, true, b"HTT"));
+        failed.begun(AnswerKind::Unknown, piece(2, true, b"HT"));
+        failed.begun(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
+        failed.ended(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
+        failed.ended(AnswerKind::Status(503), piece(1, false, b"try later"));
+        // Exchange 2 is another by now: what is open there was of one that succeeded.
+        failed.ended(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Its end belongs to nothing.
-        failed.ended(Kind::Status(502), piece(4, false, b"the end of a page"));
-        failed.ended(Kind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
-        failed.ended(Kind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
+        failed.ended(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
+        failed.ended(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
+        failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
         // One that is never finished is none.
-        failed.begun(Kind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
+        failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.told().iter().map(|one| (one.status, one.text())).collect();
         told.sort();
@@ -175,7 +175,7 @@ mod tests {
         let mut failed = FailedAnswers::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
-            failed.ended(Kind::Status(status), piece(1, true, &long));
+            failed.ended(AnswerKind::Status(status), piece(1, true, &long));
         }
         assert_eq!(failed.kept.len(), KINDS_MAX);
         assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_BYTES));

@@ -30,7 +30,7 @@ use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Injector, Plan, Request, Run, Schedule, Stop, Stripe};
-use plimsoll_wire::{h1, tls};
+use plimsoll_wire::{EncodedRequest, h1, tls};
 
 use source::Source;
 use std::ops::ControlFlow;
@@ -56,13 +56,13 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
-/// Writes a request of the plan as the bytes that go on the wire.
-pub fn encode_request(plan: &Plan, request: &Request) -> Result<Vec<u8>, h1::RequestError> {
+/// Writes a request of the plan as it goes on the wire.
+pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
     let origin = &plan.traffic.origin;
     let host = bracketed(&origin.host);
     let default_port = if origin.scheme == "https" { 443 } else { 80 };
     let host = if origin.port == default_port { host } else { format!("{host}:{}", origin.port).into() };
-    h1::encode(&h1::RequestParts {
+    EncodedRequest::new(&h1::RequestParts {
         method: &request.method,
         target: &request.target,
         host: &host,

@@ -8,8 +8,7 @@ use crate::encode_request;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::traffic::{Choice, StatusSet};
 use plimsoll_model::{Outcome, Plan, Stripe};
-use plimsoll_wire::h1;
-use std::sync::Arc;
+use plimsoll_wire::{EncodedRequest, h1};
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
@@ -21,11 +20,7 @@ pub type RouteNumber = u16;
 #[derive(Debug, Clone)]
 pub struct Route {
     /// Encoded once.
-    pub request: Arc<[u8]>,
-    /// Its answer has no body, whatever that says.
-    pub head_request: bool,
-    /// The connection may be used again after it.
-    pub keep_alive: bool,
+    pub request: EncodedRequest,
     /// Statuses that are success.
     pub ok_status: StatusSet,
     /// From the moment it is started to the last byte.
@@ -101,9 +96,7 @@ impl Source {
     pub fn compile(plan: &Plan) -> Result<Source, h1::RequestError> {
         let compiled = |route: &plimsoll_model::Route| {
             Ok(Route {
-                request: encode_request(plan, &route.request)?.into(),
-                head_request: route.request.method.eq_ignore_ascii_case("HEAD"),
-                keep_alive: plan.carriage.keep_alive,
+                request: encode_request(plan, &route.request)?,
                 ok_status: route.ok_status.clone(),
                 timeout_ns: route.timeout_ns,
             })
@@ -208,7 +201,7 @@ mod tests {
     fn routes_are_drawn_by_weight() {
         let weights = [80, 0, 15, 5];
         let whole = Source::compile(&plan(&weights)).expect("compiles");
-        assert!(whole.routes()[2].request.starts_with(b"GET /2 "));
+        assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
         // A hundred thousand arrivals, or one user who asks so often.
         for users in [None, Some(1)] {
             let mut source = whole.for_worker(Stripe::ALL, users);

@@ -1,14 +1,13 @@
 //! One worker: a loop that starts requests when they are due, carries them over its connections, and counts.
 //!
-//! Everything it touches is its own. Here is the loop and its end; who starts the next request is in [`load`], how it is
-//! carried in [`exchange`], what it is carried over in [`connect`], with TLS in [`secure`], what is made ready before the
-//! load in [`prepare`], and how the loop's time is shared in [`turns`]. Closed and open loads differ in `load` only.
+//! Everything it touches is its own. Here is the loop and its end; who starts the next request is in [`starts`], how it is
+//! carried in [`exchange`], what it is carried over in [`connect`], what is made ready before the load in [`prepare`], and how
+//! the loop's time is shared in [`turns`]. Closed and open loads differ in `starts` only.
 
 mod connect;
 mod exchange;
-mod load;
 mod prepare;
-mod secure;
+mod starts;
 mod turns;
 
 use crate::collect::Message;
@@ -19,8 +18,8 @@ use crate::job::Job;
 use crate::net::{Net, Ready, Wait};
 use crate::recorder::Recorder;
 use crate::spin::Spinner;
-use load::{Load, Users, Waiting};
 use plimsoll_model::Plan;
+use starts::{Starts, Users, Waiting};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -28,6 +27,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Received at a time; a reply that is longer is read in pieces.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// Room for what is read from the connection at hand.
+struct Buffers {
+    input: [u8; BUFFER_BYTES],
+    /// What TLS makes of it.
+    plain: Vec<u8>,
+}
 
 /// A worker on its part of the world.
 pub struct Worker<N: Net> {
@@ -50,12 +56,12 @@ pub struct Worker<N: Net> {
     recorder: Recorder,
     failed_answers: FailedAnswers,
     spinner: Spinner,
-    load: Load,
+    starts: Starts,
     ready: Vec<Ready>,
-    buffer: Box<[u8]>,
-    /// Plain text and cipher text of the connection at hand (TLS).
-    plain: Vec<u8>,
-    cipher: Vec<u8>,
+    /// `None` while something is read.
+    buffers: Option<Box<Buffers>>,
+    /// Bytes that the connection at hand makes for sending.
+    scratch: Vec<u8>,
     /// Schedule time 0 (absolute); everything before is preparation.
     origin_ns: u64,
     measured_from_ns: u64,
@@ -70,10 +76,10 @@ pub struct Worker<N: Net> {
 
 impl<N: Net> Worker<N> {
     pub fn new(net: N, job: Job, stop: Arc<AtomicBool>) -> Self {
-        let load = if job.schedule.is_open() {
-            Load::Open { arrivals: job.schedule.arrivals(job.stripe), next_user: 0, next_ns: None }
+        let starts = if job.schedule.is_open() {
+            Starts::Open { arrivals: job.schedule.arrivals(job.stripe), next_user: 0, next_ns: None }
         } else {
-            Load::Closed(Users {
+            Starts::Closed(Users {
                 active: 0,
                 change_ns: 0,
                 joining: 0..0,
@@ -95,11 +101,10 @@ impl<N: Net> Worker<N> {
             deferred: VecDeque::new(),
             exchanges: Exchanges::new(&job.source),
             waiting: BinaryHeap::new(),
-            load,
+            starts,
             ready: Vec::new(),
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            plain: Vec::new(),
-            cipher: Vec::new(),
+            buffers: Some(Box::new(Buffers { input: [0; BUFFER_BYTES], plain: Vec::new() })),
+            scratch: Vec::new(),
             origin_ns: u64::MAX,
             measured_from_ns: u64::MAX,
             end_ns: u64::MAX,
@@ -109,7 +114,7 @@ impl<N: Net> Worker<N> {
             now_ns: 0,
             job,
         };
-        if matches!(worker.load, Load::Closed(_)) {
+        if matches!(worker.starts, Starts::Closed(_)) {
             let users = worker.job.stripe.count_of(worker.job.schedule.users_max());
             for _ in 0..users {
                 worker.add_slot();
@@ -132,7 +137,7 @@ impl<N: Net> Worker<N> {
         self.measured_from_ns = absolute(schedule.measured_from_ns());
         self.end_ns = schedule.end_ns().map_or(u64::MAX, absolute);
         self.recorder.begin(origin_ns, self.end_ns, self.net.cpu_ns());
-        if let Load::Open { arrivals, next_user, next_ns } = &mut self.load
+        if let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
             && let Some((number, start_ns)) = arrivals.next()
         {
             (*next_user, *next_ns) = (number, Some(absolute(start_ns)));
@@ -143,7 +148,7 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
-        if let Load::Closed(users) = &mut self.load {
+        if let Starts::Closed(users) = &mut self.starts {
             users.change_ns = origin_ns;
         }
         let worker = self.job.index;
@@ -196,9 +201,9 @@ impl<N: Net> Worker<N> {
     fn over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
             // Arrivals that were due by then are accounted for first.
-            return match &self.load {
-                Load::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
-                Load::Closed(_) => true,
+            return match &self.starts {
+                Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
+                Starts::Closed(_) => true,
             };
         }
         let time_up = self.now_ns >= self.end_ns;

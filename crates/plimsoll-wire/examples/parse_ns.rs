@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 
-use plimsoll_wire::h1::{RequestParts, ResponseParser, encode};
+use plimsoll_wire::h1::{Expect, RequestParts, ResponseParser, encode};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ fn main() {
 fn report(name: &str, reply: &[u8], piece: usize, replies: u32) {
     let mut parser = ResponseParser::new();
     print_ns(name, replies, || {
-        parser.begin(black_box(false));
+        parser.begin(black_box(Expect::default()));
         let mut last = None;
         for bytes in black_box(reply).chunks(piece) {
             last = parser.feed(bytes).expect("the reply is valid").reply;

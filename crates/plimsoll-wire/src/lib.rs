@@ -1,8 +1,7 @@
 //! How requests become bytes, and bytes become replies.
 //!
-//! Everything here is a pure state machine: bytes go in, facts come out. A protocol is a module of its own (today
-//! [`h1`], under it [`tls`] where it is asked for); what a connection speaks is an enum in the engine, so that a new protocol is a new module here and a
-//! new arm there.
+//! Everything here is a pure state machine: bytes go in, facts come out. A connection is a [`Conn`], whatever it speaks; a
+//! protocol is a module of its own (today [`h1`], under it [`tls`] where it is asked for) and an arm of `Conn`.
 //!
 //! What this crate must never know: sockets, clocks, threads, schedules, histograms. It reads no file, asks for no
 //! time and never blocks, so the same bytes always give the same answer however they are split. (TLS draws random numbers,
@@ -10,5 +9,14 @@
 
 #![forbid(unsafe_code)]
 
+mod conn;
+mod error;
+mod fact;
 pub mod h1;
+mod request;
 pub mod tls;
+
+pub use conn::{Conn, Incoming};
+pub use error::{EndError, ExchangeError, ProtocolError};
+pub use fact::{ExchangeNumber, Fact, Piece};
+pub use request::EncodedRequest;

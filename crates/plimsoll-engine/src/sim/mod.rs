@@ -95,7 +95,7 @@ impl Simulation<'_> {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
         // The world knows one request: routes differ in what is expected of its answer.
-        let request = Arc::clone(&source.route(0).request);
+        let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
         let mut collector = Collector::new(plan.clone(), injector, &schedule);
@@ -106,7 +106,7 @@ impl Simulation<'_> {
         let mut kept = Vec::new();
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
-            let world = Rc::new(RefCell::new(World::new(self.server, self.machine, &request, seed)));
+            let world = Rc::new(RefCell::new(World::new(self.server, self.machine, request.h1(), seed)));
             let mut job = Job::new(plan, injector, &schedule, &resources, self.stripe, index, true);
             sourced(&mut job.source);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));

@@ -1,11 +1,13 @@
-//! Connections of a worker: how they are opened, at one address after the other, and given up. What they carry is not here.
+//! Connections of a worker: how they are opened, at one address after the other, with TLS where the plan asks for it, and
+//! given up. What they carry is not here.
 
 use super::Worker;
-use super::load::Load;
+use super::starts::Starts;
 use crate::connection::{Readiness, State, token};
 use crate::net::Net;
-use plimsoll_model::Failure;
+use plimsoll_model::{Failure, TlsFailure};
 use plimsoll_sys::tcp;
+use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
     /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one is tried, as clients do
@@ -25,7 +27,7 @@ impl<N: Net> Worker<N> {
             };
             connection.generation = connection.generation.wrapping_add(1);
             connection.deferred = Readiness::NONE;
-            connection.connect_began_ns = self.now_ns;
+            connection.began_ns = self.now_ns;
             connection.tried += 1;
             connection.address = address;
             match self.net.connect(peer, token(slot, connection.generation)) {
@@ -68,11 +70,7 @@ impl<N: Net> Worker<N> {
                         return;
                     }
                 }
-                if self.connections[slot as usize].exchange.is_some() {
-                    self.fail(slot, Failure::Connect);
-                } else {
-                    self.lose(slot);
-                }
+                self.give_up(slot, Failure::Connect);
             }
         }
     }
@@ -80,23 +78,54 @@ impl<N: Net> Worker<N> {
     /// The slot's connection reaches the server.
     fn connected(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
-        self.recorder.connected(self.now_ns - self.connections[slot as usize].connect_began_ns);
-        match self.job.tls {
+        self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
+        match &self.job.tls {
             None => self.stands(slot),
-            Some(_) => self.begin_handshake(slot),
+            Some(client) => {
+                let conn = Conn::over_tls(client);
+                self.begin_handshake(slot, conn);
+            }
         }
     }
 
-    /// The slot's connection can carry requests from now on.
-    pub(super) fn stands(&mut self, slot: u32) {
+    /// The slot's connection reaches the server: TLS is to be agreed on.
+    #[cold]
+    fn begin_handshake(&mut self, slot: u32, conn: Result<Conn, TlsFailure>) {
         let connection = &mut self.connections[slot as usize];
-        connection.state = State::Idle;
+        connection.state = State::Handshaking;
+        connection.began_ns = self.now_ns;
+        match conn {
+            Ok(conn) => {
+                connection.conn = conn;
+                self.send(slot);
+            }
+            Err(reason) => self.tls_failed(slot, reason),
+        }
+    }
+
+    /// TLS is agreed on.
+    #[cold]
+    pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
+        self.recorder.handshaken(self.now_ns - self.connections[slot as usize].began_ns, resumed);
+        self.stands(slot);
+    }
+
+    /// TLS has failed on the slot's connection.
+    #[cold]
+    pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
+        self.recorder.tls_failed(reason);
+        self.give_up(slot, Failure::Tls);
+    }
+
+    /// The slot's connection can carry requests from now on.
+    fn stands(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Standing;
         self.opening -= 1;
         self.connections_open += 1;
-        if connection.exchange.is_some() {
-            self.send(slot);
-        } else {
-            self.rest(slot);
+        match connection.waiting.take() {
+            Some(number) => self.ask(slot, number),
+            None => self.rest(slot),
         }
     }
 
@@ -106,10 +135,11 @@ impl<N: Net> Worker<N> {
         match connection.state {
             State::Free => return,
             State::Connecting | State::Handshaking => self.opening -= 1,
-            State::Idle | State::Sending | State::Receiving => self.connections_open -= 1,
+            State::Standing => self.connections_open -= 1,
         }
         connection.socket = None;
-        connection.secure = None;
+        connection.conn = Conn::new();
+        connection.sending = false;
         connection.state = State::Free;
     }
 
@@ -122,10 +152,10 @@ impl<N: Net> Worker<N> {
     /// Puts a slot without a request back to where the next arrival looks (open loads).
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
-        if matches!(self.load, Load::Open { .. }) {
+        if matches!(self.starts, Starts::Open { .. }) {
             let connection = &self.connections[slot as usize];
             match connection.state {
-                State::Idle => self.idle.push((slot, connection.generation)),
+                State::Standing => self.idle.push((slot, connection.generation)),
                 _ => self.free.push(slot),
             }
         }

@@ -1,15 +1,16 @@
-//! One request and its answer on a connection that stands, and how each ends.
+//! One request and its answer on a connection, and how each ends: the connection tells facts, here they are given their time,
+//! judged and counted.
 
 use super::Worker;
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;
-use crate::failed::{Kind, Piece, status_of};
+use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::Sample;
 use crate::source::{Last, RouteNumber};
 use plimsoll_model::{Failure, Outcome, TlsFailure};
-use plimsoll_wire::h1::{EndError, ProtocolError};
+use plimsoll_wire::{ExchangeError, Fact, ProtocolError};
 
 impl<N: Net> Worker<N> {
     /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
@@ -19,71 +20,70 @@ impl<N: Net> Worker<N> {
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
         let connection = &mut self.connections[slot as usize];
-        debug_assert!(connection.exchange.is_none());
-        connection.exchange = Some(number);
-        match connection.state {
-            State::Idle => self.send(slot),
-            State::Free => {
-                if self.open(slot).is_err() {
-                    self.fail(slot, Failure::Connect);
-                }
-            }
-            State::Connecting | State::Handshaking | State::Sending | State::Receiving => {
-                unreachable!("a slot carries one request at a time")
-            }
+        if connection.state == State::Standing {
+            self.ask(slot, number);
+            return;
+        }
+        debug_assert!(connection.state == State::Free, "a slot carries one request at a time");
+        connection.waiting = Some(number);
+        if self.open(slot).is_err() {
+            self.give_up(slot, Failure::Connect);
         }
     }
 
-    /// Writes the slot's request, or the rest of it.
+    /// Sends the request of an exchange on the slot's connection, which has room for it.
+    #[inline]
+    pub(super) fn ask(&mut self, slot: u32, number: u32) {
+        let exchange = &mut self.exchanges[number];
+        exchange.sent_ns = self.now_ns;
+        let route = self.job.source.route(exchange.route);
+        self.connections[slot as usize].conn.start(number, &route.request);
+        self.send(slot);
+    }
+
+    /// Sends what the slot's connection has to send, or the rest of it.
     #[inline]
     pub(super) fn send(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        let (Some(socket), Some(number)) = (&connection.socket, connection.exchange) else { return };
-        let exchange = &mut self.exchanges[number];
-        let route = self.job.source.route(exchange.route);
-        if exchange.sent_ns == 0 {
-            exchange.sent_ns = self.now_ns;
-            connection.written = 0;
-            connection.parser.begin(route.head_request);
-        }
-        if connection.secure.is_some() {
-            self.send_secure(slot);
-            return;
-        }
+        let Some(socket) = &connection.socket else { return };
+        let (exchanges, source) = (&self.exchanges, &self.job.source);
         let mut room = SLICE_BYTES;
         loop {
-            let rest = &route.request[connection.written..];
-            match self.net.send(socket, &rest[..rest.len().min(room)]) {
+            let bytes = connection.conn.out(|number| &source.route(exchanges[number].route).request, &mut self.scratch);
+            if bytes.is_empty() {
+                break;
+            }
+            match self.net.send(socket, &bytes[..bytes.len().min(room)]) {
                 Sent::Bytes(sent) => {
-                    connection.written += sent;
                     self.recorder.bytes_out += sent as u64;
-                    if sent == rest.len() {
-                        connection.state = State::Receiving;
-                        return;
+                    if connection.conn.sent(sent, &self.scratch) {
+                        break;
                     }
                     room -= sent;
                     if room == 0 {
-                        connection.state = State::Sending;
+                        connection.sending = true;
                         self.defer(slot, Readiness::WRITABLE);
                         return;
                     }
                 }
                 Sent::Blocked => {
-                    connection.state = State::Sending;
+                    connection.conn.sent(0, &self.scratch);
+                    connection.sending = true;
                     return;
                 }
                 Sent::Broken => {
-                    connection.state = State::Sending;
+                    connection.sending = true;
                     self.defer(slot, Readiness::BROKEN);
                     return;
                 }
             }
         }
+        connection.sending = false;
     }
 
     /// Bytes, an end or an error can be read from the slot's connection.
     pub(super) fn on_readable(&mut self, slot: u32, hangup: bool) {
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let Some(mut buffers) = self.buffers.take() else { return };
         let generation = self.connections[slot as usize].generation;
         let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
@@ -93,18 +93,15 @@ impl<N: Net> Worker<N> {
                 break;
             }
             let Some(socket) = &connection.socket else { break };
-            let received = self.net.receive(socket, &mut buffer);
+            let received = self.net.receive(socket, &mut buffers.input);
             match received {
                 Received::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
                     self.recorder.bytes_in += count as u64;
-                    match connection.secure {
-                        None => self.on_bytes(slot, &buffer[..count], hangup),
-                        Some(_) => self.on_cipher(slot, &buffer[..count], hangup),
-                    }
+                    self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
                     // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
                     // if it was announced along with these bytes.
-                    if count < buffer.len() && !hangup {
+                    if count < buffers.input.len() && !hangup {
                         break;
                     }
                     taken += count;
@@ -123,147 +120,223 @@ impl<N: Net> Worker<N> {
                 }
             }
         }
-        self.buffer = buffer;
+        self.buffers = Some(buffers);
     }
 
+    /// Bytes have come; `plain` is room for what TLS makes of them.
     #[inline]
-    pub(super) fn on_bytes(&mut self, slot: u32, bytes: &[u8], hangup: bool) {
+    fn on_bytes(&mut self, slot: u32, bytes: &[u8], plain: &mut Vec<u8>, hangup: bool) {
         let connection = &mut self.connections[slot as usize];
-        let Some(number) = connection.exchange else {
-            // Bytes that nobody asked for: the connection cannot be trusted any more.
-            self.recorder.surplus(bytes.len());
-            self.lose(slot);
-            return;
-        };
-        let exchange = &mut self.exchanges[number];
-        if exchange.sent_ns == 0 {
-            self.recorder.surplus(bytes.len());
-            self.broke_protocol(slot, number, ProtocolError::Surplus, true, bytes);
-            return;
+        let generation = connection.generation;
+        let mut received = connection.conn.receive(bytes, plain);
+        while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
+            match fact {
+                // The usual case, without a detour.
+                Fact::Answered { exchange, status, piece, surplus, .. } => {
+                    self.note_surplus(surplus);
+                    self.answered(slot, exchange, status, piece.bytes, hangup);
+                }
+                other => self.on_fact(slot, other, hangup),
+            }
+            if received.is_empty() || !self.is_there(slot, generation) {
+                break;
+            }
         }
+        let connection = &self.connections[slot as usize];
+        if connection.conn.owes() && !connection.sending && self.is_there(slot, generation) {
+            self.send(slot);
+        }
+    }
+
+    /// Whether the slot has the connection still that it had.
+    #[inline]
+    fn is_there(&self, slot: u32, generation: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        connection.generation == generation && connection.socket.is_some()
+    }
+
+    /// What a fact of the slot's connection means.
+    #[inline(never)]
+    fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
+        match fact {
+            Fact::Answered { exchange, status, piece, surplus, .. } => {
+                self.note_surplus(surplus);
+                self.answered(slot, exchange, status, piece.bytes, hangup);
+            }
+            Fact::Piece { exchange, status, piece } => {
+                let first = self.note_first_byte(exchange);
+                self.unfinished(exchange, status, (first, piece.bytes));
+            }
+            Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
+                let first = self.note_first_byte(exchange);
+                self.broke_protocol(exchange, error, (first, piece.bytes));
+            }
+            Fact::Failed { exchange, error: ExchangeError::End(_), .. } => self.fail(exchange, Failure::ClosedEarly),
+            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, Failure::Reset),
+            Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
+            Fact::Stands { resumed } => self.handshaken(slot, resumed),
+            Fact::Ended => self.on_end(slot, false),
+            Fact::TlsFailed(reason) => {
+                // The alert tells the server why.
+                self.send(slot);
+                self.tls_failed(slot, reason);
+            }
+        }
+    }
+
+    /// Notes the time if these are the first bytes of the exchange's answer, and says so.
+    #[inline]
+    fn note_first_byte(&mut self, number: u32) -> bool {
+        let exchange = &mut self.exchanges[number];
         let first = exchange.first_byte_ns == 0;
         if first {
             exchange.first_byte_ns = self.now_ns;
         }
-        match connection.parser.feed(bytes) {
-            Ok(fed) => {
-                if let Some(reply) = fed.reply {
-                    let surplus = bytes.len() - fed.consumed;
-                    if surplus > 0 {
-                        self.recorder.surplus(surplus);
-                    }
-                    // An answer to a request that was not sent whole, more bytes than the answer has, or the news that
-                    // the peer has closed: answered, but this connection ends here.
-                    let reusable = reply.keep_alive && !hangup && surplus == 0 && connection.state == State::Receiving;
-                    self.answered(slot, number, reply.status, reusable, (first, bytes));
-                } else {
-                    self.unfinished(slot, number, (first, bytes));
-                }
-            }
-            Err(error) => self.broke_protocol(slot, number, error, first, bytes),
+        first
+    }
+
+    /// Bytes that nobody asked for: the connection cannot be trusted any more.
+    #[cold]
+    fn on_surplus(&mut self, slot: u32, bytes: &[u8]) {
+        self.recorder.surplus(bytes.len());
+        match self.connections[slot as usize].waiting.take() {
+            Some(number) => self.broke_protocol(number, ProtocolError::Surplus, (true, bytes)),
+            None => self.lose(slot),
         }
     }
 
     /// The peer has ended (or broken) the connection.
-    pub(super) fn on_end(&mut self, slot: u32, broken: bool) {
+    fn on_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
-        if connection.state == State::Handshaking {
-            self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed });
-            return;
-        }
-        let Some(number) = connection.exchange else {
-            self.lose(slot);
-            return;
-        };
-        if connection.state == State::Connecting {
+        match connection.state {
+            State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
             // The outcome of connecting is told by the writable event.
-            return;
-        }
-        if broken {
-            self.fail(slot, Failure::Reset);
-            return;
-        }
-        if connection.secure.as_ref().is_some_and(|secure| !secure.ended) {
-            // Anybody could have cut it there: an end that TLS does not vouch for ends no answer.
-            self.fail(slot, Failure::ClosedEarly);
-            return;
-        }
-        match connection.parser.finish() {
-            Ok(reply) => self.answered(slot, number, reply.status, false, (false, &[])),
-            Err(EndError::NothingReceived | EndError::Truncated) => self.fail(slot, Failure::ClosedEarly),
+            State::Connecting if connection.waiting.is_some() => {}
+            _ if broken => self.give_up(slot, Failure::Reset),
+            _ => {
+                let generation = connection.generation;
+                let mut idle = true;
+                while self.is_there(slot, generation)
+                    && let Some(fact) = self.connections[slot as usize].conn.end()
+                {
+                    idle = false;
+                    self.on_fact(slot, fact, true);
+                }
+                if idle {
+                    self.lose(slot);
+                }
+            }
         }
     }
 
     /// A piece of an answer has come that does not end it: of one that fails it is kept.
-    fn unfinished(&mut self, slot: u32, number: u32, (first, bytes): (bool, &[u8])) {
+    fn unfinished(&mut self, number: u32, status: Option<u16>, (first, bytes): (bool, &[u8])) {
         let exchange = &self.exchanges[number];
-        let parser = &self.connections[slot as usize].parser;
-        let status = parser.status().or_else(|| if first { status_of(bytes) } else { None });
+        let status = status.or_else(|| if first { status_of(bytes) } else { None });
         let fails = |status| !self.job.source.route(exchange.route).ok_status.contains(status);
         if exchange.measured && status.is_none_or(fails) {
-            let kind = status.map_or(Kind::Unknown, Kind::Status);
-            self.failed_answers.begun(kind, Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns });
+            let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
+            let at_ns = self.now_ns - self.origin_ns;
+            self.failed_answers.begun(kind, AnswerPiece { exchange: number, first, bytes, at_ns });
         }
     }
 
-    /// What came on the slot is no answer to its request.
+    /// What came is no answer to the exchange's request.
     #[cold]
-    fn broke_protocol(&mut self, slot: u32, number: u32, error: ProtocolError, first: bool, bytes: &[u8]) {
-        if self.exchanges[number].measured {
-            let piece = Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns };
-            self.failed_answers.ended(Kind::Protocol(error), piece);
-        }
-        self.fail(slot, Failure::Protocol);
+    fn broke_protocol(&mut self, number: u32, error: ProtocolError, last: (bool, &[u8])) {
+        self.answered_badly(number, AnswerKind::Protocol(error), last);
+        self.fail(number, Failure::Protocol);
     }
 
-    /// The slot's exchange was answered with a status that is a failure.
+    /// The exchange's answer has come to an end, and is a failure.
     #[cold]
-    fn answered_badly(&mut self, slot: u32, number: u32, status: u16, (first, bytes): (bool, &[u8])) {
+    fn answered_badly(&mut self, number: u32, kind: AnswerKind, (first, bytes): (bool, &[u8])) {
         if self.exchanges[number].measured {
-            let piece = Piece { slot, first, bytes, at_ns: self.now_ns - self.origin_ns };
-            self.failed_answers.ended(Kind::Status(status), piece);
+            let at_ns = self.now_ns - self.origin_ns;
+            self.failed_answers.ended(kind, AnswerPiece { exchange: number, first, bytes, at_ns });
         }
     }
 
-    /// The slot's exchange was answered. `reusable`: as far as the answer goes, the connection can be used again. `last`: the
-    /// bytes that ended it, and whether they are its first, too.
+    /// Counts the bytes that came after an answer, if there are any.
     #[inline]
-    fn answered(&mut self, slot: u32, number: u32, status: u16, reusable: bool, last: (bool, &[u8])) {
+    fn note_surplus(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.recorder.surplus(bytes);
+        }
+    }
+
+    /// An exchange on the slot's connection was answered. `last`: what of the answer came last. `hangup`: the peer has closed its
+    /// side.
+    #[inline]
+    fn answered(&mut self, slot: u32, number: u32, status: u16, last: &[u8], hangup: bool) {
+        let first = self.note_first_byte(number);
         let exchange = &self.exchanges[number];
-        let route = self.job.source.route(exchange.route);
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
             _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(Failure::Timeout)),
-            status if route.ok_status.contains(status) => (status, Outcome::Success),
+            status if self.job.source.route(exchange.route).ok_status.contains(status) => (status, Outcome::Success),
             _ => (status, Outcome::Failed(Failure::Status)),
         };
-        let reusable = reusable && route.keep_alive;
         if outcome == Outcome::Failed(Failure::Status) {
-            self.answered_badly(slot, number, status, last);
+            self.answered_badly(number, AnswerKind::Status(status), (first, last));
         }
-        let (user, last) = self.finish(slot, number, status, outcome);
-        if reusable {
-            self.connections[slot as usize].state = State::Idle;
-        } else {
+        let (user, last) = self.finish(number, status, outcome);
+        let connection = &self.connections[slot as usize];
+        if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
             self.close(slot);
         }
         self.go_on(slot, user, last);
     }
 
-    /// The slot's exchange has failed; its connection is not used again.
+    /// The exchange is given up at its deadline.
     #[cold]
-    pub(super) fn fail(&mut self, slot: u32, failure: Failure) {
-        let Some(number) = self.connections[slot as usize].exchange else { return };
-        self.failed_answers.given_up(slot);
-        let (user, last) = self.finish(slot, number, 0, Outcome::Failed(failure));
-        self.close(slot);
+    pub(super) fn time_out(&mut self, number: u32) {
+        let connection = &mut self.connections[self.exchanges[number].slot as usize];
+        if connection.waiting == Some(number) {
+            connection.waiting = None;
+        } else {
+            connection.conn.cancel(number);
+        }
+        self.fail(number, Failure::Timeout);
+    }
+
+    /// The slot's connection is given up; whatever was under way on it, or waited for it, has failed.
+    #[cold]
+    pub(super) fn give_up(&mut self, slot: u32, failure: Failure) {
+        let connection = &mut self.connections[slot as usize];
+        let generation = connection.generation;
+        if let Some(number) = connection.waiting.take() {
+            self.fail(number, failure);
+            return;
+        }
+        let mut idle = true;
+        while self.is_there(slot, generation)
+            && let Some(number) = self.connections[slot as usize].conn.give_up()
+        {
+            idle = false;
+            self.fail(number, failure);
+        }
+        if idle {
+            self.lose(slot);
+        }
+    }
+
+    /// The exchange has failed, and is no longer its connection's; that ends where it is of no more use.
+    #[cold]
+    fn fail(&mut self, number: u32, failure: Failure) {
+        self.failed_answers.given_up(number);
+        let slot = self.exchanges[number].slot;
+        let (user, last) = self.finish(number, 0, Outcome::Failed(failure));
+        let connection = &self.connections[slot as usize];
+        if connection.state != State::Standing || connection.conn.is_over() {
+            self.close(slot);
+        }
         self.go_on(slot, user, last);
     }
 
-    /// Counts the slot's exchange, which has ended. Returns whose it was, and what that user may want to know.
+    /// Counts an exchange that has ended. Returns whose it was, and what that user may want to know.
     #[inline]
-    fn finish(&mut self, slot: u32, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
-        self.connections[slot as usize].exchange = None;
+    fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
         self.exchanges.end(number);
         let exchange = &self.exchanges[number];
         let timeout_ns = match outcome {
@@ -288,15 +361,15 @@ impl<N: Net> Worker<N> {
         (user, Last { route, status, outcome })
     }
 
-    /// Ends the request whose sending found the connection broken, when all that it held has been read without an answer.
+    /// Ends what the slot's connection carries, which was found broken in sending, when all that it held has been read.
     #[cold]
     pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];
-        if connection.generation != generation || connection.exchange.is_none() {
+        if connection.generation != generation || !connection.is_at_work() {
             return;
         }
         if connection.deferred == Readiness::NONE {
-            self.fail(slot, Failure::Reset);
+            self.give_up(slot, Failure::Reset);
         } else {
             connection.deferred.broken = true;
         }

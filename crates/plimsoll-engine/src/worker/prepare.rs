@@ -22,7 +22,7 @@ impl<N: Net> Worker<N> {
     /// Opens the connections that are to be ready before the schedule begins. Those that cannot be opened are left to
     /// the load, which will count their failures.
     pub fn prepare(&mut self) {
-        let closed = matches!(self.load, super::Load::Closed(_));
+        let closed = matches!(self.starts, super::Starts::Closed(_));
         let mut left = match closed {
             true => self.job.connections_ready.min(self.connections.len() as u32),
             false => self.job.connections_ready.min(self.job.connections_max as u32),

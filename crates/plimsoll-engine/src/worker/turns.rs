@@ -102,13 +102,11 @@ impl<N: Net> Worker<N> {
     }
 
     fn on_writable(&mut self, slot: u32) {
-        match self.connections[slot as usize].state {
-            State::Connecting => self.connecting_ended(slot),
-            State::Sending => self.send(slot),
-            State::Handshaking => {
-                self.flush_cipher(slot);
-            }
-            State::Free | State::Idle | State::Receiving => {}
+        let connection = &self.connections[slot as usize];
+        if connection.state == State::Connecting {
+            self.connecting_ended(slot);
+        } else if connection.sending {
+            self.send(slot);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! them. Not here: keeping the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
-use super::response::ProtocolError;
+use crate::error::ProtocolError;
 use memchr::memchr;
 
 /// The most bytes the line with a chunk's size may have, extensions and line end included.
@@ -49,7 +49,7 @@ enum At {
 }
 
 /// What was made of some bytes.
-pub(super) struct Progress {
+pub(super) struct Read {
     pub(super) consumed: usize,
     /// How many of them were content.
     pub(super) content: u64,
@@ -61,7 +61,8 @@ impl Chunked {
         Chunked { left: 0, bytes: 0, lines: 0, at: At::Size }
     }
 
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ProtocolError> {
+    /// Reads on; with `by_run` no further than to the end of the first run of content, if there is one.
+    pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<Read, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -88,6 +89,9 @@ impl Chunked {
                     if self.left == 0 {
                         self.at = At::DataCr;
                     }
+                    if by_run {
+                        return Ok(Read { consumed: at + taken, content, done: false });
+                    }
                 }
                 At::DataCr | At::DataLf => match (self.at, byte) {
                     (At::DataCr, b'\r') => self.at = At::DataLf,
@@ -100,7 +104,7 @@ impl Chunked {
                 }
                 At::Trailer | At::LastLf if byte == b'\n' => {
                     self.count_trailer(1)?;
-                    return Ok(Progress { consumed: at + 1, content, done: true });
+                    return Ok(Read { consumed: at + 1, content, done: true });
                 }
                 At::LastLf => return Err(ProtocolError::BadChunk),
                 At::Trailer | At::TrailerMore => {
@@ -119,7 +123,7 @@ impl Chunked {
             }
             at += taken;
         }
-        Ok(Progress { consumed: at, content, done: false })
+        Ok(Read { consumed: at, content, done: false })
     }
 
     /// One byte of a size line, up to where an extension starts.

@@ -17,20 +17,32 @@
 
 use super::chunked::Chunked;
 use super::head::{Body, Head, Line};
+use crate::error::{EndError, ProtocolError};
 use memchr::memchr;
-use thiserror::Error;
 
 /// How many interim replies (1xx) may precede a reply.
 pub const INTERIM_REPLIES_MAX: u8 = 64;
 
 /// An unfinished line longer than this is not worth keeping its buffer for.
-const CARRY_BYTES_KEPT: usize = 1024;
+const LINE_BYTES_KEPT: usize = 1024;
+
+/// What a request lets one expect of its reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expect {
+    /// The request was a HEAD, whose reply has no body whatever it says.
+    pub head_request: bool,
+    /// The content is asked for: see [`Fed::content`].
+    pub content: bool,
+}
 
 /// What feeding bytes came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
-    /// How many of the bytes belong to the reply: all of them while there is no reply yet.
+    /// How many of the bytes belong to the reply: all of them while there is no reply yet. Where content is asked for, less
+    /// where it ends before a chunk's framing: what is left is to be fed again.
     pub consumed: usize,
+    /// How many of the consumed bytes, the last of them, are content. Of a chunked body 0 unless content is asked for.
+    pub content: usize,
     /// The reply, if it is complete.
     pub reply: Option<Reply>,
 }
@@ -46,62 +58,17 @@ pub struct Reply {
     pub body_bytes: u64,
 }
 
-/// What the server sent is not HTTP/1.x, or not what was asked for. Always the fault of the server (or of something
-/// in between), and the end of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum ProtocolError {
-    /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of 100 to 599
-    /// ([RFC 9112, 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)).
-    #[error("the answer does not start with an HTTP/1.0 or HTTP/1.1 status line")]
-    BadStatusLine,
-    /// A header line without a valid name, with a NUL or a lone CR, or folded where that would change the framing
-    /// ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
-    #[error("a header line of the answer is malformed")]
-    BadHeader,
-    /// Head or trailers beyond [`HEAD_BYTES_MAX`](super::HEAD_BYTES_MAX) or
-    /// [`HEAD_LINES_MAX`](super::HEAD_LINES_MAX).
-    #[error("the head or the trailers of the answer are larger than 64 KiB or 256 lines")]
-    HeadTooLarge,
-    /// A `Content-Length` that is no number, is too large or contradicts another
-    /// ([RFC 9112, 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
-    #[error("the Content-Length of the answer is not a number or contradicts itself")]
-    BadContentLength,
-    /// Broken chunk framing, or a size line beyond [`CHUNK_LINE_BYTES_MAX`](super::CHUNK_LINE_BYTES_MAX).
-    #[error("the chunked framing of the answer is broken")]
-    BadChunk,
-    /// `101 Switching Protocols`, which nobody asked for.
-    #[error("the server switched protocols without being asked")]
-    UnexpectedUpgrade,
-    /// More than [`INTERIM_REPLIES_MAX`] interim replies.
-    #[error("the server sent more than 64 interim (1xx) answers before one reply")]
-    TooManyInterim,
-    /// Bytes after the end of a reply, before the next request.
-    #[error("the server sent bytes that no request asked for")]
-    Surplus,
-}
-
-/// The connection was closed, and that did not end a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum EndError {
-    /// Before the first byte of a reply: what happens when a kept-alive connection is closed as idle.
-    #[error("the server closed the connection without an answer")]
-    NothingReceived,
-    /// In the midst of a reply.
-    #[error("the server closed the connection in the middle of an answer")]
-    Truncated,
-}
-
 /// Finds the replies in the bytes of one connection.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
     phase: Phase,
     body_bytes: u64,
     /// The unfinished line of the head, if a read ended within one. Allocated only then.
-    carry: Vec<u8>,
+    line: Vec<u8>,
     /// Known once the head is read.
     status: u16,
     keep_alive: bool,
-    head_request: bool,
+    expect: Expect,
     started: bool,
     interims: u8,
 }
@@ -133,25 +100,24 @@ impl ResponseParser {
         ResponseParser {
             phase: Phase::Head(Head::new()),
             body_bytes: 0,
-            carry: Vec::new(),
+            line: Vec::new(),
             status: 0,
             keep_alive: false,
-            head_request: false,
+            expect: Expect { head_request: false, content: false },
             started: false,
             interims: 0,
         }
     }
 
     /// Make ready for the next reply on this connection, or for the first on a new one; forgets what was there.
-    /// `head_request`: the request was a HEAD, whose reply has no body whatever it says.
     #[inline]
-    pub fn begin(&mut self, head_request: bool) {
+    pub fn begin(&mut self, expect: Expect) {
         self.phase = Phase::Head(Head::new());
         self.body_bytes = 0;
-        self.carry.clear();
+        self.line.clear();
         self.status = 0;
         self.keep_alive = false;
-        self.head_request = head_request;
+        self.expect = expect;
         self.started = false;
         self.interims = 0;
     }
@@ -196,38 +162,44 @@ impl ResponseParser {
             at = self.feed_head(bytes)?;
         }
         let rest = &bytes[at..];
+        let mut content = 0;
         match &mut self.phase {
             Phase::Head(_) => {}
             Phase::Length(left) => {
-                let taken = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
-                *left -= taken as u64;
-                self.body_bytes += taken as u64;
-                at += taken;
+                content = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                *left -= content as u64;
+                self.body_bytes += content as u64;
+                at += content;
                 if *left == 0 {
-                    return Ok(Fed { consumed: at, reply: Some(self.done()) });
+                    return Ok(Fed { consumed: at, content, reply: Some(self.done()) });
                 }
             }
             Phase::Chunked(chunked) => {
-                let progress = chunked.feed(rest)?;
-                self.body_bytes += progress.content;
-                at += progress.consumed;
-                if progress.done {
-                    return Ok(Fed { consumed: at, reply: Some(self.done()) });
+                let read = chunked.feed(rest, self.expect.content)?;
+                self.body_bytes += read.content;
+                at += read.consumed;
+                if read.done {
+                    return Ok(Fed { consumed: at, content, reply: Some(self.done()) });
+                }
+                if self.expect.content {
+                    // A run of content ends what was read.
+                    content = read.content as usize;
                 }
             }
             Phase::UntilClose => {
-                self.body_bytes += rest.len() as u64;
+                content = rest.len();
+                self.body_bytes += content as u64;
                 at = bytes.len();
             }
             // The head ended this reply only now; or else the bytes come after one that was handed out.
             Phase::Done if at > 0 => {
-                return Ok(Fed { consumed: at, reply: Some(self.reply()) });
+                return Ok(Fed { consumed: at, content, reply: Some(self.reply()) });
             }
             Phase::Done if bytes.is_empty() => {}
             Phase::Done => return Err(ProtocolError::Surplus),
             Phase::Failed(error) => return Err(*error),
         }
-        Ok(Fed { consumed: at, reply: None })
+        Ok(Fed { consumed: at, content, reply: None })
     }
 
     /// Read lines of the head until it ends or the bytes do.
@@ -238,14 +210,14 @@ impl ResponseParser {
             && let Phase::Head(head) = &mut self.phase
         {
             let rest = &bytes[at..];
-            let line = if self.carry.is_empty() { head.line(rest)? } else { Line::Unfinished };
+            let line = if self.line.is_empty() { head.line(rest)? } else { Line::Unfinished };
             match line {
                 Line::Read(taken) => at += taken,
                 Line::End(taken) => {
                     at += taken;
                     self.end_head()?;
                 }
-                Line::Unfinished => at += self.carry_line(rest)?,
+                Line::Unfinished => at += self.keep_line(rest)?,
             }
         }
         Ok(at)
@@ -253,24 +225,24 @@ impl ResponseParser {
 
     /// Keep what there is of an unfinished line; read it if this finishes it.
     #[cold]
-    fn carry_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+    fn keep_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let Phase::Head(head) = &mut self.phase else {
             return Ok(0);
         };
         let lf = memchr(b'\n', bytes);
         let taken = lf.map_or(bytes.len(), |lf| lf + 1);
-        let room = head.room() - self.carry.len();
-        self.carry.extend_from_slice(&bytes[..taken.min(room)]);
+        let room = head.room() - self.line.len();
+        self.line.extend_from_slice(&bytes[..taken.min(room)]);
         if lf.is_none() || taken > room {
-            head.check_unfinished(&self.carry)?;
+            head.check_unfinished(&self.line)?;
         }
         if taken > room {
             return Err(ProtocolError::HeadTooLarge);
         }
         if lf.is_some() {
-            let ended = matches!(head.line(&self.carry)?, Line::End(_));
-            self.carry.clear();
-            self.carry.shrink_to(CARRY_BYTES_KEPT);
+            let ended = matches!(head.line(&self.line)?, Line::End(_));
+            self.line.clear();
+            self.line.shrink_to(LINE_BYTES_KEPT);
             if ended {
                 self.end_head()?;
             }
@@ -284,7 +256,7 @@ impl ResponseParser {
         let Phase::Head(head) = &self.phase else {
             return Ok(());
         };
-        let Some(verdict) = head.verdict(self.head_request) else {
+        let Some(meaning) = head.meaning(self.expect.head_request) else {
             self.interims += 1;
             if self.interims > INTERIM_REPLIES_MAX {
                 return Err(ProtocolError::TooManyInterim);
@@ -292,9 +264,9 @@ impl ResponseParser {
             self.phase = Phase::Head(Head::new());
             return Ok(());
         };
-        self.status = verdict.status;
-        self.keep_alive = verdict.keep_alive;
-        self.phase = match verdict.body {
+        self.status = meaning.status;
+        self.keep_alive = meaning.keep_alive;
+        self.phase = match meaning.body {
             Body::Length(0) => Phase::Done,
             Body::Length(length) => Phase::Length(length),
             Body::Chunked => Phase::Chunked(Chunked::new()),

@@ -1,7 +1,33 @@
-//! From the library's errors to the reasons that are counted.
+//! What can be wrong with TLS: why a setup cannot be used, and from the library's errors to the reasons that are counted.
 
 use plimsoll_model::TlsFailure;
 use rustls::{AlertDescription, CertificateError, Error};
+
+/// Why a TLS setup cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The server's name can be no certificate's.
+    #[error("'{0}' is no host name that a certificate could have")]
+    ServerName(String),
+    /// Nobody is trusted.
+    #[error("there is no issuer to trust")]
+    NoRoots,
+    /// Bytes that are no certificate, among those of the issuers.
+    #[error("a certificate in it cannot be read")]
+    Roots,
+    /// No certificate of our own in the PEM.
+    #[error("there is no certificate in it that can be read (PEM is expected)")]
+    Certificate,
+    /// No key in the PEM.
+    #[error("there is no private key in it that can be read (unencrypted PEM is expected)")]
+    Key,
+    /// Certificate and key that do not fit, or that cannot be used.
+    #[error("do not belong together or cannot be used: {0}")]
+    Pair(String),
+    /// The library refuses the setup.
+    #[error("TLS cannot be set up: {0}")]
+    Other(String),
+}
 
 /// The reason that an error of the library counts as.
 pub fn failure_of(error: &Error) -> TlsFailure {

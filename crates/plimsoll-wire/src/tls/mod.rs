@@ -9,7 +9,7 @@
 mod fault;
 mod trust;
 
-pub use fault::failure_of;
+pub use fault::{ConfigError, failure_of};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
 use rustls::client::Resumption;
@@ -23,32 +23,6 @@ use std::sync::Arc;
 const SESSIONS_KEPT: usize = 8;
 /// Cipher text that waits inside a session before it takes no more plain text.
 const WAITING_BYTES_MAX: usize = 64 << 10;
-
-/// Why a TLS setup cannot be used. The text names the flag to look at.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// The server's name can be no certificate's.
-    #[error("'{0}' is no host name that a certificate could have: use --connect-to to reach it under a proper name")]
-    ServerName(String),
-    /// Nobody is trusted.
-    #[error("there is no issuer to trust: give one with --cacert, or do not verify (--insecure)")]
-    NoRoots,
-    /// Bytes that are no certificate.
-    #[error("--cacert: a certificate in it cannot be read")]
-    Roots,
-    /// No certificate in the PEM.
-    #[error("--cert: there is no certificate in it that can be read (PEM is expected)")]
-    Certificate,
-    /// No key in the PEM.
-    #[error("--key: there is no private key in it that can be read (unencrypted PEM is expected)")]
-    Key,
-    /// Certificate and key that do not fit, or that cannot be used.
-    #[error("--cert and --key do not belong together or cannot be used: {0}")]
-    Pair(String),
-    /// The library refuses the setup.
-    #[error("TLS cannot be set up: {0}")]
-    Other(String),
-}
 
 /// Reads the certificates of a PEM file; `None` when there is none or one is broken.
 pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -116,7 +90,7 @@ fn sessions(resume: bool) -> Resumption {
 
 /// What received bytes have brought, beside plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct News {
     /// The handshake is over just now.
     pub established: bool,
     /// The peer has ended its stream properly: nothing more follows.
@@ -133,13 +107,13 @@ impl Session {
     /// Takes cipher text from the network, all of it, and appends the plain text that it holds to `plain`.
     ///
     /// After an error the session is over; what is left to send is the alert that tells the peer.
-    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<Progress, TlsFailure> {
-        let mut progress = Progress::default();
+    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<News, TlsFailure> {
+        let mut news = News::default();
         while !cipher.is_empty() {
             // Nothing follows the end, and what comes all the same is nobody's.
             let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
             if taken == 0 {
-                progress.ended = true;
+                news.ended = true;
                 break;
             }
             let state = self.connection.process_new_packets().map_err(|error| failure_of(&error))?;
@@ -153,13 +127,13 @@ impl Session {
                     reader.consume(count);
                 }
             }
-            progress.ended |= state.peer_has_closed();
+            news.ended |= state.peer_has_closed();
         }
         if !self.established && !self.connection.is_handshaking() {
             self.established = true;
-            progress.established = true;
+            news.established = true;
         }
-        Ok(progress)
+        Ok(news)
     }
 
     /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be sent.
@@ -178,7 +152,13 @@ impl Session {
         }
     }
 
+    /// Whether cipher text waits to be sent.
+    pub fn wants_to_send(&self) -> bool {
+        self.connection.wants_write()
+    }
+
     /// Whether the handshake is over.
+    #[inline]
     pub fn is_established(&self) -> bool {
         self.established
     }

@@ -1,6 +1,6 @@
 //! Whom a client trusts: the issuers it was given, a certificate that it was given itself, or anybody.
 
-use super::ConfigError;
+use super::fault::ConfigError;
 use plimsoll_model::TlsSpec;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};

@@ -1,12 +1,14 @@
-//! Runs a response parser over bytes in many splits and tells when the answer depends on the split or makes no sense.
+//! Runs a response parser, or a whole connection, over bytes in many splits and tells when the answer depends on the split or
+//! makes no sense.
 //!
-//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded fuzz test and the
-//! cargo-fuzz target in `fuzz/`, which includes this file. It is generic over the parser only so that a broken
+//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded fuzz tests and the
+//! cargo-fuzz targets in `fuzz/`, which include this file. For parsers it is generic over the parser only so that a broken
 //! one can be put in to see that the driver notices.
 //!
 //! Not here: what the right answer is. That is the tables' and the generators' business.
 
-use plimsoll_wire::h1::{EndError, Fed, ProtocolError, Reply, ResponseParser};
+use plimsoll_wire::h1::{Expect, Fed, Reply, RequestParts, ResponseParser};
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
 /// What the driver drives: [`ResponseParser`], or something broken on purpose.
 pub trait Parser {
@@ -18,7 +20,7 @@ pub trait Parser {
 
 impl Parser for ResponseParser {
     fn begin(&mut self, head_request: bool) {
-        self.begin(head_request);
+        self.begin(Expect { head_request, content: false });
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
@@ -97,10 +99,19 @@ pub fn same_in_all_splits(
     random: &mut Random,
 ) -> Result<Outcome, String> {
     let whole = outcome(parser, head_request, [bytes])?;
-    let mut compare = |what: &str, pieces: &mut dyn Iterator<Item = &[u8]>| {
+    in_all_splits(bytes, random, |what, pieces| {
         let other = outcome(parser, head_request, pieces)?;
         if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
-    };
+    })?;
+    Ok(whole)
+}
+
+/// Has `compare` look at `bytes` byte by byte and in a few random splits.
+fn in_all_splits(
+    bytes: &[u8],
+    random: &mut Random,
+    mut compare: impl FnMut(&str, &mut dyn Iterator<Item = &[u8]>) -> Result<(), String>,
+) -> Result<(), String> {
     compare("byte by byte", &mut bytes.chunks(1))?;
     for _ in 0..3 {
         let mut rest = bytes;
@@ -113,6 +124,115 @@ pub fn same_in_all_splits(
             more.then_some(piece)
         });
         compare("in random pieces", &mut pieces)?;
+    }
+    Ok(())
+}
+
+/// All that a connection has told of the bytes that followed one request, and of the close after them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Heard {
+    /// Status and content length of the answer, or why there is none.
+    pub answer: Option<Result<(u16, u64), ExchangeError>>,
+    /// The answer's bytes, and those of them that were told to be content.
+    pub bytes: Vec<u8>,
+    pub content: Vec<u8>,
+    /// Bytes beyond the answer.
+    pub surplus: usize,
+}
+
+/// A request for the connection driver.
+pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
+    let parts = RequestParts { method, target: "/", host: "h", headers: &[], body, keep_alive: true };
+    let request = EncodedRequest::new(&parts).expect("a request");
+    if content { request.with_content() } else { request }
+}
+
+/// Takes over what a connection tells; whether it goes on.
+pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
+    match fact {
+        Fact::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
+            heard.bytes.extend_from_slice(piece.bytes);
+            heard.content.extend_from_slice(piece.content());
+        }
+        Fact::Answered { exchange: 7, status, body_bytes, piece, surplus } if heard.answer.is_none() => {
+            heard.bytes.extend_from_slice(&piece.bytes[..piece.bytes.len() - surplus]);
+            heard.content.extend_from_slice(piece.content());
+            heard.surplus += surplus;
+            heard.answer = Some(Ok((status, body_bytes)));
+        }
+        Fact::Failed { exchange: 7, error, .. } if heard.answer.is_none() => {
+            heard.answer = Some(Err(error));
+            return Ok(false);
+        }
+        Fact::Surplus(bytes) if heard.answer.is_some() => heard.surplus += bytes.len(),
+        other => return Err(format!("{other:?} after {heard:?}")),
+    }
+    Ok(true)
+}
+
+/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error says how the connection broke its word.
+fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Heard, String> {
+    let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
+    conn.start(7, request);
+    let mut sent = 0;
+    while sent < request.h1().len() {
+        let bytes = conn.out(|_| request, &mut scratch);
+        if bytes != &request.h1()[sent..] {
+            return Err(format!("after {sent} bytes: {}", bytes.escape_ascii()));
+        }
+        let count = bytes.len().div_ceil(2);
+        sent += count;
+        if conn.sent(count, &scratch) != (sent == request.h1().len()) {
+            return Err(format!("wrong about the end after {sent} bytes"));
+        }
+    }
+    let mut heard = Heard::default();
+    'all: for piece in pieces {
+        let mut received = conn.receive(piece, &mut plain);
+        while let Some(fact) = conn.next(&mut received) {
+            if !hear(&mut heard, fact)? {
+                break 'all;
+            }
+        }
+        if !received.is_empty() {
+            return Err("facts were kept back".into());
+        }
+        if (conn.room() > 0) != (heard.answer.is_some() && !conn.is_over()) || conn.is_busy() != heard.answer.is_none()
+        {
+            return Err(format!("wrong about what is under way: {conn:?}"));
+        }
+    }
+    while let Some(fact) = conn.end() {
+        hear(&mut heard, fact)?;
+    }
+    if !conn.is_over() || conn.room() > 0 {
+        return Err("goes on after the end".into());
+    }
+    Ok(heard)
+}
+
+/// What is told of `bytes`, if it is the same in one piece, byte by byte and in a few random splits, with the content asked for
+/// or not; otherwise, what differs.
+pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<Heard, String> {
+    let asked = request(method, b"", true);
+    let whole = facts(&asked, [bytes])?;
+    if !bytes.starts_with(&whole.bytes) {
+        return Err(format!("not what was sent: {whole:?}"));
+    }
+    if let Some(Ok((_, body_bytes))) = whole.answer
+        && body_bytes != whole.content.len() as u64
+    {
+        return Err(format!("content was lost: {whole:?}"));
+    }
+    in_all_splits(bytes, random, |what, pieces| {
+        let other = facts(&asked, pieces)?;
+        // Of an answer that fails more or less may have been shown before.
+        let same = other == whole || (matches!(whole.answer, Some(Err(_))) && other.answer == whole.answer);
+        if same { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
+    })?;
+    let unasked = facts(&request(method, b"", false), [bytes])?;
+    if unasked.answer != whole.answer || unasked.surplus != whole.surplus {
+        return Err(format!("{whole:?}, with no content asked for: {unasked:?}"));
     }
     Ok(whole)
 }
@@ -163,6 +283,18 @@ pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), Strin
         same_in_all_splits(parser, head_request, &bytes, &mut random).map_err(|what| {
             format!("seed {seed}, case {case}: {what}; head request: {head_request}, bytes: {}", bytes.escape_ascii())
         })?;
+    }
+    Ok(())
+}
+
+/// The same for connections.
+pub fn fuzz_conn(seed: u64, cases: u32) -> Result<(), String> {
+    let mut random = Random(seed);
+    for case in 0..cases {
+        let bytes = random_bytes(&mut random);
+        let method = if random.below(8) == 0 { "HEAD" } else { "GET" };
+        same_facts_in_all_splits(method, &bytes, &mut random)
+            .map_err(|what| format!("seed {seed}, case {case}: {what}; {method}, bytes: {}", bytes.escape_ascii()))?;
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
-//! The seeded fuzz test of the response parser, and the canary: a driver that cannot fail proves nothing.
+//! The seeded fuzz tests of the response parser and of whole connections, and the canary: a driver that cannot fail proves
+//! nothing.
 
-use crate::driver::{Parser, fuzz};
-use plimsoll_wire::h1::{EndError, Fed, ProtocolError, Reply, ResponseParser};
+use crate::driver::{Parser, fuzz, fuzz_conn};
+use plimsoll_wire::h1::{Expect, Fed, Reply, ResponseParser};
+use plimsoll_wire::{EndError, ProtocolError};
 
 /// About a second's worth.
 const CASES: u32 = 250_000;
@@ -9,6 +11,11 @@ const CASES: u32 = 250_000;
 #[test]
 fn no_split_changes_the_answer() {
     fuzz(&mut ResponseParser::new(), crate::seed(), CASES).unwrap_or_else(|what| panic!("{what}"));
+}
+
+#[test]
+fn no_split_changes_the_facts() {
+    fuzz_conn(crate::seed(), CASES / 2).unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// A parser with one of the mistakes that parsers make.
@@ -31,7 +38,7 @@ enum Mistake {
 impl Parser for Broken {
     fn begin(&mut self, head_request: bool) {
         if !matches!(self.mistake, Mistake::KeepsOldState) || self.inner.finish().is_ok() {
-            self.inner.begin(head_request);
+            self.inner.begin(Expect { head_request, content: false });
         }
     }
 

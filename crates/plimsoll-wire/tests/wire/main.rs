@@ -4,6 +4,7 @@
 //! Random tests start from a seed that they print (cargo shows it when a test fails); the environment variable
 //! `PLIMSOLL_SEED` repeats a run.
 
+mod conn;
 mod driver;
 mod fuzz;
 mod property;

@@ -9,12 +9,12 @@ use rustls::{ServerConfig, ServerConnection};
 use std::io::{Read, Write};
 use std::sync::{Arc, OnceLock};
 
-struct World {
+pub struct World {
     certificate: Vec<u8>,
-    config: Arc<ServerConfig>,
+    pub config: Arc<ServerConfig>,
 }
 
-fn world() -> &'static World {
+pub fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
         let key = KeyPair::generate().expect("a key");
@@ -30,7 +30,7 @@ fn world() -> &'static World {
     })
 }
 
-fn spec() -> TlsSpec {
+pub fn spec() -> TlsSpec {
     TlsSpec { server_name: "api.test".into(), roots: vec![world().certificate.clone()], ..TlsSpec::default() }
 }
 

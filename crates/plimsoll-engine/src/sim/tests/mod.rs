@@ -3,6 +3,7 @@
 mod canary;
 mod clocks;
 mod connections;
+mod cost;
 mod failed;
 mod generator;
 mod ledger;

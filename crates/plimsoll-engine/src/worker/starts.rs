@@ -1,7 +1,6 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
 use super::Worker;
-use crate::connection::State;
 use crate::net::Net;
 use crate::source::{Last, Next, RouteNumber};
 use plimsoll_model::schedule::ArrivalCursor;
@@ -42,7 +41,7 @@ pub(super) struct Waiting {
     route: Option<RouteNumber>,
 }
 
-pub(super) enum Load {
+pub(super) enum Starts {
     Closed(Users),
     Open {
         arrivals: ArrivalCursor,
@@ -64,10 +63,10 @@ impl<N: Net> Worker<N> {
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
             due_ns = due_ns.min(at_ns);
         }
-        match &self.load {
-            Load::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
-            Load::Open { next_ns: None, .. } => {}
-            Load::Closed(users) => {
+        match &self.starts {
+            Starts::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
+            Starts::Open { next_ns: None, .. } => {}
+            Starts::Closed(users) => {
                 due_ns = due_ns.min(if users.joining.is_empty() { users.change_ns } else { users.joined_ns });
             }
         }
@@ -85,12 +84,12 @@ impl<N: Net> Worker<N> {
             && at_ns <= self.now_ns
         {
             left -= 1;
-            self.fail(self.exchanges[number].slot, Failure::Timeout);
+            self.time_out(number);
         }
         let mut worked = left < TIMEOUTS_PER_TURN;
-        match &self.load {
-            Load::Open { .. } => worked |= self.release_arrivals(),
-            Load::Closed(users) => {
+        match &self.starts {
+            Starts::Open { .. } => worked |= self.release_arrivals(),
+            Starts::Closed(users) => {
                 if users.joining.is_empty() && users.change_ns <= self.now_ns {
                     worked = true;
                     self.change_users();
@@ -103,7 +102,7 @@ impl<N: Net> Worker<N> {
     /// Open loads: starts every arrival that is due.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
-        while let Load::Open { arrivals, next_user, next_ns } = &mut self.load
+        while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
             && let Some(intended_ns) = *next_ns
             && intended_ns <= self.stopped_ns.unwrap_or(self.now_ns)
             && released < STARTS_PER_TURN
@@ -146,7 +145,7 @@ impl<N: Net> Worker<N> {
     fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.idle.pop() {
             let connection = &self.connections[slot as usize];
-            if connection.state == State::Idle && connection.generation == generation {
+            if connection.has_room() && connection.generation == generation {
                 return Some(slot);
             }
         }
@@ -155,7 +154,7 @@ impl<N: Net> Worker<N> {
 
     /// Closed loads: brings the number of active users to what the schedule says.
     fn change_users(&mut self) {
-        let Load::Closed(users) = &mut self.load else { return };
+        let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
         // The change was to happen when it was announced; the first one at the schedule's start.
         let intended_ns = users.change_ns.min(self.now_ns);
@@ -170,7 +169,7 @@ impl<N: Net> Worker<N> {
     /// Starts the users that have joined (closed loads), and those that have waited. Returns whether there was any.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
-        while let Load::Closed(users) = &mut self.load
+        while let Starts::Closed(users) = &mut self.starts
             && started < STARTS_PER_TURN
             && let Some(user) = users.joining.next()
         {
@@ -178,7 +177,7 @@ impl<N: Net> Worker<N> {
             // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
             let intended_ns = users.joined_ns;
             let connection = &self.connections[user as usize];
-            if connection.exchange.is_none() && !connection.paused {
+            if !connection.is_at_work() && !connection.paused {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
                 if self.next_of_user(user, None, intended_ns) {
@@ -192,7 +191,7 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             self.waiting.pop();
-            if matches!(self.load, Load::Closed(_)) {
+            if matches!(self.starts, Starts::Closed(_)) {
                 self.connections[waiting.user as usize].paused = false;
             }
             self.now_ns = self.net.now_ns();
@@ -217,7 +216,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn wait_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
         self.waiting.push(Reverse(Waiting { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
-        if matches!(self.load, Load::Closed(_)) {
+        if matches!(self.starts, Starts::Closed(_)) {
             self.connections[user as usize].paused = true;
         }
     }
@@ -230,21 +229,21 @@ impl<N: Net> Worker<N> {
         if self.stopped_ns.is_some() || intended_ns >= self.end_ns {
             return false;
         }
-        if let Load::Closed(users) = &self.load
+        if let Starts::Closed(users) = &self.starts
             && (user >= users.active || (measured && users.left == Some(0)))
         {
             return false;
         }
         let Some(route) = route.or_else(|| self.first_of(user)) else { return false };
-        let slot = match &mut self.load {
+        let slot = match &mut self.starts {
             // A user of a closed load has the connection with its own number.
-            Load::Closed(users) => {
+            Starts::Closed(users) => {
                 if measured && let Some(left) = &mut users.left {
                     *left -= 1;
                 }
                 user as u32
             }
-            Load::Open { .. } => match self.slot_for_arrival() {
+            Starts::Open { .. } => match self.slot_for_arrival() {
                 Some(slot) => slot,
                 None => {
                     if measured {
@@ -264,11 +263,11 @@ impl<N: Net> Worker<N> {
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
         let next = self.job.source.next(user, Some(&last));
         let refused = matches!(last.outcome, Outcome::Failed(Failure::Connect | Failure::Tls));
-        match (&self.load, next) {
-            (Load::Closed(_), Next::End) if !refused => {
+        match (&self.starts, next) {
+            (Starts::Closed(_), Next::End) if !refused => {
                 self.next_of_user(user, None, self.now_ns);
             }
-            (Load::Open { .. }, Next::End) => self.rest(slot),
+            (Starts::Open { .. }, Next::End) => self.rest(slot),
             _ => self.go_on_within(slot, user, next, refused),
         }
     }
@@ -294,14 +293,14 @@ impl<N: Net> Worker<N> {
 
     /// Whether every request of a limited number was started.
     pub(super) fn ended_by_count(&self) -> bool {
-        match &self.load {
-            Load::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty(),
-            Load::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
+        match &self.starts {
+            Starts::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty(),
+            Starts::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
         }
     }
 
     /// Whether no arrival is left over from before the schedule's end.
     pub(super) fn nothing_due(&self) -> bool {
-        matches!(&self.load, Load::Closed(_) | Load::Open { next_ns: None, .. })
+        matches!(&self.starts, Starts::Closed(_) | Starts::Open { next_ns: None, .. })
     }
 }

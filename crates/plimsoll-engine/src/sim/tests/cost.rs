@@ -1,0 +1,86 @@
+//! What the engine itself does for a request, on a network that costs nothing: every answer is there at once. Here a few
+//! thousand requests, which must all succeed; with `PLIMSOLL_REQUESTS=N` as many as that, for a count of user instructions:
+//! the difference of two counts under `valgrind --tool=callgrind`, by the difference in requests, is the cost of one.
+
+use super::*;
+use crate::collect::Message;
+use crate::job::{Job, Resources};
+use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
+use crate::source::Source;
+use crate::worker::Worker;
+use plimsoll_model::Schedule;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 22 Nov 2025 10:00:00 GMT\r\n\
+    Content-Type: text/plain\r\nContent-Length: 13\r\nConnection: keep-alive\r\n\r\nHello, world\n";
+
+/// Answers whatever is sent, at once.
+#[derive(Default)]
+struct Instant {
+    now_ns: u64,
+    due: Vec<Ready>,
+}
+
+impl Net for Instant {
+    type Socket = u64;
+
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns += 50;
+        self.now_ns
+    }
+
+    fn cpu_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn connect(&mut self, _: Peer, token: u64) -> Result<(u64, bool), ConnectError> {
+        Ok((token, true))
+    }
+
+    fn connected(&mut self, _: &u64) -> Result<(), ConnectError> {
+        Ok(())
+    }
+
+    fn send(&mut self, token: &u64, bytes: &[u8]) -> Sent {
+        self.due.push(Ready { token: *token, readable: true, writable: false, hangup: false });
+        Sent::Bytes(bytes.len())
+    }
+
+    fn receive(&mut self, _: &u64, buffer: &mut [u8]) -> Received {
+        buffer[..REPLY.len()].copy_from_slice(REPLY);
+        Received::Bytes(REPLY.len())
+    }
+
+    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+        match wait {
+            Wait::Until(at_ns) if self.due.is_empty() => self.now_ns = self.now_ns.max(at_ns),
+            _ => {}
+        }
+        ready.append(&mut self.due);
+    }
+}
+
+#[test]
+fn many_requests_on_a_network_that_costs_nothing() {
+    let requests = std::env::var("PLIMSOLL_REQUESTS").map_or(5_000, |text| text.parse().expect("a number"));
+    for connections in [64, 1] {
+        let Setup { plan, injector } = closed(&connections.to_string()).with(|setup| {
+            setup.load.requests_max = Some(requests);
+            setup.load.duration_ns = None;
+        });
+        let schedule = Arc::new(Schedule::compile(&plan.load));
+        let source = Source::compile(&plan).expect("a request that can be written");
+        let resources = Resources { source, resolved: None, tls: None };
+        let job = Job::new(&plan, &injector, &schedule, &resources, Stripe::ALL, 0, true);
+        let mut worker = Worker::new(Instant::default(), job, Arc::new(AtomicBool::new(false)));
+        worker.prepare();
+        let mut succeeded = 0;
+        worker.run(1_000_000_000, &mut |message| {
+            if let Message::Tick { interval, .. } | Message::Done { interval, .. } = message {
+                succeeded += interval.ledger.succeeded;
+            }
+        });
+        assert_eq!(succeeded, requests);
+    }
+}

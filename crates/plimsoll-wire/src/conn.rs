@@ -1,0 +1,283 @@
+//! One connection of a client: what it speaks, from its first byte to its last. No I/O and no clock.
+//!
+//! The caller starts exchanges under numbers of its own as far as there is [`room`](Conn::room), carries to the peer what is
+//! to be sent ([`out`](Conn::out), [`sent`](Conn::sent)), hands over what came ([`receive`](Conn::receive)) and asks for the facts in it one by one
+//! ([`next`](Conn::next)), so that nothing is copied or kept for them. Which protocol it is (an enum, matched in full) and
+//! whether TLS lies below it make no difference to the caller; a plain connection that speaks HTTP/1.1 meets one branch a verb.
+//!
+//! Bytes that are to be sent may come due without a request (a handshake, an acknowledgement): [`owes`](Conn::owes). An
+//! exchange that is given up takes the connection with it only where the protocol cannot go on without it: ask
+//! [`is_over`](Conn::is_over).
+//!
+//! Not here: sockets, deadlines, how often something is tried, what a status means.
+
+use crate::fact::{ExchangeNumber, Fact};
+use crate::h1::H1;
+use crate::request::EncodedRequest;
+use crate::tls::{Client, Session};
+use plimsoll_model::TlsFailure;
+
+/// The client's side of one connection.
+#[derive(Debug)]
+pub struct Conn {
+    /// Where TLS lies below the protocol.
+    tls: Option<Box<Tls>>,
+    protocol: Protocol,
+}
+
+/// What requests and answers look like.
+#[derive(Debug)]
+enum Protocol {
+    H1(H1),
+}
+
+#[derive(Debug)]
+struct Tls {
+    session: Session,
+    /// Cipher text that the network did not take, and how much of it is sent by now.
+    unsent: Vec<u8>,
+    unsent_from: usize,
+    /// The peer has ended its stream properly.
+    ended: bool,
+}
+
+/// Bytes that have come, as far as their facts are not told yet.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// Without TLS.
+    text: &'a [u8],
+    /// What TLS has to tell.
+    news: Option<TlsNews>,
+}
+
+#[derive(Debug)]
+struct TlsNews {
+    /// Before the text: it stands.
+    stands: bool,
+    /// After the text: it has ended, or failed.
+    ended: bool,
+    failed: Option<TlsFailure>,
+}
+
+impl Incoming<'_> {
+    /// Whether nothing more is to be told.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.news.is_none()
+    }
+}
+
+impl Default for Conn {
+    fn default() -> Conn {
+        Conn::new()
+    }
+}
+
+impl Conn {
+    /// A plain connection that speaks HTTP/1.1.
+    pub const fn new() -> Conn {
+        Conn { tls: None, protocol: Protocol::H1(H1::new()) }
+    }
+
+    /// A connection over TLS; it owes its first message at once, and stands when [`Fact::Stands`] says so.
+    pub fn over_tls(client: &Client) -> Result<Conn, TlsFailure> {
+        let tls = Tls { session: client.session()?, unsent: Vec::new(), unsent_from: 0, ended: false };
+        // One protocol is offered, so that nothing else can have been agreed on.
+        Ok(Conn { tls: Some(Box::new(tls)), protocol: Protocol::H1(H1::new()) })
+    }
+
+    /// How many exchanges can be started now.
+    #[inline]
+    pub fn room(&self) -> u32 {
+        if self.tls.as_ref().is_some_and(|tls| !tls.session.is_established()) {
+            return 0;
+        }
+        match &self.protocol {
+            Protocol::H1(h1) => h1.room(),
+        }
+    }
+
+    /// Whether an exchange is under way.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(h1) => h1.is_busy(),
+        }
+    }
+
+    /// Whether the connection is of no more use: no exchange is under way, and none can be started ever.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(h1) => h1.is_over(),
+        }
+    }
+
+    /// Starts an exchange, for which there must be room; its request is to be sent from now on.
+    #[inline]
+    pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.start(exchange, request.h1().len(), request.expect(), request.keep_alive()),
+        }
+    }
+
+    /// What is to be sent next; empty if there is nothing. `request` gives the request of an exchange under way, the same as
+    /// at its start; `scratch` is room for bytes that are made for the purpose.
+    ///
+    /// What was sent of it [`sent`](Self::sent) must be told before it is asked for again.
+    #[inline(always)]
+    pub fn out<'a>(
+        &'a mut self,
+        request: impl FnOnce(ExchangeNumber) -> &'a EncodedRequest,
+        scratch: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let text = match &self.protocol {
+            Protocol::H1(h1) => h1.unsent().map_or(&[][..], |(exchange, unsent)| {
+                let bytes = request(exchange).h1();
+                &bytes[bytes.len() - unsent..]
+            }),
+        };
+        if self.tls.is_some() { self.encrypt(text, scratch) } else { text }
+    }
+
+    /// What of the cipher text is to be sent next; as much of `text` as there is room for is in it.
+    #[inline(never)]
+    fn encrypt<'a>(&'a mut self, text: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let Some(tls) = &mut self.tls else { return &[] };
+        if tls.unsent_from < tls.unsent.len() {
+            return &tls.unsent[tls.unsent_from..];
+        }
+        if tls.session.is_established() && !text.is_empty() {
+            // What is left of the handshake travels with it.
+            let taken = tls.session.send(text);
+            match &mut self.protocol {
+                Protocol::H1(h1) => h1.sent(taken),
+            };
+        }
+        scratch.clear();
+        tls.session.take_cipher(scratch);
+        scratch
+    }
+
+    /// So many bytes of what [`out`](Self::out) gave last were sent; `scratch` is as it left it. Returns whether nothing
+    /// more is to be sent.
+    #[inline(always)]
+    pub fn sent(&mut self, count: usize, scratch: &[u8]) -> bool {
+        if self.tls.is_some() {
+            return self.sent_cipher(count, scratch);
+        }
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.sent(count),
+        }
+    }
+
+    #[inline(never)]
+    fn sent_cipher(&mut self, count: usize, scratch: &[u8]) -> bool {
+        let Some(tls) = &mut self.tls else { return true };
+        if tls.unsent_from < tls.unsent.len() {
+            tls.unsent_from += count;
+            if tls.unsent_from == tls.unsent.len() {
+                (tls.unsent, tls.unsent_from) = (Vec::new(), 0);
+            }
+        } else {
+            tls.unsent.extend_from_slice(&scratch[count..]);
+        }
+        let Protocol::H1(h1) = &self.protocol;
+        tls.unsent.is_empty() && h1.unsent().is_none()
+    }
+
+    /// Whether something is to be sent that no request asked for.
+    #[inline]
+    pub fn owes(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty() || tls.session.wants_to_send())
+    }
+
+    /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch` is room for what TLS makes of it.
+    #[inline(always)]
+    pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
+        if self.tls.is_some() {
+            return self.decrypt(bytes, scratch);
+        }
+        Incoming { text: bytes, news: None }
+    }
+
+    #[inline(never)]
+    fn decrypt<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
+        scratch.clear();
+        let Some(tls) = &mut self.tls else { return Incoming { text: &[], news: None } };
+        let news = match tls.session.receive(cipher, scratch) {
+            Ok(progress) => TlsNews { stands: progress.established, ended: progress.ended, failed: None },
+            // An end that came with a failure is none.
+            Err(reason) => TlsNews { stands: false, ended: false, failed: Some(reason) },
+        };
+        if news.ended {
+            tls.ended = true;
+            match &mut self.protocol {
+                Protocol::H1(h1) => h1.end_after(),
+            }
+        }
+        let quiet = !news.stands && !news.ended && news.failed.is_none();
+        Incoming { text: scratch, news: (!quiet).then_some(news) }
+    }
+
+    /// The next fact in what was received, until there is none.
+    #[inline(always)]
+    pub fn next<'a>(&mut self, received: &mut Incoming<'a>) -> Option<Fact<'a>> {
+        if self.tls.is_some() {
+            return self.next_over_tls(received);
+        }
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.next(&mut received.text),
+        }
+    }
+
+    #[inline(never)]
+    fn next_over_tls<'a>(&mut self, received: &mut Incoming<'a>) -> Option<Fact<'a>> {
+        let tls = self.tls.as_ref()?;
+        if let Some(news) = &mut received.news
+            && std::mem::take(&mut news.stands)
+        {
+            return Some(Fact::Stands { resumed: tls.session.is_resumed() });
+        }
+        let fact = match &mut self.protocol {
+            Protocol::H1(h1) => h1.next(&mut received.text),
+        };
+        if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
+            // Answered before all of the request was sent.
+            match &mut self.protocol {
+                Protocol::H1(h1) => h1.end_after(),
+            }
+        }
+        fact.or_else(|| {
+            let news = received.news.take()?;
+            news.failed.map(Fact::TlsFailed).or(news.ended.then_some(Fact::Ended))
+        })
+    }
+
+    /// The peer has ended the connection: what that means for an exchange under way, again and again until it is `None`. The
+    /// connection is over then.
+    pub fn end(&mut self) -> Option<Fact<'static>> {
+        let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.end(vouched),
+        }
+    }
+
+    /// The exchange is no longer waited for.
+    pub fn cancel(&mut self, exchange: ExchangeNumber) {
+        match &mut self.protocol {
+            Protocol::H1(h1) => {
+                let cancelled = h1.give_up();
+                debug_assert_eq!(cancelled, Some(exchange));
+            }
+        }
+    }
+
+    /// The connection is broken: an exchange that was under way, again and again until it is `None`. The connection is over
+    /// then.
+    pub fn give_up(&mut self) -> Option<ExchangeNumber> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.give_up(),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a connection has to tell of the bytes that came: facts, one at a time, in the order in which they happened.
+
+use crate::error::ExchangeError;
+use plimsoll_model::TlsFailure;
+
+/// The number that the caller gave an exchange.
+pub type ExchangeNumber = u32;
+
+/// Bytes of an answer as they came, without TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Piece<'a> {
+    /// With the framing and fields among them; those that end an answer with what came beyond it.
+    pub bytes: &'a [u8],
+    /// How many of them are content, and where that ends.
+    pub(crate) content_bytes: usize,
+    pub(crate) content_end: usize,
+}
+
+impl<'a> Piece<'a> {
+    /// Those of the bytes that are content, if the request asks for content.
+    pub fn content(&self) -> &'a [u8] {
+        &self.bytes[self.content_end - self.content_bytes..self.content_end]
+    }
+}
+
+/// Something that has come true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact<'a> {
+    /// TLS is agreed on: requests can be started. Nobody is told so of a plain connection, which stands at once.
+    Stands {
+        /// An earlier session was taken up again.
+        resumed: bool,
+    },
+    /// More of an answer has come, and it goes on.
+    Piece {
+        /// Whose.
+        exchange: ExchangeNumber,
+        /// Its status, once its head is read.
+        status: Option<u16>,
+        /// What has come.
+        piece: Piece<'a>,
+    },
+    /// An answer is whole.
+    Answered {
+        /// Whose.
+        exchange: ExchangeNumber,
+        /// Its status, 200 to 599.
+        status: u16,
+        /// Bytes of content in all, without framing.
+        body_bytes: u64,
+        /// What of it came last.
+        piece: Piece<'a>,
+        /// How many bytes, the last of the piece, came after it and belong to no answer.
+        surplus: usize,
+    },
+    /// An exchange has come to nothing.
+    Failed {
+        /// Which.
+        exchange: ExchangeNumber,
+        /// Why.
+        error: ExchangeError,
+        /// What came last.
+        piece: Piece<'a>,
+    },
+    /// Bytes that no request asked for: the connection is over.
+    Surplus(&'a [u8]),
+    /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end) says what follows.
+    Ended,
+    /// TLS has failed. What is to be sent now is the alert that tells the peer; the connection is over.
+    TlsFailed(TlsFailure),
+}

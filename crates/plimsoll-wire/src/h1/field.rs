@@ -1,0 +1,125 @@
+//! The grammar of a header line, in requests and replies alike: where its name ends and where its value does, and what a
+//! length says. Read eight bytes at a time, since this is most of what a reply costs.
+//!
+//! Not here: which fields matter, what they mean together.
+
+use super::token::{TOKEN, list};
+
+/// Where a field's value ends, and the line with it.
+pub(super) enum ValueEnd {
+    /// The value ends before the first index, the line before the second.
+    At(usize, usize),
+    /// There is no line feed yet.
+    NotYet,
+    /// A NUL, or a carriage return without its line feed (which may be still to come).
+    Bad,
+}
+
+/// Where the value that starts at `at` ends. Other control characters than NUL, CR and LF are let through
+/// ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the recipient).
+#[inline]
+pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
+    loop {
+        at = next_control(bytes, at);
+        match bytes.get(at..).unwrap_or_default() {
+            [] => return ValueEnd::NotYet,
+            [b'\n', ..] => return ValueEnd::At(at, at + 1),
+            [b'\r', b'\n', ..] => return ValueEnd::At(at, at + 2),
+            [b'\r' | 0, ..] => return ValueEnd::Bad,
+            _ => at += 1,
+        }
+    }
+}
+
+/// How many bytes of a token `bytes` starts with.
+#[inline]
+pub(super) fn token_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        // Letters and hyphens, eight at a time, are the whole of nearly every name.
+        while let Some(eight) = eight_at(bytes, at) {
+            let seven_bits = eight & !HIGH;
+            let lower = seven_bits | each(0x20);
+            // High bits of the bytes that are: at least 'a'; above 'z'; equal to '-'. No sum leaves its byte.
+            let from_a = lower + each(0x80 - b'a');
+            let above_z = lower + each(0x80 - b'z' - 1);
+            let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
+            let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH;
+            if other != 0 {
+                at += lowest(other);
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            Some(&b) if TOKEN[usize::from(b)] => at += 1,
+            _ => return at,
+        }
+    }
+}
+
+/// The index of the first byte below 0x20 (space) at or after `at`; `bytes.len()` if there is none.
+#[inline]
+fn next_control(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(eight) = eight_at(bytes, at) {
+        // High bits of the bytes below 0x20. A borrow can raise a false one, but only above a true one, and the
+        // lowest is the one that is used.
+        let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
+        if below != 0 {
+            return at + lowest(below);
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] >= 0x20 {
+        at += 1;
+    }
+    at
+}
+
+/// The high bit of each of eight bytes.
+const HIGH: u64 = each(0x80);
+
+/// Eight times this byte.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Eight bytes as one number, the first the lowest; None where fewer are left.
+#[inline]
+fn eight_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*eight))
+}
+
+/// Which byte the lowest set bit is in.
+#[inline]
+fn lowest(bits: u64) -> usize {
+    (bits.trailing_zeros() / 8) as usize
+}
+
+/// Whether the token `name` is `lower` but for the case of its letters. Setting the bit that makes letters small moves
+/// no other byte of a token onto a letter or a hyphen.
+#[inline]
+pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
+}
+
+/// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes of repeated
+/// fields on the way ([RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
+pub(super) fn content_length(value: &[u8]) -> Option<u64> {
+    number(value).or_else(|| {
+        let mut numbers = list(value).map(number);
+        let first = numbers.next()??;
+        numbers.all(|n| n == Some(first)).then_some(first)
+    })
+}
+
+/// Decimal digits and nothing else, as a number that fits.
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut sum = 0u64;
+    for b in digits {
+        let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
+        sum = sum.checked_mul(10)?.checked_add(digit)?;
+    }
+    (!digits.is_empty()).then_some(sum)
+}

@@ -1,0 +1,205 @@
+//! Requests out of bytes, the server's side: the head as a whole, then the body to its end.
+//!
+//! The grammar is that of replies; what differs is how much is put up with. A server must not guess what a request is: folded
+//! lines, control characters in fields, a length beside a coding and any coding but chunked are refused.
+//!
+//! Not here: keeping the bytes of a head that is cut in two (the caller's, who offers them again with more), what is asked for.
+
+use super::chunked::Chunked;
+use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
+use super::token::{is_token, list, trim};
+use memchr::memchr;
+
+/// The most bytes that request line and header fields may have.
+pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// What the head of a request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// The method, a token.
+    pub method: &'a [u8],
+    /// What is asked for, as it was sent; without control characters.
+    pub target: &'a [u8],
+    /// HTTP/1.0.
+    pub is_1_0: bool,
+    /// Whether the client wants to use the connection again.
+    pub keep_alive: bool,
+    /// Whether the client waits for leave to send its body (`Expect: 100-continue`).
+    pub awaits_continue: bool,
+}
+
+/// Why bytes are no request; the connection is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not HTTP/1.x, or not as it must be.
+    Malformed,
+    /// A head beyond [`REQUEST_HEAD_BYTES_MAX`].
+    TooLarge,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStep<'a> {
+    /// Something is still to come. Bytes that were not taken must be offered again with more.
+    More,
+    /// The head; the body follows, and if it is only its [`End`](RequestStep::End).
+    Head(RequestHead<'a>),
+    /// The request is complete.
+    End,
+    /// It is none.
+    Refused(Refusal),
+}
+
+/// Finds the requests in the bytes of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParser {
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// Before or within a head; so many bytes of it hold no end.
+    Head {
+        scanned: u32,
+    },
+    /// Within a body of which so much is left.
+    Length(u64),
+    Chunked(Chunked),
+}
+
+impl Default for RequestParser {
+    fn default() -> RequestParser {
+        RequestParser::new()
+    }
+}
+
+impl RequestParser {
+    /// A parser that is ready for the first request of a connection.
+    pub const fn new() -> RequestParser {
+        RequestParser { at: At::Head { scanned: 0 } }
+    }
+
+    /// Reads on in `input`: how many bytes are done with, and what was found.
+    pub fn read<'a>(&mut self, input: &'a [u8]) -> (usize, RequestStep<'a>) {
+        match &mut self.at {
+            At::Head { scanned } => {
+                let scanned = *scanned as usize;
+                self.read_head(input, scanned)
+            }
+            At::Length(left) => {
+                let taken = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= taken as u64;
+                if *left > 0 {
+                    return (taken, RequestStep::More);
+                }
+                *self = RequestParser::new();
+                (taken, RequestStep::End)
+            }
+            At::Chunked(chunked) => match chunked.feed(input, false) {
+                Ok(read) if read.done => {
+                    *self = RequestParser::new();
+                    (read.consumed, RequestStep::End)
+                }
+                Ok(read) => (read.consumed, RequestStep::More),
+                Err(_) => (input.len(), RequestStep::Refused(Refusal::Malformed)),
+            },
+        }
+    }
+
+    fn read_head<'a>(&mut self, input: &'a [u8], scanned: usize) -> (usize, RequestStep<'a>) {
+        // Empty lines before a request are allowed (RFC 9112, 2.2).
+        let blank = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        if blank > 0 {
+            *self = RequestParser::new();
+            return (blank, RequestStep::More);
+        }
+        let Some(end) = head_end(input, scanned).filter(|end| *end <= REQUEST_HEAD_BYTES_MAX) else {
+            if input.len() > REQUEST_HEAD_BYTES_MAX {
+                return (input.len(), RequestStep::Refused(Refusal::TooLarge));
+            }
+            // The end is at most three bytes long, so two of it may be here already.
+            self.at = At::Head { scanned: input.len().saturating_sub(2) as u32 };
+            return (0, RequestStep::More);
+        };
+        let Some((head, body)) = parse(&input[..end]) else {
+            return (input.len(), RequestStep::Refused(Refusal::Malformed));
+        };
+        self.at = body;
+        (end, RequestStep::Head(head))
+    }
+}
+
+/// Where the head ends (after its empty line); the first `scanned` bytes hold no beginning of that end.
+fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
+    let mut at = scanned;
+    loop {
+        at += memchr(b'\n', &input[at..])? + 1;
+        match &input[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+}
+
+/// A whole head, and how its body ends.
+fn parse(head: &[u8]) -> Option<(RequestHead<'_>, At)> {
+    let line_end = memchr(b'\n', head)?;
+    let line = head[..line_end].strip_suffix(b"\r").unwrap_or(&head[..line_end]);
+    let mut words = line.split(|b| *b == b' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    if !is_token(method) || target.is_empty() || !is_text(target) || words.next().is_some() {
+        return None;
+    }
+    let is_1_0 = match version {
+        b"HTTP/1.0" => true,
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1'..=b'9'] => false,
+        _ => return None,
+    };
+    let (mut length, mut chunked, mut close, mut keep_alive, mut awaits_continue) = (None, false, false, false, false);
+    let mut rest = &head[line_end + 1..];
+    while !matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
+        let name_len = token_len(rest);
+        if name_len == 0 || rest.get(name_len) != Some(&b':') {
+            return None;
+        }
+        let ValueEnd::At(value_end, end) = value_end(rest, name_len + 1) else { return None };
+        let (name, value) = (&rest[..name_len], trim(&rest[name_len + 1..value_end]));
+        if !is_text(value) {
+            return None;
+        }
+        if is_name(name, b"content-length") {
+            let said = content_length(value)?;
+            if length.is_some_and(|other| other != said) {
+                return None;
+            }
+            length = Some(said);
+        } else if is_name(name, b"transfer-encoding") {
+            if chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return None;
+            }
+            chunked = true;
+        } else if is_name(name, b"connection") {
+            for option in list(value) {
+                close |= option.eq_ignore_ascii_case(b"close");
+                keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        } else if is_name(name, b"expect") {
+            awaits_continue = value.eq_ignore_ascii_case(b"100-continue");
+        }
+        rest = &rest[end..];
+    }
+    let body = match (length, chunked) {
+        // Both at once is how requests are smuggled past proxies.
+        (Some(_), true) => return None,
+        (None, true) => At::Chunked(Chunked::new()),
+        (length, false) => At::Length(length.unwrap_or(0)),
+    };
+    let keep_alive = !close && (!is_1_0 || keep_alive);
+    Some((RequestHead { method, target, is_1_0, keep_alive, awaits_continue: awaits_continue && !is_1_0 }, body))
+}
+
+/// Without control characters, except the tab.
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.iter().any(|b| (*b < b' ' && *b != b'\t') || *b == 0x7f)
+}

@@ -1,0 +1,197 @@
+//! A connection as a whole: the facts of answers one by one, whatever the cuts, plain and over TLS.
+
+use crate::driver::{Heard, Random, hear, request, same_facts_in_all_splits};
+use crate::tls::{spec, world};
+use plimsoll_model::{TlsFailure, TlsSpec};
+use plimsoll_wire::tls::Client;
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
+use rustls::ServerConnection;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+#[test]
+fn answers_and_what_is_told_of_them() {
+    let protocol = |error: ProtocolError| Err(ExchangeError::Protocol(error));
+    let end = |error: EndError| Err(ExchangeError::End(error));
+    for (method, bytes, answer, content, surplus) in [
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", Ok((200, 5)), "hello", 0),
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloworld", Ok((200, 5)), "hello", 5),
+        ("GET", "HTTP/1.1 204 No\r\n\r\n", Ok((204, 0)), "", 0),
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", Ok((200, 0)), "", 0),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x\r\n world\r\n0\r\nA: b\r\n\r\n",
+            Ok((200, 11)),
+            "hello world",
+            0,
+        ),
+        ("GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 500 \r\n\r\nuntil close", Ok((500, 11)), "until close", 0),
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", end(EndError::Truncated), "hel", 0),
+        ("GET", "", end(EndError::NothingReceived), "", 0),
+        ("GET", "SSH-2.0-OpenSSH\r\n", protocol(ProtocolError::BadStatusLine), "", 0),
+        ("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", protocol(ProtocolError::BadChunk), "", 0),
+    ] {
+        let heard = same_facts_in_all_splits(method, bytes.as_bytes(), &mut Random(1)).expect(bytes);
+        assert_eq!((heard.answer, heard.surplus), (Some(answer), surplus), "{bytes}");
+        assert_eq!(String::from_utf8_lossy(&heard.content), content, "{bytes}");
+    }
+}
+
+fn whole(conn: &mut Conn, request: &EncodedRequest) {
+    let mut scratch = Vec::new();
+    let count = conn.out(|_| request, &mut scratch).len();
+    assert!(conn.sent(count, &scratch));
+    assert!(conn.out(|_| request, &mut scratch).is_empty());
+}
+
+#[test]
+fn a_connection_goes_on_while_both_sides_let_it() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut plain) = (Conn::new(), Vec::new());
+    for number in 1..4 {
+        assert!(conn.room() == 1 && !conn.is_busy() && !conn.owes());
+        conn.start(number, &asked);
+        assert!(conn.room() == 0 && conn.is_busy());
+        whole(&mut conn, &asked);
+        let mut received = conn.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &mut plain);
+        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
+        assert!(received.is_empty() && !conn.is_over());
+    }
+    // Answered before the request was sent: its rest would be taken for the next one.
+    conn.start(4, &asked);
+    let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
+    assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
+    assert!(conn.is_over() && conn.room() == 0);
+    // What is no longer waited for may still be answered: nothing can follow it.
+    let mut conn = Conn::new();
+    conn.start(5, &asked);
+    conn.cancel(5);
+    assert!(conn.is_over() && conn.room() == 0 && conn.give_up().is_none());
+    // Nor after bytes that nobody asked for.
+    let mut conn = Conn::new();
+    let mut received = conn.receive(b"HTTP/1.1 408 Timeout\r\n\r\n", &mut plain);
+    assert_eq!(conn.next(&mut received), Some(Fact::Surplus(b"HTTP/1.1 408 Timeout\r\n\r\n")));
+    assert!(conn.is_over() && received.is_empty());
+}
+
+/// How an answer over TLS ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Open,
+    Notified,
+    Cut,
+}
+
+/// Asks over TLS; the network takes and brings pieces of up to `longest` bytes. What was told in all.
+fn over_tls(
+    client: &Client,
+    asked: &EncodedRequest,
+    answer: &[u8],
+    end: End,
+    random: &mut Random,
+    longest: usize,
+) -> Heard {
+    let mut conn = Conn::over_tls(client).expect("a connection");
+    let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
+    server.set_buffer_limit(None);
+    let (mut scratch, mut plain, mut heard_there) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut heard, mut stands, mut answered) = (Heard::default(), false, false);
+    assert!(conn.owes() && conn.room() == 0);
+    for _ in 0..100_000 {
+        let bytes = conn.out(|_| asked, &mut scratch);
+        let count = bytes.len().min(1 + random.below(longest));
+        let mut taken = &bytes[..count];
+        while !taken.is_empty() {
+            server.read_tls(&mut taken).expect("memory");
+            server.process_new_packets().expect("TLS");
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = server.reader().read(&mut buffer) {
+                heard_there.extend_from_slice(&buffer[..count]);
+            }
+        }
+        conn.sent(count, &scratch);
+        if heard_there == asked.h1() && !answered {
+            answered = true;
+            server.writer().write_all(answer).expect("memory");
+            if end == End::Notified {
+                server.send_close_notify();
+            }
+        }
+        let mut back = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut back).expect("memory");
+        }
+        let mut rest = &back[..];
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.len().min(1 + random.below(longest)));
+            rest = after;
+            let mut received = conn.receive(piece, &mut plain);
+            while let Some(fact) = conn.next(&mut received) {
+                match fact {
+                    Fact::Stands { resumed: false } => {
+                        assert!(!std::mem::replace(&mut stands, true) && conn.room() == 1);
+                        conn.start(7, asked);
+                    }
+                    Fact::Ended => {
+                        if let Some(fact) = conn.end() {
+                            hear(&mut heard, fact).expect("an end");
+                        }
+                        assert!(conn.is_over());
+                        return heard;
+                    }
+                    other => assert!(hear(&mut heard, other).expect("an order")),
+                }
+            }
+        }
+        if answered && end == End::Cut {
+            hear(&mut heard, conn.end().expect("something was under way")).expect("an end");
+            return heard;
+        }
+        if heard.answer.is_some() && end == End::Open {
+            assert!(conn.room() == 1);
+            return heard;
+        }
+    }
+    panic!("no end: {heard:?}");
+}
+
+#[test]
+fn over_tls_the_same_is_told_whatever_the_cuts() {
+    let seed = crate::seed();
+    let mut random = Random(seed);
+    let client = Client::new(&TlsSpec { resume: false, ..spec() }).expect("a client");
+    let body: String = (0..20_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+    let length = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let chunks =
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let close = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+    let asked = request("POST", &vec![b'q'; 150_000], true);
+    let whole = Ok((200, body.len() as u64));
+    for longest in [1 << 20, 20_000, 700] {
+        for (answer, end, expect) in [
+            (&length, End::Open, whole),
+            (&chunks, End::Open, whole),
+            (&length, End::Notified, whole),
+            (&close, End::Notified, whole),
+            // Anybody could have cut it there.
+            (&close, End::Cut, Err(EndError::Truncated.into())),
+        ] {
+            let heard = over_tls(&client, &asked, answer.as_bytes(), end, &mut random, longest);
+            assert_eq!(heard.answer, Some(expect), "PLIMSOLL_SEED={seed}, pieces of {longest}");
+            assert!(heard.content == body.as_bytes(), "PLIMSOLL_SEED={seed}, pieces of {longest}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_of_tls_is_told_and_the_peer_is_told_why() {
+    let client = Client::new(&spec()).expect("a client");
+    let (mut conn, mut scratch, mut plain) = (Conn::over_tls(&client).expect("a connection"), Vec::new(), Vec::new());
+    let asked = request("GET", b"", false);
+    let count = conn.out(|_| &asked, &mut scratch).len();
+    conn.sent(count, &scratch);
+    let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
+    assert_eq!(conn.next(&mut received), Some(Fact::TlsFailed(TlsFailure::NotTls)));
+    assert!(received.is_empty() && conn.next(&mut received).is_none());
+    assert!(conn.owes() && !conn.out(|_| &asked, &mut scratch).is_empty());
+}

@@ -7,7 +7,7 @@ use crate::files::{self, Use};
 use crate::meant::positive_time;
 use crate::target::Target;
 use plimsoll_model::{AddressRange, Carriage, ResolveSpec, TlsSpec};
-use plimsoll_wire::tls::certificates;
+use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -88,6 +88,19 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
         }
         _ => Ok(()),
     }
+}
+
+/// The TLS that the flags ask for cannot be used.
+pub fn tls_refused(error: &ConfigError) -> Failure {
+    Failure::usage(match error {
+        ConfigError::ServerName(_) => format!("{error}: use --connect-to to reach it under a proper name"),
+        ConfigError::NoRoots => format!("{error}: give one with --cacert, or do not verify (--insecure)"),
+        ConfigError::Roots => format!("--cacert: {error}"),
+        ConfigError::Certificate => format!("--cert: {error}"),
+        ConfigError::Key => format!("--key: {error}"),
+        ConfigError::Pair(_) => format!("--cert and --key {error}"),
+        ConfigError::Other(_) => error.to_string(),
+    })
 }
 
 fn tls(said: &ConnectionArgs, target: &Target) -> Result<Option<TlsSpec>, Failure> {

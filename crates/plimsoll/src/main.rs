@@ -7,6 +7,7 @@ mod args;
 mod args_prove;
 mod baseline;
 mod capacity;
+mod client;
 mod commands;
 mod connecting;
 #[cfg(test)]

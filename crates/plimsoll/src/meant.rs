@@ -117,7 +117,7 @@ impl Base {
         let default_threads = if target.local && !request.no_keepalive { (cores / 2).max(1) } else { cores };
         let workers = threads.map_or(default_threads, |threads| threads as u32);
         let injector = Injector { workers, spin: generator.spin, sources };
-        plimsoll_engine::tls_client(&plan).map_err(|e| Failure::usage(e.to_string()))?;
+        plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
         plimsoll_engine::encode_request(&plan, &plan.traffic.first().request)
             .map_err(|e| Failure::usage(e.to_string()))?;
         let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };

@@ -1,0 +1,231 @@
+//! One request and its answer over a connection of its own, blocking: what preflight, health checks, metrics and profiles are
+//! asked with, beside any load. What is spoken is the load's own [`Conn`].
+//!
+//! Every question has a deadline; the user may end it; how much may be received is the caller's to bound. Not here: which address
+//! is tried, redirects, connections that are kept.
+
+use crate::target::system_text;
+use plimsoll_model::TlsFailure;
+use plimsoll_sys::epoll::Epoll;
+use plimsoll_sys::signal;
+use plimsoll_sys::tcp::Socket;
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, Piece, ProtocolError, tls};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Received at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum AskError {
+    /// Nobody could be connected to; timed out: in time.
+    Connect(io::Error),
+    /// TLS was not agreed on in time.
+    LateHandshake,
+    /// The answer was not whole in time.
+    LateAnswer,
+    /// TLS has failed.
+    Tls(TlsFailure),
+    /// What came is no answer, or it ended before its end.
+    Exchange(ExchangeError),
+    /// The system failed the connection.
+    System(io::Error),
+    /// The caller wants no more of it.
+    TooLong,
+    /// The user has ended it.
+    Interrupted,
+}
+
+impl AskError {
+    /// Completes "ADDRESS ..." for a question that had so much time.
+    pub fn text(&self, within: Duration) -> String {
+        let seconds = within.as_secs_f64();
+        match self {
+            AskError::Connect(error) => format!("cannot be connected to: {}", system_text(error)),
+            AskError::LateHandshake => {
+                format!("finished no TLS handshake within {seconds} s (write http:// if it speaks plain HTTP)")
+            }
+            AskError::LateAnswer => format!("gave no whole answer within {seconds} s"),
+            AskError::Tls(reason) => tls_text(*reason),
+            AskError::Exchange(ExchangeError::Protocol(error)) => format!("does not answer in HTTP/1.1: {error}"),
+            AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
+                "closed the connection without an answer".into()
+            }
+            AskError::Exchange(ExchangeError::End(EndError::Truncated)) => {
+                "closed the connection in the middle of its answer".into()
+            }
+            AskError::Exchange(ExchangeError::Reset) => "reset the connection".into(),
+            AskError::System(error) => format!("failed: {}", system_text(error)),
+            AskError::TooLong => "sent more than was asked for".into(),
+            AskError::Interrupted => "failed: interrupted".into(),
+        }
+    }
+}
+
+fn tls_text(reason: TlsFailure) -> String {
+    let way_out = match reason {
+        TlsFailure::UnknownIssuer => " (--cacert FILE trusts it, --insecure trusts everybody)",
+        TlsFailure::WrongName => " (names count in its subjectAltName only; --insecure takes it all the same)",
+        TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
+            " (--insecure takes it all the same)"
+        }
+        TlsFailure::ClientCertificate => " (--cert, --key)",
+        TlsFailure::NotTls => " (write http:// if it speaks plain HTTP)",
+        _ => "",
+    };
+    format!("fails in TLS: {}{way_out}", reason.text())
+}
+
+/// A connected socket that waits, up to a moment.
+pub struct Line {
+    socket: Socket,
+    epoll: Epoll,
+    deadline: Instant,
+}
+
+impl Line {
+    /// Waits until what `connect` begins stands.
+    pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<Line> {
+        let socket = connect()?;
+        let epoll = Epoll::new(1)?;
+        epoll.add(socket.as_raw_fd(), 0)?;
+        let mut line = Line { socket, epoll, deadline };
+        while !line.wait()? {}
+        line.socket.take_error()?;
+        Ok(line)
+    }
+
+    /// Waits for an event, or for the moment to look around; whether the connection could be written to then.
+    fn wait(&mut self) -> io::Result<bool> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        if signal::interrupted() {
+            return Err(interrupted());
+        }
+        Ok(self.epoll.wait(Some(left.min(LOOK).as_nanos() as u64))?.iter().any(|event| event.writable()))
+    }
+}
+
+fn interrupted() -> io::Error {
+    io::Error::other("interrupted")
+}
+
+/// What is asked, and how long the answer may take.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    pub request: &'a EncodedRequest,
+    pub tls: Option<&'a tls::Client>,
+    /// For all of it.
+    pub deadline: Instant,
+    /// For connecting; no later than `deadline` counts.
+    pub connect_until: Instant,
+}
+
+impl Question<'_> {
+    /// Asks over the connection that `connect` begins, and returns the answer's status. Every piece of the answer is shown to
+    /// `heard`, which may want no more of it (`false`).
+    pub fn ask(
+        &self,
+        connect: impl FnOnce() -> io::Result<Socket>,
+        heard: &mut dyn FnMut(&Piece) -> bool,
+    ) -> Result<u16, AskError> {
+        let mut line = Line::open(connect, self.connect_until.min(self.deadline)).map_err(AskError::Connect)?;
+        line.deadline = self.deadline;
+        let mut conn = match self.tls {
+            None => Conn::new(),
+            Some(client) => Conn::over_tls(client).map_err(AskError::Tls)?,
+        };
+        let mut stands = self.tls.is_none();
+        if stands {
+            conn.start(0, self.request);
+        }
+        let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
+        // A server may answer and close before it has taken a long request: its answer counts.
+        let mut unsent = None;
+        loop {
+            if unsent.is_none() {
+                unsent = self.send(&line, &mut conn, &mut scratch).err();
+            }
+            let late = if stands { AskError::LateAnswer } else { AskError::LateHandshake };
+            let received = match line.socket.recv(&mut buffer) {
+                _ if Instant::now() >= self.deadline => return Err(late),
+                _ if signal::interrupted() => return Err(AskError::Interrupted),
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => match line.wait() {
+                    Ok(_) => continue,
+                    Err(error) if error.kind() == ErrorKind::TimedOut => return Err(late),
+                    Err(_) if signal::interrupted() => return Err(AskError::Interrupted),
+                    Err(error) => return Err(AskError::System(error)),
+                },
+                Err(error) if !stands && error.kind() == ErrorKind::ConnectionReset => {
+                    return Err(AskError::Tls(TlsFailure::Reset));
+                }
+                Err(error) => return Err(AskError::System(unsent.unwrap_or(error))),
+            };
+            if received == 0 {
+                return ended(&mut conn, stands);
+            }
+            let mut received = conn.receive(&buffer[..received], &mut plain);
+            while let Some(fact) = conn.next(&mut received) {
+                match fact {
+                    Fact::Stands { .. } => {
+                        stands = true;
+                        conn.start(0, self.request);
+                    }
+                    Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
+                    Fact::Piece { .. } => {}
+                    Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
+                    Fact::Answered { status, .. } => return Ok(status),
+                    Fact::Failed { error, .. } => return Err(AskError::Exchange(error)),
+                    Fact::Surplus(_) => return Err(AskError::Exchange(ProtocolError::Surplus.into())),
+                    Fact::Ended => return ended(&mut conn, stands),
+                    Fact::TlsFailed(reason) => {
+                        // The alert tells the server why; whether it arrives changes nothing here.
+                        let _ = self.send(&line, &mut conn, &mut scratch);
+                        return Err(AskError::Tls(reason));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what there is to send, as far as the socket takes it.
+    fn send(&self, line: &Line, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            let bytes = conn.out(|_| self.request, scratch);
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            match line.socket.send(bytes) {
+                Ok(sent) => {
+                    conn.sent(sent, scratch);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    conn.sent(0, scratch);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    conn.sent(0, scratch);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The server has ended the connection: the answer's status, if that ends an answer.
+fn ended(conn: &mut Conn, stands: bool) -> Result<u16, AskError> {
+    match conn.end() {
+        _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),
+        Some(Fact::Answered { status, .. }) => Ok(status),
+        Some(Fact::Failed { error, .. }) => Err(AskError::Exchange(error)),
+        _ => Err(AskError::Exchange(EndError::NothingReceived.into())),
+    }
+}

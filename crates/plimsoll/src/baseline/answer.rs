@@ -1,6 +1,6 @@
 //! Answers of the reference server: what is asked in, bytes out. No I/O.
 
-use super::request::{Request, Route};
+use super::request::{Request, Resource};
 use plimsoll_sys::clock;
 use std::io::Write;
 
@@ -75,19 +75,19 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &Request, status: u16, b
 
 /// Answers at once (everything but a delay) and returns how many bytes of filler are to follow.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
-    match request.route {
-        Route::Health | Route::Delay(_) | Route::Burn(_) if request.keep && !request.old && !request.head => {
+    match request.resource {
+        Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
             output.extend_from_slice(HEALTHY);
         }
-        Route::Health | Route::Delay(_) | Route::Burn(_) => write_json(output, request, 200, OK),
-        Route::Bytes(length) => {
+        Resource::Health | Resource::Delay(_) | Resource::Burn(_) => write_json(output, request, 200, OK),
+        Resource::Bytes(length) => {
             write_head(output, request, 200, "application/octet-stream", length);
             let length = if request.head { 0 } else { length };
             let now = length.min(FILLER.len() as u64 / 4);
             output.extend_from_slice(&FILLER[..now as usize]);
             return length - now;
         }
-        Route::Status(status) => {
+        Resource::Status(status) => {
             let mut body = *b"{\"status\":000}";
             let at = body.len() - 4;
             for (place, ten) in [100, 10, 1].into_iter().enumerate() {
@@ -95,8 +95,8 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
             }
             write_json(output, request, status, &body);
         }
-        Route::BadNumber => write_json(output, request, 400, b"{\"error\":\"not a number within bounds\"}"),
-        Route::Unknown => write_json(
+        Resource::BadNumber => write_json(output, request, 400, b"{\"error\":\"not a number within bounds\"}"),
+        Resource::Unknown => write_json(
             output,
             request,
             404,
@@ -107,7 +107,7 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
 }
 
 pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
-    let closing = Request { route: Route::Unknown, head: false, keep: false, old: false };
+    let closing = Request { resource: Resource::Unknown, head: false, keep: false, old: false };
     let body: &[u8] = match status {
         431 => b"{\"error\":\"the header is larger than 16 KiB\"}",
         _ => b"{\"error\":\"not an HTTP/1 request\"}",

@@ -1,7 +1,7 @@
 //! One connection of the reference server: what was read of a request, what is left to send of an answer.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
-use super::request::{Reader, Request, Route, Step};
+use super::request::{Reader, Request, Resource, Step};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
@@ -211,13 +211,13 @@ impl Connection {
     }
 
     pub(super) fn answer(&mut self, request: Request, output: &mut Vec<u8>, timers: &mut Timers) {
-        match request.route {
-            Route::Delay(ms) if ms > 0 => {
+        match request.resource {
+            Resource::Delay(ms) if ms > 0 => {
                 self.phase = Phase::Delayed(request);
                 self.wait_ns(ms * 1_000_000, timers);
                 return;
             }
-            Route::Burn(us) => {
+            Resource::Burn(us) => {
                 // What was answered before is not to wait for this.
                 self.send(output);
                 burn(us);

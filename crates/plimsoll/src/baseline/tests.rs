@@ -1,8 +1,9 @@
 //! Tests of the reference server: its reading whatever the cuts, and its answers over real sockets.
 
 use super::answer::{OK, burn, write};
-use super::request::{CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, Reader, Request, Route, Step};
+use super::request::{Reader, Request, Resource, Step};
 use super::*;
+use plimsoll_wire::h1::{CHUNK_LINE_BYTES_MAX, REQUEST_HEAD_BYTES_MAX as HEAD_BYTES_MAX};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -35,12 +36,12 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Step> {
     found
 }
 
-fn get(route: Route) -> Step {
-    Step::Request(Request { route, head: false, keep: true, old: false })
+fn get(resource: Resource) -> Step {
+    Step::Request(Request { resource, head: false, keep: true, old: false })
 }
 
-fn closing(route: Route) -> Step {
-    Step::Request(Request { route, head: false, keep: false, old: false })
+fn closing(resource: Resource) -> Step {
+    Step::Request(Request { resource, head: false, keep: false, old: false })
 }
 
 fn check(bytes: &[u8], expect: &[Step]) {
@@ -55,7 +56,7 @@ fn check(bytes: &[u8], expect: &[Step]) {
 
 #[test]
 fn requests_are_read_whatever_the_cuts() {
-    use Route::{BadNumber, Burn, Bytes, Delay, Health, Status, Unknown};
+    use Resource::{BadNumber, Burn, Bytes, Delay, Health, Status, Unknown};
     let one = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     let routes = [
         ("/healthz", Health),
@@ -89,10 +90,10 @@ fn requests_are_read_whatever_the_cuts() {
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
     // What becomes of the connection.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
-    let old = |keep| Step::Request(Request { route: Health, head: false, keep, old: true });
+    let old = |keep| Step::Request(Request { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
     check(b"GET /healthz HTTP/1.0\r\nconnection: Keep-Alive\r\n\r\n", &[old(true)]);
-    let head = Step::Request(Request { route: Health, head: true, keep: true, old: false });
+    let head = Step::Request(Request { resource: Health, head: true, keep: true, old: false });
     check(b"HEAD /healthz HTTP/1.1\r\n\r\n", &[head]);
 }
 
@@ -101,7 +102,7 @@ fn bodies_are_dropped_whatever_the_cuts() {
     let then = |head: &str, body: &str| {
         format!("POST /healthz HTTP/1.1\r\n{head}\r\n\r\n{body}GET /bytes/1 HTTP/1.1\r\n\r\n").into_bytes()
     };
-    let both = [get(Route::Health), get(Route::Bytes(1))];
+    let both = [get(Resource::Health), get(Resource::Bytes(1))];
     check(&then("Content-Length: 0", ""), &both);
     check(&then("Content-Length: 5", "GET /"), &both);
     check(&then("Content-Length: 5\r\ncontent-length: 5", "12345"), &both);
@@ -138,11 +139,11 @@ fn what_is_not_http_is_refused_whatever_the_cuts() {
     for bytes in bad {
         check(bytes, &[Step::Refuse(400)]);
     }
-    for body in ["\r\n", "x\r\n", "-1\r\n", "1\r\nab", "1\r\na\r\r\n", "1111111111111111\r\n"] {
+    for body in ["\r\n", "x\r\n", "-1\r\n", "1\r\nab", "1\r\na\r\r\n", "11111111111111111\r\n"] {
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         check(format!("{head}{body}").as_bytes(), &[Step::Refuse(400)]);
     }
-    let line = format!("1;{}\r\n", "x".repeat(CHUNK_LINE_BYTES_MAX as usize + 1));
+    let line = format!("1;{}\r\n", "x".repeat(CHUNK_LINE_BYTES_MAX + 1));
     check(format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(), &[Step::Refuse(400)]);
     // Refused as soon as the limit is passed, whether or not the head ends.
     let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));

@@ -7,7 +7,7 @@
 use crate::series::{Spread, goodput_error, spread};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{LoadShape, Run};
+use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, Trial};
 use std::fmt;
 
 /// What a level's load is counted in.
@@ -59,6 +59,16 @@ impl Level {
                 spread: spread(run),
             },
         ))
+    }
+}
+
+/// The loads of an experiment that measured its target: of a level that was measured again the one that counts, and neither
+/// trials beforehand nor loads during which profiles were taken.
+pub fn measured(experiment: &Experiment) -> Vec<&Trial> {
+    let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
+    match &experiment.asked {
+        Asked::Sweep(asked) => crate::study::sweep::levels(asked, &experiment.trials),
+        _ => experiment.trials.iter().filter(counts).collect(),
     }
 }
 

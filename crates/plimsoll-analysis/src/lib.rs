@@ -2,7 +2,8 @@
 //!
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
-//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`profile`] reads
+//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
+//! each command does next; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
@@ -25,6 +26,7 @@ pub mod server;
 pub mod slo;
 pub mod stages;
 pub mod stalls;
+pub mod study;
 pub mod summary;
 pub mod watch;
 
@@ -35,5 +37,6 @@ pub use judge::{Load, TrialOutcome, Verdict, judge};
 pub use others::Others;
 pub use server::{AtLine, ServerUse};
 pub use slo::Slo;
+pub use study::Study;
 pub use summary::Summary;
 pub use watch::Watch;

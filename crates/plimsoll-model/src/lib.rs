@@ -48,7 +48,7 @@ pub use load::{Arrivals, Curve, Load, LoadShape, Stage};
 pub use plan::{ArmIndex, Plan, Purpose, Tag};
 pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
 pub use redact::Redact;
-pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial};
+pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial, Unheld};
 pub use said::Said;
 pub use schedule::{Schedule, Stripe};
 pub use tls::{TlsFailure, TlsSpec};

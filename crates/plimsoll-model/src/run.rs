@@ -240,11 +240,21 @@ pub enum Remark {
     Unheld {
         /// What it was for.
         tag: Tag,
-        /// Why not, in words.
-        reason: String,
+        /// Why not.
+        reason: Unheld,
     },
     /// A profile was to be taken.
     Profile(ProfileTaken),
+}
+
+/// Why a load could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unheld {
+    /// The time for all was used up before.
+    NoTime,
+    /// The machine cannot hold it: why, in words.
+    Machine(String),
 }
 
 /// One profile of the target that was to be taken under a load.

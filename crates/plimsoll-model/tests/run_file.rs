@@ -190,7 +190,7 @@ fn experiment(seed: u64) -> Experiment {
         noted: Noted { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            Remark::Unheld { tag: Tag::of(Purpose::Level), reason: "open files".into() },
+            Remark::Unheld { tag: Tag::of(Purpose::Level), reason: Unheld::Machine("open files".into()) },
             Remark::Broken { reason: "B died".into() },
             a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
             a_profile(Err("it answers 404".into())),

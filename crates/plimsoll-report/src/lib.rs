@@ -45,7 +45,7 @@ pub use full::{
 };
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{
-    ProveContext, ladder_heading, ladder_line, ladder_report, ladder_standing, measure_text, prove_answer,
+    ProveContext, broken_text, ladder_heading, ladder_line, ladder_report, ladder_standing, measure_text, prove_answer,
     prove_heading, prove_line, prove_report, prove_standing,
 };
 pub use run::{RunContext, load_text, run_report};
@@ -53,5 +53,5 @@ pub use searches::{SearchSide, searches_chart, searches_document, searches_repor
 pub use server::{ServerView, add_server, probes_csv, server_document};
 pub use sweep::{
     SweepFigures, SweepLevel, dat_line, is_level, measured, peak_and_knee, sweep_header, sweep_lengths, sweep_page,
-    sweep_report, sweep_row,
+    sweep_report, sweep_row, unheld_text,
 };

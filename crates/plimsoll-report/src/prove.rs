@@ -9,6 +9,7 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{
     Block, Compared, Criterion, Interval, Ladder, Proof, Rules, Rung, Standing, StoppedBy, Verdict, arm_name,
 };
+use plimsoll_analysis::study::Broken;
 use plimsoll_model::{Experiment, Injector, Plan, Purpose};
 
 /// What stands around the figures of a comparison.
@@ -73,6 +74,22 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     match measure {
         Criterion::Goodput => format!("{}/s", rate(value)),
         Criterion::P50 | Criterion::P99 | Criterion::Cpu => duration(value),
+    }
+}
+
+/// Why a comparison cannot go on.
+pub fn broken_text(broken: &Broken) -> String {
+    match broken {
+        Broken::NoSuccess(arm, statuses) => {
+            let statuses: Vec<String> = statuses.iter().map(u16::to_string).collect();
+            let statuses =
+                if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
+            format!(
+                "{arm} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status"
+            )
+        }
+        Broken::NotReached(arm) => format!("{arm} was not reached"),
+        Broken::Ended(reason) => reason.clone(),
     }
 }
 

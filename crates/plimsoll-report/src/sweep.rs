@@ -8,9 +8,9 @@ use crate::format::{count, duration, rate, share};
 use crate::full::{Around, cut_off, environment, levels_charts, percent};
 use crate::text::broken;
 use crate::visible::visible;
-use plimsoll_analysis::levels::{ERROR_WANTED, Level, Over, knee, peak};
+use plimsoll_analysis::levels::{self, ERROR_WANTED, Level, Over, knee, peak};
 use plimsoll_analysis::{FailedKind, Others, ServerUse, Summary, series};
-use plimsoll_model::{Experiment, Purpose, Trial};
+use plimsoll_model::{Experiment, Purpose, Trial, Unheld};
 
 /// Most levels whose latencies are drawn beside each other: as many as there are colours.
 const CURVES_MAX: usize = 5;
@@ -133,6 +133,14 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             }
         }
         Err(reason) => broken(&format!("{concurrency:>9} not measured: {}", visible(reason)), columns, WIDTHS[0] + 1),
+    }
+}
+
+/// Why a level was not measured.
+pub fn unheld_text(reason: &Unheld) -> &str {
+    match reason {
+        Unheld::NoTime => "the time was used up before (--budget)",
+        Unheld::Machine(reason) => reason,
     }
 }
 
@@ -268,7 +276,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
     report.text(Tone::Answer, sweep_answer(levels));
     add_failed(&mut report, experiment);
     let measured = measured(levels);
-    let trials: Vec<&Trial> = experiment.trials.iter().filter(|trial| is_level(trial)).collect();
+    let trials: Vec<&Trial> = levels::measured(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));

@@ -9,6 +9,7 @@ mod baseline;
 mod capacity;
 mod client;
 mod commands;
+mod conduct;
 mod connecting;
 #[cfg(test)]
 mod examples;
@@ -27,6 +28,7 @@ mod probes;
 mod progress;
 mod recording;
 mod refused;
+mod runner;
 mod secrets;
 mod subject;
 mod target;

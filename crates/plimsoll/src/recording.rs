@@ -4,28 +4,23 @@
 use crate::commands::rerun;
 use crate::failure::Failure;
 use crate::output;
-use crate::probes::{LiveServer, Watcher};
+use crate::runner::{Driven, Runner};
 use crate::secrets;
 use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
-use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, Noted, Plan, Probes, Remark, Run, Stop, Stripe, Tag, Trial,
-};
-use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_model::{Asked, Environment, Experiment, Injector, Interval, Noted, Plan, Remark, Run, Stop, Tag, Trial};
 use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An experiment under way.
 pub struct Recording {
     experiment: Experiment,
-    began: Instant,
     file: Option<RunFile>,
-    watcher: Option<Watcher>,
 }
 
 /// A run file being written. The first failure to write ends the writing, not the experiment. The file is locked: a second
@@ -132,22 +127,7 @@ impl Recording {
                 noted: experiment.noted.clone(),
             }));
         }
-        Ok(Recording { experiment, began: Instant::now(), file, watcher: None })
-    }
-
-    /// Watches the target from now on, during every load.
-    pub fn watch(&mut self, watcher: Option<Watcher>) {
-        self.watcher = watcher;
-    }
-
-    /// What is seen of the server while a load runs.
-    pub fn live_server(&self) -> LiveServer {
-        self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live)
-    }
-
-    /// Time since the experiment began.
-    pub fn elapsed_ns(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+        Ok(Recording { experiment, file })
     }
 
     /// What it was asked.
@@ -165,13 +145,18 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// Drives one load and returns it. `on_tick` may end it.
+    /// What the loads do not tell, so far.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.experiment.remarks
+    }
+
+    /// Has `runner` drive a load, and returns it. `on_tick` may end it; it is told the cores that the server uses.
     pub fn drive(
         &mut self,
+        runner: &mut dyn Runner,
         tag: Tag,
         plan: &Plan,
-        injector: &Injector,
-        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
+        on_tick: &mut dyn FnMut(&Tick, Option<f64>) -> ControlFlow<Stop>,
     ) -> Result<&Trial, Failure> {
         rerun::same_as_recorded(plan)?;
         if !plan.is_bounded() {
@@ -179,42 +164,30 @@ impl Recording {
                 "a load cannot last longer than ten years, nor have more than a thousand million users or requests/s",
             ));
         }
-        // The schedule begins after connections are made ready: at the first tick that is not preparation.
-        let began = self.began;
-        let mut start_ns = self.elapsed_ns();
-        let mut started = false;
         let mut ended = false;
         let file = &mut self.file;
-        let mut seen = Seen::begin(self.watcher.as_ref());
         if let Some(file) = file {
-            let plan = Box::new(plan.clone());
-            let injectors = vec![injector.clone()];
+            let (start_ns, plan, injectors) = (runner.elapsed_ns(), Box::new(plan.clone()), runner.injectors());
             file.write(&Frame::TrialStart { tag, start_ns, plan, injectors });
         }
-        let run = plimsoll_engine::drive(plan, injector, Stripe::ALL, &mut |tick| {
-            if tick.end_ns > 0 {
-                if !std::mem::replace(&mut started, true) {
-                    let since_origin_ns = monotonic_ns().saturating_sub(tick.origin_ns);
-                    start_ns = (began.elapsed().as_nanos() as u64).saturating_sub(since_origin_ns);
-                }
-                let part = seen.tick(tick);
-                if let Some(file) = file {
+        let Driven { run, start_ns, seen_last } = runner.run(plan, &mut |tick, glance| {
+            if let Some(file) = file {
+                if tick.end_ns > 0 {
                     file.tick(plan.load.interval_ns, tick);
-                    if let Some(probes) = part {
-                        file.write(&Frame::Probes(Box::new(probes)));
-                    }
+                }
+                if let Some(part) = glance.part {
+                    file.write(&Frame::Probes(Box::new(part)));
                 }
             }
             // What comes after the load was ended is recorded, but nobody is asked again.
-            let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick) };
+            let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick, glance.server_cores) };
             ended |= flow.is_break();
             flow
         })?;
-        let last = seen.end();
         if let Some(file) = &mut self.file {
             file.close_interval();
-            if let Some(probes) = last {
-                file.write(&Frame::Probes(Box::new(probes)));
+            if let Some(seen) = seen_last {
+                file.write(&Frame::Probes(Box::new(seen)));
             }
             if let Some(ending) = run.ending.clone() {
                 let (addresses, window_ns) = (run.plan.carriage.addresses.clone(), run.window_ns);
@@ -223,19 +196,9 @@ impl Recording {
             }
         }
         // What is kept is what is recorded: nothing shown later can come from a secret.
-        let run = Run { plan: run.plan.redacted(), probes: seen.whole, ..run };
+        let run = Run { plan: run.plan.redacted(), ..run };
         self.experiment.trials.push(Trial { tag, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
-    }
-
-    /// Adds what was seen of the target during the latest load.
-    pub fn add_seen(&mut self, probes: Probes) {
-        if let Some(trial) = self.experiment.trials.last_mut() {
-            trial.run.probes.merge(&probes);
-            if let Some(file) = &mut self.file {
-                file.write(&Frame::Probes(Box::new(probes)));
-            }
-        }
     }
 
     /// Adds what no load tells.
@@ -256,62 +219,16 @@ impl Recording {
         (self.experiment, note)
     }
 
-    /// Ends the experiment. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
+    /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
     /// user may end at once.
-    pub fn end(mut self) -> (Experiment, Option<String>) {
+    pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         signal::release_interrupts();
-        let elapsed_ns = self.elapsed_ns();
         self.experiment.elapsed_ns = Some(elapsed_ns);
         let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
         (self.experiment, note)
-    }
-}
-
-/// What the probes see during one load, moved to its clock and kept in parts.
-struct Seen<'a> {
-    watcher: Option<&'a Watcher>,
-    /// Schedule time 0 on the monotonic clock, once it is known.
-    origin_ns: Option<i64>,
-    taken_ns: u64,
-    whole: Probes,
-}
-
-impl<'a> Seen<'a> {
-    /// How often a part goes to the run file: what a crash can lose.
-    const PART_NS: u64 = 2_000_000_000;
-
-    fn begin(watcher: Option<&'a Watcher>) -> Seen<'a> {
-        if let Some(watcher) = watcher {
-            // What was seen between loads belongs to none.
-            watcher.take();
-            watcher.sample_now();
-        }
-        Seen { watcher, origin_ns: None, taken_ns: 0, whole: Probes::default() }
-    }
-
-    /// A tick has passed; gives the part to be written, if it is time for one.
-    fn tick(&mut self, tick: &Tick) -> Option<Probes> {
-        self.origin_ns = Some(tick.origin_ns as i64);
-        if tick.end_ns < self.taken_ns + Self::PART_NS {
-            return None;
-        }
-        self.taken_ns = tick.end_ns;
-        self.take()
-    }
-
-    /// The load is over; gives the last part.
-    fn end(&mut self) -> Option<Probes> {
-        self.watcher?.sample_now();
-        self.take()
-    }
-
-    fn take(&mut self) -> Option<Probes> {
-        let part = self.watcher?.take().shifted(-self.origin_ns?);
-        self.whole.merge(&part);
-        Some(part)
     }
 }
 

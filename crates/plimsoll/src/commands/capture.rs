@@ -7,27 +7,26 @@
 //! Not here: how the time of a trial is divided, arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
 
 use crate::args::{PprofArgs, RequestArgs};
+use crate::conduct::{Conduct, Saying};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::files::{self, Use};
 use crate::live::Live;
 use crate::pprof::{Endpoint, PATIENCE};
-use crate::progress::Meter;
 use crate::recording::Recording;
 use crate::target::system_text;
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, rates, read, top};
+use plimsoll_analysis::study::{TrialPlan, Until};
 use plimsoll_engine::Tick;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Experiment, Injector, Load, LoadShape, Plan, ProfileTaken, ProfilesAsked, Purpose, Remark,
-    Run, Stop, Tag,
+    Arrivals, Curve, Ending, Experiment, Load, LoadShape, Plan, ProfileTaken, ProfilesAsked, Purpose, Remark, Run, Tag,
 };
+use plimsoll_report::format;
 use plimsoll_report::levels::{Kind, Profiles};
-use plimsoll_report::{Progress, format};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -84,52 +83,48 @@ impl Wanted {
 
     /// Drives both levels and writes the profiles beside the run file. What goes wrong is in the record; nothing of that
     /// ends the experiment.
-    pub fn capture(
-        &self,
-        recording: &mut Recording,
-        live: &mut Live,
-        like: Like,
-        level_rps: f64,
-        path: &Path,
-    ) -> Result<(), Failure> {
+    pub fn capture(&self, conduct: &mut Conduct, like: &Like, level_rps: f64, path: &Path) -> Result<(), Failure> {
         let stretches = Stretches::new(self.seconds);
-        let (mut patience, mut meter) = (PATIENCE, Meter::default());
+        let mut patience = PATIENCE;
         if level_rps <= 0.0 {
-            live.line("no profiles are taken: there is no load that the server holds");
-            keep(recording, path, (level_tag(0), CPU.0), None, Err("there is no load that the server holds".into()));
+            conduct.live.line("no profiles are taken: there is no load that the server holds");
+            keep(
+                &mut conduct.recording,
+                path,
+                (level_tag(0), CPU.0),
+                None,
+                Err("there is no load that the server holds".into()),
+            );
             return Ok(());
         }
         for (rate, turn) in rates(level_rps).into_iter().zip(0..) {
             let tag = level_tag(turn);
-            let name = recording.asked().profile_name(&tag);
+            let name = conduct.recording.asked().profile_name(&tag);
             if plimsoll_sys::signal::interrupted() {
-                keep(recording, path, (tag, CPU.0), None, Err("the user ended it".into()));
+                keep(&mut conduct.recording, path, (tag, CPU.0), None, Err("the user ended it".into()));
                 break;
             }
             let length = format::duration(stretches.end_ns as f64);
-            live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
-            let plan = plan(&like, rate, &stretches);
+            conduct.live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
+            let plan = plan(like, rate, &stretches);
             let mut taking = Taking::new(self, stretches, patience);
-            meter.next_load();
-            recording.drive(tag, &plan, like.injector, &mut |tick| {
-                live.passing(&Progress {
+            conduct.measure_beside(TrialPlan { tag, plan, until: Until::End }, &mut |tick| {
+                taking.tick(tick);
+                Saying {
                     doing: format!("profiling at {} requests/s ({name})", format::rate(rate)),
                     why: "after the measurement, so that no figure of it pays for profiles".into(),
                     elapsed_s: tick.end_ns as f64 / 1e9,
                     total_s: Some(stretches.end_ns as f64 / 1e9),
-                    ..meter.push(tick)
-                });
-                taking.tick(tick)
+                }
             })?;
             let waiting = Instant::now();
-            let trial = recording.trials().len().checked_sub(1).map(|at| at as u32);
+            let trial = conduct.recording.trials().len().checked_sub(1).map(|at| at as u32);
             for (kind, taken) in taking.end() {
-                keep(recording, path, (tag, kind), trial, taken);
+                keep(&mut conduct.recording, path, (tag, kind), trial, taken);
             }
             // The patience is one for all levels.
             patience = patience.saturating_sub(waiting.elapsed());
         }
-        live.clear();
         Ok(())
     }
 }
@@ -137,7 +132,6 @@ impl Wanted {
 /// The load that profiles are taken under is like that of the measurement, but for its rate and length.
 pub struct Like<'a> {
     pub plan: &'a Plan,
-    pub injector: &'a Injector,
     pub arrivals: Arrivals,
 }
 
@@ -176,10 +170,7 @@ impl<'a> Taking<'a> {
         Taking { wanted, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
     }
 
-    fn tick(&mut self, tick: &Tick) -> ControlFlow<Stop> {
-        if plimsoll_sys::signal::interrupted() {
-            return ControlFlow::Break(Stop::Interrupted);
-        }
+    fn tick(&mut self, tick: &Tick) {
         if tick.end_ns >= self.stretches.cpu.0 && !std::mem::replace(&mut self.started[0], true) {
             self.take(CPU.0, CPU.1, self.wanted.seconds);
         }
@@ -189,7 +180,6 @@ impl<'a> Taking<'a> {
                 self.take(kind, kind, seconds);
             }
         }
-        ControlFlow::Continue(())
     }
 
     fn take(&mut self, name: &'static str, kind: &'static str, seconds: u32) {

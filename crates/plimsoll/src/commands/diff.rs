@@ -7,9 +7,9 @@ use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::pictures::write_chart;
-use plimsoll_analysis::levels::{Level, Over, parse_dat};
+use plimsoll_analysis::levels::{Level, Over, measured, parse_dat};
 use plimsoll_model::codec::MAGIC;
-use plimsoll_model::{Asked, Experiment, Purpose};
+use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
@@ -42,10 +42,7 @@ impl Held {
 
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
-    // Loads during which profiles were taken, and trials beforehand, are no measurement.
-    let trials =
-        experiment.trials.iter().filter(|trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle));
-    let measured: Option<Vec<(Over, Level)>> = trials.map(|t| Level::of(&t.run)).collect();
+    let measured: Option<Vec<(Over, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;
     measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))

@@ -4,26 +4,24 @@ use super::capture::{self, Like, Wanted};
 use super::{first_answer, print_json, print_profiles, print_report, report};
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
+use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::meant::{Base, positive_time};
 use crate::probes::{self, Watcher};
-use crate::progress::Meter;
 use crate::recording::Recording;
-use plimsoll_analysis::find::{self, Demand, Forecast, Step};
-use plimsoll_analysis::{AtLine, Findings, Settings, Slo, TrialOutcome, judge};
+use crate::runner::ThisMachine;
+use plimsoll_analysis::find::{self, Demand, Forecast};
+use plimsoll_analysis::study::search::outcome;
+use plimsoll_analysis::{AtLine, Findings, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{
-    Asked, Curve, Ending, Experiment, FindAsked, Injector, LoadShape, Noted, Purpose, Run, Stop, Tag,
-};
+use plimsoll_model::{Asked, Curve, Experiment, FindAsked, LoadShape, Noted, Purpose, Run};
 use plimsoll_report::chart::heading;
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
-    Around, Progress, Report, RunContext, ServerView, add_server, find_page, find_report, format, json, search_text,
-    server_document, trial_heading, trial_line,
+    Around, Report, RunContext, ServerView, add_server, find_page, find_report, format, json, server_document,
 };
-use std::ops::ControlFlow;
 
 /// The settings of a recorded search.
 fn settings(asked: &Asked) -> Result<Settings, Failure> {
@@ -74,26 +72,28 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     });
     let noted = Noted { warnings, fitted: setup };
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
-    let mut recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
-    recording.watch(watcher);
-    let history = search(&settings, &injector, &mut recording, &mut live)?;
-    if let Some(wanted) = &profiles {
-        let line_rps = find::conclude(&settings, &history, recording.elapsed_ns()).load_line_rps.lower;
-        let like = Like { plan: &settings.base, injector: &injector, arrivals: base.arrivals };
-        wanted.capture(&mut recording, &mut live, like, line_rps, &path)?;
+    let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
+    let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
+    let mut runner = ThisMachine::new(watcher, injector, None);
+    let mut conduct = Conduct::new(&mut runner, recording, live);
+    conduct.carry_out(&mut study, &mut |_, _| ())?;
+    if let (Some(wanted), Study::Find(search)) = (&profiles, &study) {
+        let line_rps = search.so_far(conduct.runner.elapsed_ns()).lower;
+        let like = Like { plan: &settings.base, arrivals: base.arrivals };
+        wanted.capture(&mut conduct, &like, line_rps, &path)?;
     }
     // Hints are about addresses, which a unix socket has none of.
     let addressed = base.plan.carriage.unix.is_none();
     if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
-        Wanted::hint(&args.request, &mut live);
+        Wanted::hint(&args.request, &mut conduct.live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
             && let Some(place) = probes::served_by(&settings.base)
         {
-            live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
+            conduct.live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
         }
     }
-    let (experiment, note) = recording.end();
+    let (experiment, note, mut live) = conduct.end(None);
     let profiles = capture::read_back(&experiment, Some(&path));
     let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
     let page = report::write_beside(&path, &experiment);
@@ -125,65 +125,13 @@ fn question(settings: &Settings, forecast: &Forecast) -> String {
     )
 }
 
-/// Carries the search's plans out until it stops or the user does.
-fn search(
-    settings: &Settings,
-    injector: &Injector,
-    recording: &mut Recording,
-    live: &mut Live,
-) -> Result<Vec<TrialOutcome>, Failure> {
-    let mut history = Vec::new();
-    let mut meter = Meter::default();
-    let server = recording.live_server();
-    while !plimsoll_sys::signal::interrupted() {
-        let Step::Measure(measure) = find::next(settings, &history, recording.elapsed_ns()) else { break };
-        let find::Measure { purpose, plan, mut watch } = *measure;
-        let began_s = recording.elapsed_ns() as f64 / 1e9;
-        let so_far = find::conclude(settings, &history, recording.elapsed_ns()).load_line_rps;
-        let (doing, why) = search_text(purpose, &plan.load.shape, so_far);
-        meter.next_load();
-        let trial = recording.drive(Tag::of(purpose), &plan, injector, &mut |tick| {
-            if plimsoll_sys::signal::interrupted() {
-                return ControlFlow::Break(Stop::Interrupted);
-            }
-            live.passing(&Progress {
-                doing: doing.clone(),
-                why: why.clone(),
-                elapsed_s: began_s + tick.end_ns as f64 / 1e9,
-                total_s: Some(settings.budget_ns as f64 / 1e9),
-                server_cores: server.cores(),
-                ..meter.push(tick)
-            });
-            match tick.end_ns {
-                0 => ControlFlow::Continue(()),
-                _ => watch.push(tick.start_ns, tick.interval).map_break(Stop::Shown),
-            }
-        })?;
-        let interrupted = plimsoll_sys::signal::interrupted();
-        let outcome = judge(purpose, trial.start_ns, &trial.run, &settings.slo);
-        // A trial that the user cut short says nothing about the server.
-        if !interrupted {
-            let columns = live.columns();
-            live.row(&trial_heading(columns), &trial_line(recording.elapsed_ns(), &outcome, columns));
-            history.push(outcome);
-        }
-    }
-    live.clear();
-    Ok(history)
-}
-
 /// The findings of a recorded search, computed from what was measured.
 fn concluded(experiment: &Experiment) -> Result<(Settings, Findings, ServerView<'_>), Failure> {
     let settings = settings(&experiment.asked)?;
     let (profiled, searched): (Vec<_>, Vec<_>) =
         experiment.trials.iter().partition(|trial| trial.tag.purpose == Purpose::Profile);
-    let whole = searched.into_iter().filter(|trial| match &trial.run.ending {
-        Some(Ending::Stopped(stop)) => *stop != Stop::Interrupted,
-        Some(Ending::Finished) => true,
-        None => false,
-    });
-    let whole: Vec<_> = whole.collect();
-    let history: Vec<_> = whole.iter().map(|t| judge(t.tag.purpose, t.start_ns, &t.run, &settings.slo)).collect();
+    let judged = searched.into_iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
+    let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search was over when profiles began to be taken.
     let began_ns = profiled.first().map(|trial| trial.start_ns);

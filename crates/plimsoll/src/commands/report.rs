@@ -6,9 +6,10 @@ use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::output;
 use crate::pictures::write;
+use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::{Conditions, Summary};
-use plimsoll_model::{Asked, Experiment, Purpose};
+use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::levels::levels_report;
@@ -246,11 +247,7 @@ fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(Stri
         Asked::Find(_) => junit::find_cases(&find::found(experiment)?.1),
         Asked::Prove(_) | Asked::Ladder(_) => vec![prove::case(experiment)?],
         Asked::Run(_) | Asked::Sweep(_) => {
-            let loads = experiment
-                .trials
-                .iter()
-                .filter(|t| !matches!(t.tag.purpose, Purpose::Profile | Purpose::Settle))
-                .map(|trial| &trial.run);
+            let loads = measured(experiment).into_iter().map(|trial| &trial.run);
             loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load.shape), run, slo)).collect()
         }
     };

@@ -4,24 +4,22 @@ use super::capture::{self, Like, Wanted};
 use super::{note_ports, preflight, print_json, print_profiles, print_report};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
+use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::meant;
 use crate::probes::Watcher;
-use crate::progress::Meter;
 use crate::recording::Recording;
+use crate::runner::ThisMachine;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
-use plimsoll_analysis::{ConditionWatch, Conditions, Summary};
-use plimsoll_engine::Phase;
-use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Plan, Purpose, Run, RunAsked, Stop, Tag};
+use plimsoll_analysis::{Conditions, Study, Summary};
+use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Run, RunAsked};
 use plimsoll_report::levels::{Profiles, levels_document};
 use plimsoll_report::{
-    Around, Progress, Report, RunContext, ServerView, add_server, json, load_text, run_page, run_report,
-    server_document,
+    Around, Report, RunContext, ServerView, add_server, json, run_page, run_report, server_document,
 };
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Runs, reports, and says with which code to end.
@@ -50,48 +48,29 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
-    let mut live = Live::new(args.out.quiet);
     let asked = Asked::Run(RunAsked {
         plan: plan.clone(),
         stop_if: stop_if.as_ref().map(ToString::to_string),
         profiles: profiles.as_ref().map(Wanted::asked),
     });
+    let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
-    let mut recording = Recording::begin(asked, noted, base.local, &injector, path.as_deref())?;
-    recording.watch(watcher);
-    let server = recording.live_server();
-    let mut meter = Meter::default();
-    let total_s = plan.load.duration_ns.map(|ns| (ns + plan.load.warmup_ns) as f64 / 1e9);
-    let mut stop = stop_if.map(|conditions| ConditionWatch::new(conditions, plan.load.warmup_ns));
-    let trial = recording.drive(Tag::of(Purpose::Run), &plan, &injector, &mut |tick| {
-        if plimsoll_sys::signal::interrupted() {
-            return ControlFlow::Break(Stop::Interrupted);
+    let recording = Recording::begin(asked, noted, base.local, &injector, path.as_deref())?;
+    let mut runner = ThisMachine::new(watcher, injector, None);
+    let mut conduct = Conduct::new(&mut runner, recording, Live::new(args.out.quiet));
+    conduct.carry_out(&mut study, &mut |done, live| {
+        if let Done::Measured(trial) = done {
+            note_ports(live, &Summary::of(&trial.run));
         }
-        live.passing(&Progress {
-            doing: doing(&plan, tick.phase),
-            elapsed_s: tick.end_ns as f64 / 1e9,
-            total_s,
-            server_cores: server.cores(),
-            ..meter.push(tick)
-        });
-        if tick.phase != Phase::Preparing
-            && let Some(watch) = &mut stop
-            && let Some(crossing) = watch.push(tick.end_ns, tick.interval)
-        {
-            return ControlFlow::Break(Stop::Condition(crossing.to_string()));
-        }
-        ControlFlow::Continue(())
     })?;
-    live.clear();
-    note_ports(&mut live, &Summary::of(&trial.run));
+    let Some(trial) = conduct.recording.trials().first() else { return Err(Failure::start("interrupted")) };
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
     let level_rps = steady_rps(&summary, &plan.load.shape);
     if let (Some(wanted), Some(path)) = (&profiles, &path) {
-        let like = Like { plan: &plan, injector: &injector, arrivals: base.arrivals };
-        wanted.capture(&mut recording, &mut live, like, level_rps, path)?;
+        wanted.capture(&mut conduct, &Like { plan: &plan, arrivals: base.arrivals }, level_rps, path)?;
     }
-    let (experiment, note) = recording.end();
+    let (experiment, note, mut live) = conduct.end(None);
     let profiles = capture::read_back(&experiment, path.as_deref());
     show(&experiment, args.out.json, profiles.as_ref())?;
     let tidied = path.as_deref().and_then(kept::tidy);
@@ -155,15 +134,4 @@ fn context<'a>(experiment: &'a Experiment, run: &'a Run) -> RunContext<'a> {
 fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
     let trial = experiment.trials.first().ok_or_else(|| Failure::start("the run file was cut before its run began"))?;
     Ok((trial, Summary::of(&trial.run)))
-}
-
-/// What a run is doing, in words.
-fn doing(plan: &Plan, phase: Phase) -> String {
-    let load = load_text(&plan.load.shape);
-    match phase {
-        Phase::Preparing => format!("opening connections for {load}"),
-        Phase::Warmup => format!("warming up with {load}: not measured"),
-        Phase::Measured => load,
-        Phase::Grace => format!("waiting for the last answers to {load}"),
-    }
 }

@@ -1,34 +1,31 @@
-//! `plimsoll sweep`: one load for each of several concurrencies.
-//!
-//! A level that is as long as it needs has a short trial beforehand: what that one varies says how long the level must be
-//! measured. The trial counts for nothing else.
+//! `plimsoll sweep`: one load for each of several concurrencies. Which is next, and for how long, `plimsoll_analysis::study`
+//! says.
 
 use super::{diff, note_ports, preflight, print, print_json, print_report, report};
 use crate::args::SweepArgs;
-use crate::capacity::{self, Limits};
+use crate::capacity::Limits;
+use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::meant::{self, Base};
 use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::Watcher;
-use crate::progress::Meter;
 use crate::recording::Recording;
+use crate::runner::ThisMachine;
+use crate::runner::machine::Fitting;
 use crate::target::system_text;
 use plimsoll_analysis::levels::{self, Level, Over, SHARE_MIN_NS};
-use plimsoll_analysis::{Conditions, ServerUse, Summary, series};
+use plimsoll_analysis::{Conditions, ServerUse, Study, Summary, series};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{
-    Curve, Experiment, Injector, Lengths, Noted, Plan, Purpose, Remark, Stop, SweepAsked, Tag, Trial,
-};
+use plimsoll_model::{Asked, Experiment, Lengths, Noted, Purpose, Remark, SweepAsked, Trial, Unheld};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
-    Around, Progress, Report, ServerView, SweepFigures, SweepLevel, dat_line, format, is_level, json, load_text,
-    peak_and_knee, server_document, sweep_header, sweep_lengths, sweep_page, sweep_report, sweep_row,
+    Around, Report, ServerView, SweepFigures, SweepLevel, dat_line, format, json, peak_and_knee, server_document,
+    sweep_header, sweep_lengths, sweep_page, sweep_report, sweep_row, unheld_text,
 };
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::ops::ControlFlow;
 
 /// The concurrencies of the usual script, and how long each is held.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
@@ -40,19 +37,17 @@ const CHOSEN_NS: u64 = 10 * SECOND;
 const BUDGET_NS: u64 = 60 * SECOND;
 /// Before a level that is as long as it needs: what comes just after connections were opened is not measured.
 const WARMUP_NS: u64 = 200 * MS;
-/// Answers under way at the end of a level are waited for at least so long.
-const GRACE_MIN_NS: u64 = 500 * MS;
 
-/// What a sweep was asked.
+/// The levels that a sweep was asked for.
 #[derive(Debug)]
-struct Asked {
-    levels: Vec<u64>,
+struct Levels {
+    users: Vec<u64>,
     lengths: Lengths,
     warmup_ns: u64,
 }
 
-impl Asked {
-    fn of(args: &SweepArgs) -> Result<Asked, Failure> {
+impl Levels {
+    fn of(args: &SweepArgs) -> Result<Levels, Failure> {
         let time = |flag: &str, text: &Option<String>| {
             text.as_deref().map(|text| meant::positive_time(flag, text)).transpose()
         };
@@ -93,16 +88,7 @@ impl Asked {
             (None, Lengths::Budget(_)) => WARMUP_NS,
             (None, Lengths::Fixed(_)) => 0,
         };
-        Ok(Asked { levels, lengths, warmup_ns })
-    }
-
-    /// How long the sweep takes at most, s.
-    fn total_s(&self) -> f64 {
-        let ns = match self.lengths {
-            Lengths::Budget(ns) => ns,
-            Lengths::Fixed(ns) => (ns + self.warmup_ns) * self.levels.len() as u64,
-        };
-        ns as f64 / 1e9
+        Ok(Levels { users: levels, lengths, warmup_ns })
     }
 }
 
@@ -113,102 +99,6 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
         Some(level) => Err(Failure::usage(format!("--concurrency: {level} is not between 1 and 1M users"))),
         None => Ok(levels),
     }
-}
-
-/// A sweep under way: what its loads need beside their plans.
-struct Sweeping<'a> {
-    asked: &'a Asked,
-    recording: Recording,
-    live: Live,
-    meter: Meter,
-    limits: Limits,
-}
-
-impl Sweeping<'_> {
-    /// Drives one load of a level.
-    fn drive(&mut self, tag: Tag, plan: &Plan, injector: &Injector, number: usize) -> Result<&Trial, Failure> {
-        let (live, meter, server) = (&mut self.live, &mut self.meter, self.recording.live_server());
-        let (began_s, total_s) = (self.recording.elapsed_ns() as f64 / 1e9, self.asked.total_s());
-        let number_of = self.asked.levels.len();
-        meter.next_load();
-        let trial = self.recording.drive(tag, plan, injector, &mut |tick| {
-            live.passing(&Progress {
-                doing: format!("{}, level {} of {number_of}", load_text(&plan.load.shape), number + 1),
-                elapsed_s: began_s + tick.end_ns as f64 / 1e9,
-                total_s: Some(total_s),
-                server_cores: server.cores(),
-                ..meter.push(tick)
-            });
-            match plimsoll_sys::signal::interrupted() {
-                true => ControlFlow::Break(Stop::Interrupted),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
-        live.clear();
-        Ok(trial)
-    }
-
-    /// How long to measure a level, after a trial of it; why not, where no time is left.
-    fn length(&mut self, plan: &mut Plan, injector: &Injector, number: usize) -> Result<Result<u64, String>, Failure> {
-        let budget_ns = match self.asked.lengths {
-            Lengths::Fixed(ns) => return Ok(Ok(ns)),
-            Lengths::Budget(ns) => ns,
-        };
-        let left_ns = budget_ns.saturating_sub(self.recording.elapsed_ns());
-        let share_ns = left_ns / (self.asked.levels.len() - number) as u64;
-        if share_ns < SHARE_MIN_NS / 2 {
-            return Ok(Err("the time was used up before (--budget)".into()));
-        }
-        let mut pilot = plan.clone();
-        pilot.load.duration_ns = Some(levels::pilot_ns(share_ns));
-        pilot.load.warmup_ns = 0;
-        pilot.load.grace_ns = pilot.load.grace_ns.min(share_ns / 4);
-        let warmup_ns = plan.load.warmup_ns;
-        let ended_by_ns = self.recording.elapsed_ns() + share_ns;
-        let trial = self.drive(tag(Purpose::Settle, number), &pilot, injector, number)?;
-        let (run, slowest_ns) = (trial.run.clone(), Summary::of(&trial.run).response.max_ns);
-        let rest_ns = ended_by_ns.saturating_sub(self.recording.elapsed_ns()).saturating_sub(warmup_ns);
-        let length_ns = levels::length_ns(&run, rest_ns.saturating_sub(slowest_ns.min(rest_ns / 2)));
-        let over_ns = self.recording.elapsed_ns() + warmup_ns + length_ns;
-        plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
-        Ok(Ok(length_ns))
-    }
-
-    /// Measures one level.
-    fn level(&mut self, base: &Base, concurrency: u64, number: usize) -> Result<SweepLevel, Failure> {
-        let mut plan = base.closed(Curve::constant(concurrency as f64));
-        plan.load.warmup_ns = self.asked.warmup_ns;
-        plan.load.connections_ready = concurrency as u32;
-        let mut injector = base.injector_for(&plan.load);
-        let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &self.limits);
-        let length_ns = match fitted {
-            Err(reason) => Err(reason),
-            Ok(adapted) => {
-                adapted.iter().for_each(|sentence| self.live.line(sentence));
-                self.length(&mut plan, &injector, number)?
-            }
-        };
-        match length_ns {
-            Err(reason) => {
-                self.recording.remark(Remark::Unheld { tag: tag(Purpose::Level, number), reason: reason.clone() });
-                Ok(SweepLevel { concurrency, outcome: Err(reason), server: None })
-            }
-            Ok(length_ns) => {
-                plan.load.duration_ns = Some(length_ns);
-                let trial = self.drive(tag(Purpose::Level, number), &plan, &injector, number)?;
-                let level = measured(trial).ok_or_else(|| Failure::start("a level was not as it was planned"))?;
-                if let Ok(figures) = &level.outcome {
-                    note_ports(&mut self.live, &figures.summary);
-                }
-                Ok(level)
-            }
-        }
-    }
-}
-
-/// The place of a load of the level `number`.
-fn tag(purpose: Purpose, number: usize) -> Tag {
-    Tag { turn: number as u32, ..Tag::of(purpose) }
 }
 
 /// The level that a load measured; `None` where it is none.
@@ -222,7 +112,7 @@ fn measured(trial: &Trial) -> Option<SweepLevel> {
 
 /// Sweeps, reports, and says with which code to end.
 pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
-    let asked = Asked::of(args)?;
+    let levels = Levels::of(args)?;
     let fail_if = args.fail_if.as_deref().map(Conditions::parse).transpose();
     let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?;
     if args.name.is_empty() || args.name.contains('/') {
@@ -238,42 +128,54 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let run_path = args.dir.join(format!("{}.plimsoll", args.name));
     let dat_path = args.dir.join(format!("{}.dat", args.name));
-    let question = plimsoll_model::Asked::Sweep(SweepAsked {
-        base: base.plan.clone(),
-        levels: asked.levels.clone(),
-        lengths: asked.lengths,
-        warmup_ns: asked.warmup_ns,
-    });
+    let Levels { users, lengths, warmup_ns } = levels;
+    let asked = Asked::Sweep(SweepAsked { base: base.plan.clone(), levels: users.clone(), lengths, warmup_ns });
+    let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
-    let mut recording = Recording::begin(question, before, base.local, &base.injector, Some(&run_path))?;
-    recording.watch(watcher);
+    let recording = Recording::begin(asked, before, base.local, &base.injector, Some(&run_path))?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = File::create(&dat_path).map_err(cannot)?;
     if !args.out.json {
         print(&format!("{}\n", sweep_header(columns())));
     }
-    let limits = Limits::of_machine();
-    let mut sweeping = Sweeping { asked: &asked, recording, live, meter: Meter::default(), limits };
-    for (number, concurrency) in asked.levels.iter().enumerate() {
-        if plimsoll_sys::signal::interrupted() {
-            break;
+    let injector = base.injector.clone();
+    let fitting = Fitting { base, limits: Limits::of_machine() };
+    let mut runner = ThisMachine::new(watcher, injector, Some(fitting));
+    let mut conduct = Conduct::new(&mut runner, recording, live);
+    // A level that others disturbed may be measured again: then the table is written anew.
+    let mut again = false;
+    let mut seen = vec![false; users.len()];
+    conduct.carry_out(&mut study, &mut |done, live| {
+        let (tag, level) = match done {
+            Done::Measured(trial) if trial.tag.purpose == Purpose::Level => (trial.tag, measured(trial)),
+            Done::Measured(_) => return,
+            Done::Unheld(tag, reason) => (tag, users.get(tag.turn as usize).map(|users| unheld(*users, reason))),
+        };
+        let Some(level) = level else { return };
+        if let Ok(figures) = &level.outcome {
+            note_ports(live, &figures.summary);
         }
-        let level = sweeping.level(&base, *concurrency, number)?;
-        sweeping.live.clear();
+        live.clear();
         if !args.out.json {
             print(&format!("{}\n", sweep_row(&level, columns())));
         }
+        again |= seen.get_mut(tag.turn as usize).is_some_and(|seen| std::mem::replace(seen, true));
         if let Some(line) = dat_line(&level) {
             // What is measured next is worth having without the table, too.
             if let Err(error) = dat.write_all(line.as_bytes()) {
                 output::failed(cannot(error).to_string());
             }
         }
-    }
-    let Sweeping { recording, mut live, .. } = sweeping;
-    let (experiment, note) = recording.end();
+    })?;
+    let (experiment, note, mut live) = conduct.end(None);
     let levels = recorded(&experiment);
+    if again {
+        let lines: String = levels.iter().filter_map(dat_line).collect();
+        if let Err(error) = std::fs::write(&dat_path, lines) {
+            output::failed(cannot(error).to_string());
+        }
+    }
     if args.out.json {
         print_json(&document(&experiment));
     } else {
@@ -292,8 +194,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     for sentence in &crossed {
         live.note(sentence);
     }
-    let succeeded = |trial: &Trial| is_level(trial) && trial.run.totals().ledger.succeeded > 0;
-    let anything = experiment.trials.iter().any(succeeded);
+    let succeeded = |trial: &Trial| trial.run.totals().ledger.succeeded > 0;
+    let anything = levels::measured(&experiment).into_iter().any(succeeded);
     Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
@@ -304,8 +206,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
 /// The conditions that are crossed at the peak, in words. Where nothing was measured, all are.
 fn crossed(conditions: &Conditions, experiment: &Experiment) -> Vec<String> {
     let peak = peak_and_knee(&recorded(experiment)).0;
-    let made_it = |trial: &&Trial| is_level(trial) && Level::of(&trial.run).map(|level| level.1) == peak;
-    match experiment.trials.iter().find(made_it).filter(|_| peak.is_some()) {
+    let made_it = |trial: &&Trial| Level::of(&trial.run).map(|level| level.1) == peak;
+    match levels::measured(experiment).into_iter().find(made_it).filter(|_| peak.is_some()) {
         None => vec!["--fail-if: no request succeeded at any level".to_owned()],
         Some(trial) => {
             let crossed = conditions.crossed(&trial.run).into_iter();
@@ -349,24 +251,26 @@ fn noted(experiment: &Experiment) -> Vec<String> {
     experiment.noted.warnings.clone()
 }
 
-/// The levels of a recorded sweep.
+/// A level that could not be measured.
+fn unheld(concurrency: u64, reason: &Unheld) -> SweepLevel {
+    SweepLevel { concurrency, outcome: Err(unheld_text(reason).to_owned()), server: None }
+}
+
+/// The levels of a recorded sweep as asked for: what could not be held stands in its place.
 fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
-    let asked = match &experiment.asked {
-        plimsoll_model::Asked::Sweep(sweep) => sweep.levels.as_slice(),
-        _ => &[],
+    let Asked::Sweep(asked) = &experiment.asked else { return Vec::new() };
+    let loads = levels::measured(experiment);
+    let of_turn = |(turn, users): (u32, &u64)| {
+        let load = loads.iter().find(|trial| trial.tag.turn == turn).and_then(|trial| measured(trial));
+        let reason = || {
+            experiment.remarks.iter().find_map(|remark| match remark {
+                Remark::Unheld { tag, reason } if tag.turn == turn => Some(unheld(*users, reason)),
+                _ => None,
+            })
+        };
+        load.or_else(reason)
     };
-    let levels = experiment.trials.iter().filter(|trial| is_level(trial)).filter_map(measured);
-    let unheld = experiment.remarks.iter().filter_map(|remark| match remark {
-        Remark::Unheld { tag, reason } => {
-            let concurrency = *asked.get(tag.turn as usize)?;
-            Some(SweepLevel { concurrency, outcome: Err(reason.clone()), server: None })
-        }
-        Remark::Broken { .. } | Remark::Profile(_) => None,
-    });
-    let mut levels: Vec<SweepLevel> = levels.chain(unheld).collect();
-    // As asked for: what could not be held stands in its place.
-    levels.sort_by_key(|level| asked.iter().position(|asked| *asked == level.concurrency));
-    levels
+    (0..).zip(&asked.levels).filter_map(of_turn).collect()
 }
 
 /// Prints the result of a recorded sweep.
@@ -380,17 +284,10 @@ pub fn show(experiment: &Experiment) {
 /// The JSON document of a recorded sweep, with what was seen of the server at each level.
 pub fn document(experiment: &Experiment) -> serde_json::Value {
     let mut document = json::sweep(experiment, &noted(experiment), &recorded(experiment));
-    let trials: Vec<&Trial> = experiment.trials.iter().filter(|trial| is_level(trial)).collect();
-    let mut used = vec![false; trials.len()];
+    let loads = levels::measured(experiment);
     let measured = document["levels"].as_array_mut().into_iter().flatten().filter(|level| level["error"].is_null());
-    for level in measured {
-        // Levels stand in the order asked for, loads in that of the measurement: each goes to the first of its users.
-        let users = level["concurrency"].as_f64().unwrap_or_default();
-        let at = (0..trials.len()).find(|at| !used[*at] && trials[*at].run.plan.load.shape.curve().max() == users);
-        if let Some(at) = at {
-            used[at] = true;
-            level["server"] = server_document(&ServerView::of(&trials[at].run));
-        }
+    for (level, load) in measured.zip(loads) {
+        level["server"] = server_document(&ServerView::of(&load.run));
     }
     document
 }
@@ -422,8 +319,8 @@ mod tests {
         ] {
             let words = ["plimsoll", "sweep", "http://127.0.0.1:9/"].into_iter().chain(said.split_whitespace());
             let Command::Sweep(args) = Cli::try_parse_from(words).expect("parses").command else { panic!("{said}") };
-            match (Asked::of(&args), expect) {
-                (Ok(asked), Ok(expect)) => assert_eq!((asked.levels, asked.lengths, asked.warmup_ns), expect, "{said}"),
+            match (Levels::of(&args), expect) {
+                (Ok(asked), Ok(expect)) => assert_eq!((asked.users, asked.lengths, asked.warmup_ns), expect, "{said}"),
                 (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{said}: {failure}"),
                 (got, want) => panic!("{said}: {got:?}, expected {want:?}"),
             }

@@ -1,14 +1,15 @@
 //! What a comparison was asked to do: flags become arms, a measure and limits, checked before anything is started.
 
-use super::load::WARMUP_FRESH_NS;
 use super::profiles::AskedProfiles;
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
 use crate::meant::{Base, positive, positive_time};
 use crate::probes::{Finder, Found};
+use crate::runner::builds::Target;
 use crate::secrets::command_shown;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_analysis::prove::{Rules, arm_name};
+use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
 use plimsoll_model::bounds::ARMS;
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{ArmIndex, BlocksAsked, Criterion, LadderAsked, ProveAsked, Purpose, Tag};
@@ -18,19 +19,9 @@ use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 use std::time::Duration;
 
-/// One side of a comparison.
-pub struct Arm {
-    /// Its target.
-    pub base: Base,
-    /// How to start it; `None`: it runs already.
-    pub command: Option<String>,
-    /// How its processes are found, where it runs already.
-    pub finder: Option<Finder>,
-}
-
 /// Everything that was asked.
 pub struct Asked {
-    pub arms: Vec<Arm>,
+    pub arms: Vec<Target>,
     pub settings: Rules,
     pub ladder: bool,
     pub budget_ns: u64,
@@ -160,11 +151,11 @@ impl Asked {
         for url in std::iter::once(&args.request.url).chain(&args.more) {
             let mut request = args.request.clone();
             request.url = url.clone();
-            arms.push(Arm { base: Base::new(&request, &args.generator)?, command: None, finder: None });
+            arms.push(Target { base: Base::new(&request, &args.generator)?, command: None, finder: None });
         }
         if let (Some(a), Some(b)) = (&args.a, &args.b) {
             let base = arms[0].base.clone();
-            arms = [a, b].map(|it| Arm { base: base.clone(), command: Some(it.clone()), finder: None }).into();
+            arms = [a, b].map(|it| Target { base: base.clone(), command: Some(it.clone()), finder: None }).into();
         }
         for (number, arm) in arms.iter_mut().enumerate().filter(|(_, arm)| arm.command.is_none()) {
             let finder = Finder::of_listener(&arm.base);
@@ -219,12 +210,12 @@ impl Asked {
 
     /// What is recorded of it.
     pub fn recorded(&self) -> plimsoll_model::Asked {
-        let name = |arm: &Arm| match &arm.command {
+        let name = |arm: &Target| match &arm.command {
             Some(command) if self.whole_commands => command.clone(),
             Some(command) => command_shown(command),
             None => arm.base.plan.traffic.url_redacted(),
         };
-        let arm = |arm: &Arm| plimsoll_model::Arm {
+        let arm = |arm: &Target| plimsoll_model::Arm {
             name: name(arm),
             plan: arm.base.plan.clone(),
             started: arm.command.is_some(),

@@ -1,22 +1,22 @@
 //! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
 
 mod asked;
-mod carry;
-mod load;
 mod profiles;
 
 use super::{preflight, print_json, print_report, report};
 use crate::args_prove::ProveArgs;
 use crate::capacity::Limits;
+use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::progress::Meter;
 use crate::recording::Recording;
+use crate::runner::Builds;
+use crate::runner::machine::Fitting;
 use asked::Asked;
-use carry::Comparison;
+use plimsoll_analysis::Study;
 use plimsoll_analysis::prove::{self, Block, Ladder, Proof, Rules, Standing, StoppedBy, Verdict, arm_name};
-use plimsoll_model::{BlocksAsked, Experiment, Noted, Purpose, Trial};
+use plimsoll_model::{BlocksAsked, Ending, Experiment, Noted, Purpose, Stop, Trial};
 use plimsoll_report::chart::{ComparedBlocks, LadderBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
 use plimsoll_report::prove_profiles::{self, ProveProfiles};
@@ -50,32 +50,32 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     }
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("prove"));
     let local = asked.arms.iter().all(|arm| arm.base.local);
-    let injector = &asked.arms[0].base.injector;
-    let mut recording =
-        Recording::begin(asked.recorded(), Noted { warnings, fitted: Vec::new() }, local, injector, Some(&path))?;
-    let mut comparison = Comparison {
-        asked: &asked,
-        recording: &mut recording,
-        live: &mut live,
-        beside: path.clone(),
-        limits: Limits::of_machine(),
-        blocks: prove::Blocks::new(asked.arms.len(), asked.count_disturbed),
-        meter: Meter::default(),
-        standing: String::new(),
-        setup: Vec::new(),
-        builds_started: false.into(),
+    let question = asked.recorded();
+    let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
+    // The flags are the same for all sides.
+    let base = asked.arms[0].base.clone();
+    let noted = Noted { warnings, fitted: Vec::new() };
+    let recording = Recording::begin(question, noted, local, &base.injector, Some(&path))?;
+    let fitting = Fitting { base, limits: Limits::of_machine() };
+    let before_block = asked.before_block.as_deref();
+    let mut runner = Builds::new(&asked.arms, fitting, asked.start_patience, before_block, path.clone());
+    let mut conduct = Conduct::new(&mut runner, recording, live);
+    let outcome = conduct.carry_out(&mut study, &mut |_, _| ());
+    let died = conduct.recording.trials().last().and_then(|trial| match &trial.run.ending {
+        Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
+        _ => None,
+    });
+    let broken = match outcome {
+        _ if plimsoll_sys::signal::interrupted() => Some("interrupted".to_owned()),
+        Err(failure) => Some(failure.to_string()),
+        Ok(()) => died,
     };
-    let broken = comparison.carry_out();
-    if broken.is_none() {
-        comparison.profile();
+    if let (None, Study::Blocks(comparison)) = (&broken, &study) {
+        profiles::take(&mut conduct, &asked, comparison.blocks(), &path);
     }
-    let setup = comparison.setup;
-    live.clear();
-    let nothing = !recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
-    let (experiment, note) = match &broken {
-        Some(reason) => recording.break_off(reason),
-        None => recording.end(),
-    };
+    let setup = std::mem::take(&mut conduct.fitted);
+    let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
+    let (experiment, note, mut live) = conduct.end(broken.as_deref());
     // What was driven, and never answered with success, is a result; what could not be driven is none.
     let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);

@@ -5,23 +5,22 @@
 //! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
 
 use super::asked::Asked;
-use super::carry::Comparison;
-use super::load::WARMUP_FRESH_NS;
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::{keep, read_kept};
+use crate::conduct::{Conduct, Saying};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::pprof::{Endpoint, PATIENCE};
-use crate::subject::Running;
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Comparison as Difference, Level, Meanwhile, Repetition, Sort, View, diff_repeated};
-use plimsoll_analysis::prove::{self, arm_name};
+use plimsoll_analysis::prove::{self, Block, arm_name};
+use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
+use plimsoll_analysis::study::{TrialPlan, Until};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ArmIndex, Curve, Experiment, Load, LoadShape, Plan, ProfilesAsked, Purpose, Stop};
+use plimsoll_model::{ArmIndex, Curve, Ending, Experiment, Load, LoadShape, Plan, ProfilesAsked, Purpose, Stop, Trial};
+use plimsoll_report::format;
 use plimsoll_report::prove_profiles::ProveProfiles;
-use plimsoll_report::{Progress, format};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -96,114 +95,104 @@ fn repetition(turn: usize) -> usize {
     TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count()
 }
 
-impl Comparison<'_> {
-    /// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or
-    /// with the reason why there is none; nothing of that changes the verdict.
-    pub fn profile(&mut self) {
-        let Some(wanted) = &self.asked.profiles else { return };
-        let warmup_ns = AskedProfiles::warmup_ns(self.asked);
-        let place = |turn: usize| (self.asked.tag(Purpose::Profile, TURNS[turn], repetition(turn)), "cpu");
-        let Some(rate) = self.profile_rate() else {
-            // The first turn of each side.
-            for turn in [0, 1] {
-                let reason = Err("there is no load that both sides hold".to_owned());
-                keep(self.recording, &self.beside, place(turn), None, reason);
-            }
-            return;
-        };
-        let length_ns = warmup_ns + u64::from(wanted.seconds) * SECOND + GAP_NS;
-        let all = format::duration(length_ns as f64 * TURNS.len() as f64);
-        self.live.line(&format!("profiling both sides in turn at {} requests/s, {all}", format::rate(rate)));
-        let mut patience = PATIENCE;
-        for turn in 0..TURNS.len() {
-            let driven = self.recording.trials().len();
-            let taken = self.take_turn(turn, rate, (length_ns, warmup_ns), &mut patience);
-            let trial = (self.recording.trials().len() > driven).then_some(driven as u32);
-            keep(self.recording, &self.beside, place(turn), trial, taken);
-            if plimsoll_sys::signal::interrupted() {
-                break;
-            }
+/// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or with
+/// the reason why there is none; nothing of that changes the verdict.
+pub fn take(conduct: &mut Conduct, asked: &Asked, blocks: &[Block], beside: &Path) {
+    let Some(wanted) = &asked.profiles else { return };
+    let warmup_ns = AskedProfiles::warmup_ns(asked);
+    let place = |turn: usize| (asked.tag(Purpose::Profile, TURNS[turn], repetition(turn)), "cpu");
+    let Some(rate) = profile_rate(conduct.recording.trials(), blocks) else {
+        // The first turn of each side.
+        for turn in [0, 1] {
+            let reason = Err("there is no load that both sides hold".to_owned());
+            keep(&mut conduct.recording, beside, place(turn), None, reason);
         }
-        self.live.clear();
+        return;
+    };
+    let length_ns = warmup_ns + u64::from(wanted.seconds) * SECOND + GAP_NS;
+    let all = format::duration(length_ns as f64 * TURNS.len() as f64);
+    conduct.live.line(&format!("profiling both sides in turn at {} requests/s, {all}", format::rate(rate)));
+    let mut patience = PATIENCE;
+    for turn in 0..TURNS.len() {
+        let driven = conduct.recording.trials().len();
+        let taken = take_turn(conduct, asked, turn, plan(asked, turn, rate, (length_ns, warmup_ns)), &mut patience);
+        let trial = (conduct.recording.trials().len() > driven).then_some(driven as u32);
+        keep(&mut conduct.recording, beside, place(turn), trial, taken);
+        if plimsoll_sys::signal::interrupted() {
+            break;
+        }
     }
+}
 
-    /// One profile of one side; the error completes "no profile: ...".
-    fn take_turn(
-        &mut self,
-        turn: usize,
-        rate: f64,
-        (length_ns, warmup_ns): (u64, u64),
-        patience: &mut Duration,
-    ) -> Result<Vec<u8>, String> {
-        let asked = self.asked;
-        let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };
-        let arm = TURNS[turn];
-        let mut running = self.start(arm).map_err(|failure| failure.to_string())?;
-        let base = &asked.arms[usize::from(arm)].base;
-        let load = Load {
-            seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
-            shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals },
-            requests_max: None,
-            duration_ns: Some((length_ns - warmup_ns).next_multiple_of(Plan::TICK_NS)),
-            warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
-            connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.carriage.connections_max),
-            ..base.plan.load.clone()
-        };
-        let plan = Plan { load, ..base.plan.clone() };
-        let endpoint = &wanted.endpoints[usize::from(arm)];
-        let (live, meter) = (&mut *self.live, &mut self.meter);
-        meter.next_load();
-        let (mut taking, left) = (None, *patience);
-        let tag = asked.tag(Purpose::Profile, arm, repetition(turn));
-        let driven = self.recording.drive(tag, &plan, &base.injector, &mut |tick| {
-            if plimsoll_sys::signal::interrupted() {
-                return ControlFlow::Break(Stop::Interrupted);
-            }
-            if tick.end_ns >= plan.load.warmup_ns && taking.is_none() {
-                let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
-                taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds, left)));
-            }
-            live.passing(&Progress {
-                doing: format!("profile {} of {}: {}", turn + 1, TURNS.len(), arm_name(arm)),
-                why: "after the blocks, so that no figure of theirs pays for profiles".into(),
-                elapsed_s: tick.end_ns as f64 / 1e9,
-                total_s: Some(length_ns as f64 / 1e9),
-                ..meter.push(tick)
-            });
-            ControlFlow::Continue(())
-        });
-        let waiting = Instant::now();
-        let taken = match taking {
-            Some(thread) => awaited(thread),
-            None if plimsoll_sys::signal::interrupted() => Err("the user ended it".to_owned()),
-            None => Err("the load ended early".to_owned()),
-        };
-        // The patience is one for all turns.
-        *patience = patience.saturating_sub(waiting.elapsed());
-        driven.map_err(|failure| failure.to_string())?;
-        if let Some(why) = running.as_mut().and_then(Running::died) {
-            return Err(why);
-        }
-        if let Some(running) = running {
-            running.end().map_err(|failure| failure.to_string())?;
-        }
-        taken
-    }
+/// The load under which a profile is taken.
+fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> Plan {
+    let base = &asked.arms[usize::from(TURNS[turn])].base;
+    let load = Load {
+        seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals },
+        requests_max: None,
+        duration_ns: Some((length_ns - warmup_ns).next_multiple_of(Plan::TICK_NS)),
+        warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.carriage.connections_max),
+        ..base.plan.load.clone()
+    };
+    Plan { load, ..base.plan.clone() }
+}
 
-    /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
-    fn profile_rate(&self) -> Option<f64> {
-        let plans = prove::reading::block_plans(self.recording.trials(), 1);
-        if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
-            return Some(rate.max());
+/// One profile of one side; the error completes "no profile: ...".
+fn take_turn(
+    conduct: &mut Conduct,
+    asked: &Asked,
+    turn: usize,
+    plan: Plan,
+    patience: &mut Duration,
+) -> Result<Vec<u8>, String> {
+    let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };
+    let arm = TURNS[turn];
+    let tag = asked.tag(Purpose::Profile, arm, repetition(turn));
+    let (warmup_ns, total_ns) = (plan.load.warmup_ns, plan.load.warmup_ns + plan.load.duration_ns.unwrap_or(0));
+    let endpoint = &wanted.endpoints[usize::from(arm)];
+    let (mut taking, left) = (None, *patience);
+    let driven = conduct.measure_beside(TrialPlan { tag, plan, until: Until::End }, &mut |tick| {
+        if tick.end_ns >= warmup_ns && tick.end_ns > 0 && taking.is_none() {
+            let (endpoint, seconds) = (endpoint.clone(), wanted.seconds);
+            taking = Some(std::thread::spawn(move || endpoint.take("profile", seconds, left)));
         }
-        let goodput = |arm: usize| {
-            let mut all: Vec<f64> = self.blocks.whole.iter().map(|block| block.readings[arm].goodput_rps).collect();
-            all.sort_by(f64::total_cmp);
-            all.get(all.len() / 2).copied()
-        };
-        let rate = goodput(0)?.min(goodput(1)?) * RATE_SHARE;
-        (rate > 0.0).then_some(rate)
+        Saying {
+            doing: format!("profile {} of {}: {}", turn + 1, TURNS.len(), arm_name(arm)),
+            why: "after the blocks, so that no figure of theirs pays for profiles".into(),
+            elapsed_s: tick.end_ns as f64 / 1e9,
+            total_s: Some(total_ns as f64 / 1e9),
+        }
+    });
+    let ending = driven.map(|trial| trial.run.ending.clone()).map_err(|failure| failure.to_string());
+    let waiting = Instant::now();
+    let taken = match taking {
+        Some(thread) => awaited(thread),
+        None if plimsoll_sys::signal::interrupted() => Err("the user ended it".to_owned()),
+        None => Err("the load ended early".to_owned()),
+    };
+    // The patience is one for all turns.
+    *patience = patience.saturating_sub(waiting.elapsed());
+    match ending? {
+        Some(Ending::Stopped(Stop::Died(why))) => Err(why),
+        _ => taken,
     }
+}
+
+/// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
+fn profile_rate(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
+    let plans = prove::reading::block_plans(trials, 1);
+    if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
+        return Some(rate.max());
+    }
+    let goodput = |arm: usize| {
+        let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    let rate = goodput(0)?.min(goodput(1)?) * RATE_SHARE;
+    (rate > 0.0).then_some(rate)
 }
 
 /// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.

@@ -1,14 +1,12 @@
-//! The load of a comparison's blocks: with how many users, or at what rate, each side is loaded, and for how long; found
-//! by a short climb on each side where it was not asked for. Not here: the blocks themselves.
+//! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and for how long; found by a
+//! short climb on each arm where it was not asked for. A load of the climb that others on the machine disturbed is tried
+//! again, since they can only take. Not here: the blocks themselves.
 
-use super::asked::{Arm, Asked};
-use super::carry::Comparison;
-use crate::failure::Failure;
-use crate::subject::Running;
-use plimsoll_analysis::Summary;
-use plimsoll_analysis::prove::arm_name;
+use super::{Broken, Step, Until, closed, end_ns};
+use crate::format;
+use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Criterion, Curve, LoadShape, Plan, Purpose};
+use plimsoll_model::{BlocksAsked, Curve, Ending, LoadShape, Plan, Tag, Trial};
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
@@ -18,6 +16,8 @@ const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
 /// All climbs together take no more than this part of the budget, but for the load that crosses it.
 const CLIMB_PART: u64 = 4;
+/// A load that others disturbed is tried so often, at most.
+const TRIES_MAX: usize = 4;
 /// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
 /// a closer look would take chance for growth, and end at far more users than fill the server.
 const GROWN: f64 = 1.08;
@@ -35,7 +35,7 @@ pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 2.0;
 const WARMUP_PART: u64 = 4;
-/// Share of what the slower side can do, for measures at a fixed rate.
+/// Share of what the slower side can do, for criteria at a fixed rate.
 const RATE_SHARE: f64 = 0.6;
 /// A load is at least so long,
 const LOAD_NS: u64 = 400 * MS;
@@ -52,20 +52,33 @@ const BLOCKS_FEW: u64 = 6;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
-/// What a side can do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Peak {
-    users: u64,
-    rps: f64,
-    /// Mean service time at that load.
-    mean_ns: f64,
-    /// Answers by which that is known.
-    answers: f64,
+/// What a comparison asks of its loads beyond [`BlocksAsked`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// They are at a fixed rate, not at the peak.
+    pub fixed_rate: bool,
+    /// They must hold a p99.
+    pub p99: bool,
+    /// Every arm has a load of its own: they do different work.
+    pub apart: bool,
 }
 
-/// The load of one side in all blocks.
-#[derive(Debug, Clone, Copy)]
-pub struct Load {
+/// What an arm can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// With so many users.
+    pub users: u64,
+    /// Successes a second.
+    pub rps: f64,
+    /// Mean service time at that load, ns.
+    pub mean_ns: f64,
+    /// Answers by which that is known.
+    pub answers: f64,
+}
+
+/// The load of one arm in all blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArmLoad {
     /// Closed: users. At a fixed rate: connections made ready.
     users: u64,
     /// Requests a second, at a fixed rate.
@@ -74,14 +87,15 @@ pub struct Load {
     warmup_ns: u64,
 }
 
-impl Load {
-    /// The plan of this load on `arm`.
-    pub fn plan(&self, arm: &Arm, seed: u64) -> Plan {
+impl ArmLoad {
+    /// The plan of this load on arm number `arm`.
+    pub fn plan(&self, asked: &BlocksAsked, arm: usize, seed: u64) -> Plan {
+        let base = &asked.arms[arm].plan;
         let mut plan = match self.rate {
-            None => arm.base.closed(Curve::constant(self.users as f64)),
+            None => closed(base, self.users),
             Some(rate) => {
-                let mut plan = arm.base.plan.clone();
-                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: arm.base.arrivals };
+                let mut plan = base.clone();
+                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: asked.arrivals };
                 plan
             }
         };
@@ -95,86 +109,67 @@ impl Load {
     }
 }
 
-impl Comparison<'_> {
-    /// The load of each side: as asked, or found by trying each. Sides that are compared have the same; the rungs of a
-    /// ladder do different work, and each has as many users as fill it, and as much time as its answers need.
-    pub fn find_loads(&mut self) -> Result<Vec<Load>, Failure> {
-        let asked = self.asked;
-        let mut peaks = Vec::new();
-        for arm in 0..asked.arms.len() as u8 {
-            let mut running = self.start(arm)?;
-            peaks.push(self.climb(arm, &mut running)?);
-            if let Some(running) = running {
-                running.end()?;
-            }
-        }
-        let left_ns = asked.budget_ns.saturating_sub(self.recording.elapsed_ns());
-        if asked.ladder {
-            return Ok(loads(asked, &peaks, left_ns));
-        }
-        let most = |of: fn(&Peak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
-        let hardest = Peak {
-            users: peaks.iter().map(|peak| peak.users).max().unwrap_or(1),
-            rps: peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min),
-            mean_ns: most(|peak| peak.mean_ns),
-            answers: 0.0,
-        };
-        Ok(loads(asked, &vec![hardest; peaks.len()], left_ns))
-    }
-
-    /// What a side can do, and with how many users; of a number of users that was given, only that.
-    fn climb(&mut self, arm: u8, running: &mut Option<Running>) -> Result<Peak, Failure> {
-        let asked = self.asked;
-        let given = asked.users.map(|users| vec![users]);
-        let levels = given.unwrap_or_else(|| CLIMB.to_vec());
-        let end_ns = self.recording.elapsed_ns() + asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
-        let mut tried: Vec<Peak> = Vec::new();
-        let mut flat = 0;
-        let mut length_ns = CLIMB_NS;
-        for users in levels {
-            let doing = format!("what {} can do: {users} users", arm_name(arm));
-            let summary = loop {
-                let mut plan = asked.arms[usize::from(arm)].base.closed(Curve::constant(users as f64));
+/// What an arm can do and with how many users, of the loads of its climb so far; or what to do to know it. Of a number of
+/// users that was given only that is tried. `tag`: that of its loads.
+pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<Peak, Step> {
+    let Some(arm) = tag.arm else { return Err(Step::Stop) };
+    let levels = asked.users.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
+    let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
+    let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
+    let mut trials = trials.iter();
+    let mut tried: Vec<Peak> = Vec::new();
+    let mut flat = 0;
+    let mut length_ns = CLIMB_NS;
+    for users in levels {
+        let mut disturbed: Vec<Summary> = Vec::new();
+        let (summary, ended_ns) = loop {
+            let Some(trial) = trials.next() else {
+                let mut plan = closed(&asked.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
                 plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
-                plan.load.connections_ready = users as u32;
-                let summary = self.drive((asked.tag(Purpose::Peak, arm, 0), arm, &doing), &plan, running)?;
-                // A load that was over before the first answer says nothing; one that was refused does.
-                let refused = summary.statuses.iter().any(|(status, _)| !plan.traffic.succeeds(*status));
-                if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
-                    break summary;
-                }
-                length_ns *= 4;
+                return Err(Step::measure(tag, plan, Until::End));
             };
-            let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
-            let answers = summary.throughput_rps * length_ns as f64 / 1e9;
-            length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
-            let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
-            if summary.throughput_rps <= 0.0 && best <= 0.0 {
-                return Err(no_success(arm, &summary));
+            if let Some(Ending::Stopped(stop)) = &trial.run.ending {
+                return Err(Step::Break(Broken::Ended(format::stop(stop).to_owned())));
             }
-            flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
-            tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
-            // A slow server would still be at the requests of a crowd when the next load begins.
-            if flat >= 2 || plenty(&tried).is_some() || self.recording.elapsed_ns() >= end_ns {
-                break;
+            let (summary, ended_ns) = (Summary::of(&trial.run), end_ns(trial));
+            // A load that was over before the first answer says nothing; one that was refused does.
+            let traffic = &trial.run.plan.traffic;
+            let refused = summary.statuses.iter().any(|(status, _)| !traffic.succeeds(*status));
+            if summary.throughput_rps <= 0.0 && !refused && length_ns < CLIMB_NS_MAX {
+                length_ns *= 4;
+                continue;
             }
+            if !summary.others.disturbed {
+                break (summary, ended_ns);
+            }
+            disturbed.push(summary);
+            if disturbed.len() >= TRIES_MAX || ended_ns >= over_ns {
+                let most = |a: &Summary, b: &Summary| a.throughput_rps.total_cmp(&b.throughput_rps);
+                let Some(best) = disturbed.into_iter().max_by(most) else { return Err(Step::Stop) };
+                break (best, ended_ns);
+            }
+        };
+        let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+        let answers = summary.throughput_rps * length_ns as f64 / 1e9;
+        length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
+        let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
+        if summary.throughput_rps <= 0.0 && best <= 0.0 {
+            let statuses = summary.statuses.iter().map(|(status, _)| *status).collect();
+            return Err(Step::Break(Broken::NoSuccess(arm.letter(), statuses)));
         }
-        filled(&tried).ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
+        flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
+        tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
+        // A slow server would still be at the requests of a crowd when the next load begins.
+        if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
+            break;
+        }
     }
-}
-
-fn no_success(arm: u8, summary: &Summary) -> Failure {
-    let statuses: Vec<String> = summary.statuses.iter().map(|(status, _)| status.to_string()).collect();
-    let statuses = if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
-    Failure::start(format!(
-        "{} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status",
-        arm_name(arm)
-    ))
+    filled(&tried).ok_or(Step::Break(Broken::NotReached(arm.letter())))
 }
 
 fn best(tried: &[Peak]) -> Option<Peak> {
-    plimsoll_analysis::find::best(tried, |peak| peak.rps).copied()
+    crate::find::best(tried, |peak| peak.rps).copied()
 }
 
 /// The fewest users tried that are more than enough by Little's law: it knows how many fill a server that answers one
@@ -186,25 +181,38 @@ fn plenty(tried: &[Peak]) -> Option<Peak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// What a side can do with as few users as fill it.
+/// What an arm can do with as few users as fill it.
 fn filled(tried: &[Peak]) -> Option<Peak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
     [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)
 }
 
-/// The load of each side, given what it can do and the time left for all blocks.
-fn loads(asked: &Asked, peaks: &[Peak], left_ns: u64) -> Vec<Load> {
-    let fixed = asked.settings.primary.at_fixed_rate();
+/// The load of each arm, given what it can do and the time left for all blocks. Sides that are compared have the same.
+pub fn loads(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) -> Vec<ArmLoad> {
+    if wanted.apart {
+        return loads_of(asked, wanted, peaks, left_ns);
+    }
+    let most = |of: fn(&Peak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
+    let hardest = Peak {
+        users: peaks.iter().map(|peak| peak.users).max().unwrap_or(1),
+        rps: peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min),
+        mean_ns: most(|peak| peak.mean_ns),
+        answers: 0.0,
+    };
+    loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
+}
+
+fn loads_of(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate = fixed.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
-    let answers = if asked.settings.primary == Criterion::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
-    let wanted = peaks.iter().map(|peak| {
+    let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+    let answers = if wanted.p99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
+    let lengths = peaks.iter().map(|peak| {
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(answers / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
     let warmup_least_ns = warmup_ns(asked, 0.0, 0) * peaks.len() as u64;
-    let most_ns = even(wanted.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
+    let most_ns = even(lengths.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
     let few_ns = left_ns / (BLOCKS_FEW * peaks.len() as u64);
     let load = |(peak, wanted_ns): (&Peak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
@@ -215,9 +223,9 @@ fn loads(asked: &Asked, peaks: &[Peak], left_ns: u64) -> Vec<Load> {
             Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
             None => asked.users.unwrap_or(peak.users),
         };
-        Load { users, rate, length_ns, warmup_ns: warmup_ns(asked, peak.mean_ns, length_ns) }
+        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(asked, peak.mean_ns, length_ns) }
     };
-    peaks.iter().zip(wanted).map(load).collect()
+    peaks.iter().zip(lengths).map(load).collect()
 }
 
 /// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it to the others.
@@ -235,8 +243,8 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
 }
 
 /// How long to load before what is measured, where an answer takes `mean_ns` and a load `length_ns`.
-fn warmup_ns(asked: &Asked, mean_ns: f64, length_ns: u64) -> u64 {
-    let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
+fn warmup_ns(asked: &BlocksAsked, mean_ns: f64, length_ns: u64) -> u64 {
+    let fresh = asked.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
     asked.warmup_ns.unwrap_or(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS.max(needed_ns) })
 }

@@ -1,0 +1,153 @@
+//! A comparison, or a ladder, as a study: first the load of each arm, then block after block until what was measured, or the
+//! time, says stop.
+
+use super::climb::{self, ArmLoad, Wanted};
+use super::{History, Step, Until, end_ns};
+use crate::prove::{self, Block, Blocks, Ladder, Rules, Standing};
+use plimsoll_model::rng::mix;
+use plimsoll_model::{ArmIndex, Asked, BlocksAsked, Criterion, Purpose, Tag, Trial};
+
+/// Before so many blocks nobody can say how many it takes.
+const ENOUGH_FROM: usize = 14;
+
+/// A comparison under way.
+#[derive(Debug)]
+pub struct Comparison {
+    asked: BlocksAsked,
+    /// By what it is decided; `None`: a ladder.
+    rules: Option<Rules>,
+    wanted: Wanted,
+    blocks: Blocks,
+    /// The load of each arm, and when the last climb was over, ns, once that is known.
+    loads: Option<(Vec<ArmLoad>, u64)>,
+}
+
+/// Where a comparison stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stand {
+    /// Of a comparison; with the budget that would probably tell, where the one there is will not do.
+    Proof(Standing, Option<u64>),
+    /// Of a ladder.
+    Ladder(Ladder),
+}
+
+impl Comparison {
+    /// Nothing is measured yet; `None` of another study.
+    pub fn new(asked: &Asked) -> Option<Comparison> {
+        let blocks = asked.blocks()?;
+        let rules = Rules::of(asked);
+        let criterion = rules.as_ref().map(|rules| rules.primary);
+        let wanted = Wanted {
+            fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate),
+            p99: criterion == Some(Criterion::P99),
+            apart: rules.is_none(),
+        };
+        let blocks_so_far = Blocks::new(blocks.arms.len(), blocks.count_disturbed);
+        Some(Comparison { asked: blocks.clone(), rules, wanted, blocks: blocks_so_far, loads: None })
+    }
+
+    /// By what it is decided; `None`: a ladder.
+    pub fn rules(&self) -> Option<&Rules> {
+        self.rules.as_ref()
+    }
+
+    /// The whole blocks so far.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks.whole
+    }
+
+    /// The place of a load.
+    pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
+        let arm = if self.rules.is_some() { ArmIndex::Side(arm) } else { ArmIndex::Rung(arm) };
+        Tag { purpose, arm: Some(arm), turn: turn as u32 }
+    }
+
+    /// Blocks are begun as long as they end within this time, ns.
+    pub fn budget_ns(&self) -> u64 {
+        self.asked.budget_ns
+    }
+
+    pub(super) fn read(&mut self, trials: &[Trial]) {
+        self.blocks.read(trials);
+    }
+
+    pub(super) fn next(&mut self, history: &History) -> Step {
+        let (loads, climbed_ns) = match self.loads(history.trials) {
+            Ok(known) => known,
+            Err(step) => return step,
+        };
+        let number = self.blocks.whole.len();
+        let begun = history.trials.iter().filter(|trial| is_of_block(trial, number)).count();
+        if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.broken.is_some() {
+            return Step::Stop;
+        }
+        let order = prove::order(self.asked.seed(), number, self.asked.arms.len());
+        let Some(arm) = order.get(begun).copied() else { return Step::Stop };
+        // The same arrivals on every arm.
+        let seed = mix(self.asked.seed().wrapping_add(number as u64));
+        let plan = loads[usize::from(arm)].plan(&self.asked, usize::from(arm), seed);
+        Step::measure(self.tag(Purpose::Block, arm, number), plan, Until::End)
+    }
+
+    /// The load of each arm, and when that was known; or what to do to know it.
+    fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
+        if let Some(known) = &self.loads {
+            return Ok(known.clone());
+        }
+        let mut peaks = Vec::new();
+        let mut climbed_ns = 0;
+        for arm in 0..self.asked.arms.len() as u8 {
+            let tag = self.tag(Purpose::Peak, arm, 0);
+            let of_arm: Vec<&Trial> = trials.iter().filter(|trial| trial.tag == tag).collect();
+            peaks.push(climb::climb(&self.asked, tag, &of_arm)?);
+            climbed_ns = of_arm.last().map_or(climbed_ns, |last| end_ns(last));
+        }
+        let left_ns = self.asked.budget_ns.saturating_sub(climbed_ns);
+        let known = (climb::loads(&self.asked, self.wanted, &peaks, left_ns), climbed_ns);
+        self.loads = Some(known.clone());
+        Ok(known)
+    }
+
+    /// Whether so many blocks are enough, or no further one would end in time.
+    fn is_over(&self, number: usize, climbed_ns: u64, elapsed_ns: u64) -> bool {
+        if number == 0 {
+            return false;
+        }
+        let whole = &self.blocks.whole;
+        let enough = match &self.rules {
+            Some(rules) => prove::stop(rules, whole).is_some(),
+            None => {
+                let counted = whole.iter().filter(|block| block.void().is_none()).count();
+                self.asked.blocks_max.is_some_and(|most| counted as u64 >= most)
+            }
+        };
+        let block_ns = elapsed_ns.saturating_sub(climbed_ns) / number as u64;
+        enough || elapsed_ns + block_ns * 21 / 20 > self.asked.budget_ns
+    }
+
+    /// Where it stands after `trials`, to be shown while more are measured; `None` before the first block.
+    pub fn stand(&self, trials: &[Trial]) -> Option<Stand> {
+        let whole = &self.blocks.whole;
+        let Some(rules) = &self.rules else {
+            let ladder = prove::ladder(whole, self.asked.arms.len(), None);
+            return (!whole.is_empty()).then_some(Stand::Ladder(ladder));
+        };
+        let enough_ns = prove::budget_enough_ns(rules, whole, trials)
+            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.asked.budget_ns);
+        prove::standing(rules, whole).map(|standing| Stand::Proof(standing, enough_ns))
+    }
+}
+
+fn is_of_block(trial: &Trial, number: usize) -> bool {
+    trial.tag.purpose == Purpose::Block && trial.tag.turn as usize == number
+}
+
+impl Stand {
+    /// Blocks that count.
+    pub fn blocks(&self) -> usize {
+        match self {
+            Stand::Proof(standing, _) => standing.blocks,
+            Stand::Ladder(ladder) => ladder.blocks,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Loads from this machine on several targets in turn (arms): servers that run already, or builds that are started afresh, and
+//! ended, for each turn of theirs.
+
+use super::machine::{Fitting, drive};
+use super::{Driven, Glance, OnTick, Runner, Unready};
+use crate::failure::Failure;
+use crate::meant::Base;
+use crate::probes::{Finder, MachineSeen};
+use crate::subject::{Running, Subject, prepare};
+use plimsoll_analysis::study::TrialPlan;
+use plimsoll_model::{ArmIndex, Ending, Injector, Plan, Probes, Purpose, Run, Stop, Tag};
+use plimsoll_sys::group::CpuClocks;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// One of several targets.
+pub struct Target {
+    /// Where and how it is asked.
+    pub base: Base,
+    /// How to start it; `None`: it runs already.
+    pub command: Option<String>,
+    /// How its processes are found, where it runs already.
+    pub finder: Option<Finder>,
+}
+
+/// Targets in turn.
+pub struct Builds<'a> {
+    targets: &'a [Target],
+    fitting: Fitting,
+    /// Who makes the load that is ready.
+    injector: Injector,
+    /// How long a build may take until it answers.
+    start_patience: Duration,
+    /// A command to be run before every block.
+    before_block: Option<&'a str>,
+    /// Where output of builds goes: beside the run file.
+    beside: PathBuf,
+    began: Instant,
+    /// What the loads are on now, and the build there, if it was started.
+    on: Option<(Tag, Option<Running>)>,
+    /// Whether any build was started already.
+    any_started: bool,
+    /// The last block before which the command was run.
+    block: Option<u32>,
+}
+
+impl<'a> Builds<'a> {
+    /// The experiment begins.
+    pub fn new(
+        targets: &'a [Target],
+        fitting: Fitting,
+        start_patience: Duration,
+        before_block: Option<&'a str>,
+        beside: PathBuf,
+    ) -> Builds<'a> {
+        let (began, injector) = (Instant::now(), fitting.base.injector.clone());
+        let (on, any_started, block) = (None, false, None);
+        Builds { targets, fitting, injector, start_patience, before_block, beside, began, on, any_started, block }
+    }
+
+    fn target(&self) -> Option<&'a Target> {
+        let (tag, _) = self.on.as_ref()?;
+        self.targets.get(tag.arm.map_or(0, ArmIndex::index))
+    }
+
+    /// Turns to what a load is on: the last build is ended, the next one started, where they are to be started.
+    fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
+        if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
+            return Ok(());
+        }
+        self.finish()?;
+        if tag.purpose == Purpose::Block && self.block != Some(tag.turn) {
+            self.block = Some(tag.turn);
+            if let Some(command) = self.before_block {
+                prepare("--before-block", command, &self.output_of("before-block"))?;
+            }
+        }
+        self.on = Some((tag, None));
+        let (Some(target), Some(arm)) = (self.target(), tag.arm) else { return Ok(()) };
+        if let Some(command) = &target.command {
+            let name = arm.letter();
+            let subject = Subject {
+                name,
+                command: command.clone(),
+                output: self.output_of(&name.to_ascii_lowercase().to_string()),
+                patience: self.start_patience,
+                after_another: std::mem::replace(&mut self.any_started, true),
+            };
+            self.on = Some((tag, Some(subject.start(&target.base)?)));
+        }
+        Ok(())
+    }
+
+    fn output_of(&self, what: &str) -> PathBuf {
+        self.beside.with_extension(format!("{what}.log"))
+    }
+
+    /// The clocks of the processes that are loaded now; `None` where they are not on this machine, or not to be seen.
+    fn clocks(&self) -> Option<CpuClocks> {
+        if let Some((_, Some(running))) = &self.on {
+            return Some(running.cpu_clocks());
+        }
+        let finder = self.target()?.finder.as_ref()?;
+        let found = finder.first().as_ref().ok()?;
+        let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
+        // A server that was restarted has other processes.
+        let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
+        clocks.or_else(again).filter(|clocks| !clocks.is_empty())
+    }
+}
+
+impl Runner for Builds<'_> {
+    fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        self.turn_to(trial.tag).map_err(Unready::Failed)?;
+        self.fitting.fit(&mut trial.plan, &mut self.injector).map_err(Unready::Unheld)
+    }
+
+    fn injectors(&self) -> Vec<Injector> {
+        vec![self.injector.clone()]
+    }
+
+    /// The build under the load must live to its end.
+    fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let port = plan.carriage.addresses.first().map(SocketAddr::port);
+        let mut seen = CpuSeen::begin(self.clocks(), self.fitting.base.local, port);
+        let began = self.began;
+        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        let (mut run, start_ns) = drive(began, plan, &self.injector, &mut |tick| {
+            seen.look(tick.origin_ns, false);
+            on_tick(tick, Glance::default())?;
+            match running.as_mut().and_then(|running| running.died()) {
+                Some(why) => ControlFlow::Break(Stop::Died(why)),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        let probes = seen.end();
+        let untouched = run.ending == Some(Ending::Finished);
+        if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
+            run.ending = Some(Ending::Stopped(Stop::Died(why)));
+        }
+        Ok(Driven { run: Run { probes: probes.clone().unwrap_or_default(), ..run }, start_ns, seen_last: probes })
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        match self.on.take() {
+            Some((_, Some(running))) => running.end(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every probe keeps.
+struct CpuSeen {
+    clocks: Option<CpuClocks>,
+    /// Schedule time 0 on the monotonic clock.
+    origin_ns: u64,
+    machine: MachineSeen,
+}
+
+impl CpuSeen {
+    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> CpuSeen {
+        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local, port) };
+        // Before the load: its first tick comes later than the measured part begins.
+        seen.look(0, true);
+        seen
+    }
+
+    fn look(&mut self, origin_ns: u64, edge: bool) {
+        self.origin_ns = origin_ns;
+        self.machine.look(edge, self.clocks.as_ref());
+    }
+
+    fn end(mut self) -> Option<Probes> {
+        self.look(self.origin_ns, true);
+        (self.origin_ns > 0).then(|| self.machine.take().shifted(-(self.origin_ns as i64)))
+    }
+}

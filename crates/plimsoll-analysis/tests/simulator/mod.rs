@@ -4,13 +4,14 @@
 
 #![allow(dead_code)]
 
-use plimsoll_analysis::find::{Measure, Settings, Step};
+use plimsoll_analysis::find::{Settings, Step};
+use plimsoll_analysis::study::{self, History, Study, Until};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, Run, Sample, Schedule, Series, SeriesKind,
-    Stop, Stripe, WorkerTime,
+    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, Remark, Run, Sample,
+    Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -365,14 +366,14 @@ impl Server {
 struct Ends {
     succeeded: Vec<u64>,
     failed: Vec<u64>,
+    /// Successes before the window's end.
+    in_window: u64,
     /// Sum of (tick end - end), for the integral of the number in flight.
     left_ns: u64,
 }
 
 /// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
-fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
-    let plan = &measure.plan;
-    let mut watch = measure.watch.clone();
+fn carry(plan: &Plan, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
@@ -421,9 +422,9 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
             }
             let end = &mut ends[slot];
             end.left_ns += (at_ns + (slot as u64 + 1) * tick) - done_ns;
+            end.in_window += u64::from(good && done_ns < end_ns);
             let list = if good { &mut end.succeeded } else { &mut end.failed };
             list.push(done_ns - next_ns);
-            // What ends exactly at the window's end counts as after it; with whole ticks the slot tells.
         }
         let ended = ends.pop_front().unwrap_or_default();
         let count = (ended.succeeded.len() + ended.failed.len()) as u64;
@@ -432,9 +433,7 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         interval.in_flight_end = in_flight;
         interval.ledger.succeeded = ended.succeeded.len() as u64;
         interval.ledger.failed[0] = ended.failed.len() as u64;
-        if at_ns < end_ns {
-            interval.succeeded_in_window = interval.ledger.succeeded;
-        }
+        interval.succeeded_in_window = ended.in_window;
         ended.succeeded.iter().for_each(|ns| histogram.record(*ns));
         interval.response = histogram.drain();
         interval.service = interval.response.clone();
@@ -445,7 +444,7 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         let made = count.max(interval.ledger.scheduled) as f64 / (server.model.client_rps * tick as f64 / 1e9);
         let work_ns = (tick as f64 * (0.2 + made).min(1.0)) as u64;
         interval.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns: tick }];
-        let verdict = watch.push(at_ns, &interval);
+        let verdict = until.push(at_ns, tick_end, &interval);
         let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.load.grace_ns);
         let stopped = matches!(verdict, ControlFlow::Break(_));
         if over || stopped {
@@ -453,8 +452,8 @@ fn carry(measure: &Measure, server: &mut Server, origin_ns: u64) -> (Run, u64) {
         }
         run.push(at_ns, &interval);
         at_ns = tick_end;
-        if let ControlFlow::Break(reason) = verdict {
-            run.ending = Some(Ending::Stopped(Stop::Shown(reason)));
+        if let ControlFlow::Break(stop) = verdict {
+            run.ending = Some(Ending::Stopped(stop));
             run.window_ns.1 = end_ns.min(tick_end);
             break;
         }
@@ -524,10 +523,53 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
                 // A trial is as slow as the machine is at its beginning: what changes within it is in the probes alone.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
-                let (mut run, took_ns) = carry(&measure, &mut server, start_ns);
+                let until = Until::Shown(Box::new(measure.watch));
+                let (mut run, took_ns) = carry(&measure.plan, until, &mut server, start_ns);
                 run.probes = beside(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
+            }
+        }
+    }
+}
+
+/// What a study that was carried out recorded.
+pub struct Recorded {
+    pub trials: Vec<Trial>,
+    pub remarks: Vec<Remark>,
+    /// When each of its steps was asked for, and how many loads and remarks there were then, ns.
+    pub asked_at: Vec<(u64, usize, usize)>,
+    /// How long it took, ns.
+    pub elapsed_ns: u64,
+    /// Why it could not go on.
+    pub broken: Option<study::Broken>,
+}
+
+/// Carries a whole study out in virtual time, each arm on a server of its own, beside others that use cores.
+pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> Recorded {
+    let mut servers: Vec<Server> =
+        (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
+    let mut study = Study::new(asked).expect("a question");
+    let mut recorded =
+        Recorded { trials: Vec::new(), remarks: Vec::new(), asked_at: Vec::new(), elapsed_ns: 0, broken: None };
+    loop {
+        let Recorded { trials, remarks, asked_at, elapsed_ns, .. } = &mut recorded;
+        asked_at.push((*elapsed_ns, trials.len(), remarks.len()));
+        assert!(asked_at.len() < 10_000, "no end");
+        match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
+            study::Step::Stop => return recorded,
+            study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },
+            study::Step::Skip(tag) => remarks.push(Remark::Unheld { tag, reason: plimsoll_model::Unheld::NoTime }),
+            study::Step::Measure(trial) => {
+                let start_ns = *elapsed_ns + OVERHEAD_NS / 2;
+                let arm = trial.tag.arm.map_or(0, ArmIndex::index);
+                let server = &mut servers[arm];
+                server.model =
+                    Model { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
+                let (mut run, took_ns) = carry(&trial.plan, trial.until, server, start_ns);
+                run.probes = beside(&run, start_ns, burners);
+                trials.push(Trial { tag: trial.tag, start_ns, run });
+                *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }
         }
     }

@@ -1,0 +1,212 @@
+//! What studies do next, on simulated servers: which load a comparison takes, what a sweep measures and measures again, and
+//! that what was recorded alone decides.
+
+mod simulator;
+
+use plimsoll_analysis::Others;
+use plimsoll_analysis::levels::measured;
+use plimsoll_analysis::study::{Broken, History, Step, Study};
+use plimsoll_model::units::SECOND;
+use plimsoll_model::*;
+use simulator::{Burners, Kind, Model, NO_BURNERS, Noise, Recorded};
+
+const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
+
+fn slots(count: usize, capacity: f64) -> Model {
+    Model { name: "slots", kind: Kind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
+}
+
+fn base() -> Plan {
+    Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) })
+}
+
+fn blocks(arms: usize) -> BlocksAsked {
+    let arm = |number: usize| Arm { name: number.to_string(), plan: base(), started: false };
+    BlocksAsked {
+        arms: (0..arms).map(arm).collect(),
+        users: None,
+        rate: None,
+        arrivals: Arrivals::Constant,
+        load_ns: None,
+        warmup_ns: None,
+        budget_ns: 60 * SECOND,
+        blocks_max: Some(4),
+        count_disturbed: false,
+    }
+}
+
+fn prove(criterion: Criterion) -> Asked {
+    Asked::Prove(ProveAsked { blocks: blocks(2), criterion, margin: 0.02, profiles: None })
+}
+
+fn sweep(levels: &[u64], budget_s: u64) -> Asked {
+    let lengths = Lengths::Budget(budget_s * SECOND);
+    Asked::Sweep(SweepAsked { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
+}
+
+/// The plans of the first block, by arm.
+fn first_block(recorded: &Recorded) -> Vec<&Plan> {
+    let mut first: Vec<&Trial> =
+        recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Block && t.tag.turn == 0).collect();
+    first.sort_by_key(|trial| trial.tag.arm.map(ArmIndex::index));
+    first.into_iter().map(|trial| &trial.run.plan).collect()
+}
+
+fn users_of(trials: &[&Trial]) -> Vec<u64> {
+    trials.iter().map(|trial| trial.run.plan.load.shape.curve().max() as u64).collect()
+}
+
+fn climb(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
+    let tag = Tag { purpose: Purpose::Peak, arm: Some(ArmIndex::Side(arm)), turn: 0 };
+    recorded.trials.iter().filter(|trial| trial.tag == tag).collect()
+}
+
+#[test]
+fn sides_have_the_load_that_fills_them() {
+    for (models, users) in [
+        ([slots(1, 1000.0), slots(1, 1000.0)], 1),
+        ([slots(4, 2000.0), slots(4, 2000.0)], 4),
+        ([slots(16, 1600.0), slots(16, 1600.0)], 16),
+        // Both have the same: what fills the one that takes more.
+        ([slots(4, 2000.0), slots(16, 8000.0)], 16),
+    ] {
+        let recorded = simulator::conduct(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
+        let plans = first_block(&recorded);
+        let chosen: Vec<u64> = plans.iter().map(|plan| plan.load.shape.curve().max() as u64).collect();
+        assert_eq!(chosen, [users, users], "{models:?}");
+        assert!(recorded.elapsed_ns <= 60 * SECOND);
+    }
+}
+
+#[test]
+fn rungs_have_loads_of_their_own() {
+    let models = [slots(4, 8000.0), slots(2, 10.0)];
+    let asked = Asked::Ladder(LadderAsked { blocks: blocks(2) });
+    let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+    let plans = first_block(&recorded);
+    assert!(plans[1].load.duration_ns > plans[0].load.duration_ns, "{plans:?}");
+    assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
+}
+
+/// Loads of the climb that others disturbed are made again, so that the load is that of a quiet machine.
+#[test]
+fn a_disturbed_climb_is_tried_again() {
+    let models = [slots(4, 2000.0), slots(4, 2000.0)];
+    let asked = prove(Criterion::P50);
+    let quiet = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+    // For a while in the climb of A, and in that of B.
+    let burners: Burners = |now_ns| match now_ns / 100_000_000 {
+        6..=12 | 40..=45 => 1.4,
+        _ => 0.0,
+    };
+    let disturbed = simulator::conduct(&asked, &models, 1, burners);
+    let users = users_of(&climb(&disturbed, 0));
+    assert!(users.windows(2).any(|pair| pair[0] == pair[1]), "none was made again: {users:?}");
+    assert!(users_of(&climb(&quiet, 0)).windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(first_block(&disturbed)[0].load.shape, first_block(&quiet)[0].load.shape);
+    // Who never goes away is put up with, within the part of the budget that climbs have.
+    let always = simulator::conduct(&asked, &models, 1, |_| 1.4);
+    let block = always.trials.iter().find(|trial| trial.tag.purpose == Purpose::Block).expect("a block");
+    assert!(block.start_ns < 20 * SECOND, "{}", block.start_ns);
+}
+
+#[test]
+fn a_target_that_never_succeeds_ends_it() {
+    let refusing = Model { kind: Kind::Limiter(0.0), ..slots(1, 1000.0) };
+    let recorded = simulator::conduct(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
+    assert_eq!(recorded.broken, Some(Broken::NoSuccess('B', Vec::new())));
+    assert!(first_block(&recorded).is_empty());
+}
+
+fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
+    Experiment {
+        asked: asked.clone(),
+        started_unix_ms: 0,
+        command: Vec::new(),
+        said: Vec::new(),
+        environment: Environment::default(),
+        noted: Noted::default(),
+        trials: recorded.trials.clone(),
+        remarks: recorded.remarks.clone(),
+        elapsed_ns: Some(recorded.elapsed_ns),
+    }
+}
+
+#[test]
+fn levels_that_others_disturbed_are_measured_again_within_the_budget() {
+    let asked = sweep(&[1, 2, 4, 8, 16], 20);
+    let burners: Burners = |now_ns| if (2 * SECOND..6 * SECOND).contains(&now_ns) { 1.4 } else { 0.0 };
+    let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, burners);
+    let levels = |turn: u32| recorded.trials.iter().filter(move |t| t.tag == Tag { turn, ..Tag::of(Purpose::Level) });
+    let tries: Vec<usize> = (0..5).map(|turn| levels(turn).count()).collect();
+    assert!(tries.contains(&2) && tries.contains(&1), "{tries:?}");
+    let experiment = experiment(&asked, &recorded);
+    let counted = measured(&experiment);
+    assert_eq!(counted.iter().map(|trial| trial.tag.turn).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert!(counted.iter().all(|trial| !Others::of(&trial.run).disturbed), "{tries:?}");
+    assert!(recorded.elapsed_ns <= 20 * SECOND, "{}", recorded.elapsed_ns);
+    // Of a machine that is never quiet each level is told as it was; no time is given is no time to try again.
+    for (asked, burners, most) in [(asked, (|_| 1.4) as Burners, 3), (fixed(&[1, 2]), |_| 1.4, 1)] {
+        let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, burners);
+        let tries = |turn| recorded.trials.iter().filter(|t| t.tag == Tag { turn, ..Tag::of(Purpose::Level) }).count();
+        assert!((1..=most).contains(&tries(0)) && tries(1) >= 1, "{} {}", tries(0), tries(1));
+        assert!(most == 1 || recorded.elapsed_ns <= 20 * SECOND);
+    }
+}
+
+fn fixed(levels: &[u64]) -> Asked {
+    let lengths = Lengths::Fixed(SECOND);
+    Asked::Sweep(SweepAsked { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 0 })
+}
+
+#[test]
+fn what_there_is_no_time_for_is_said() {
+    let levels: Vec<u64> = (1..=12).collect();
+    // Answers that take so long that levels take more than their share.
+    let recorded = simulator::conduct(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
+    let unheld: Vec<u32> = recorded
+        .remarks
+        .iter()
+        .filter_map(|remark| match remark {
+            Remark::Unheld { tag, reason: Unheld::NoTime } => Some(tag.turn),
+            _ => None,
+        })
+        .collect();
+    assert!(!unheld.is_empty() && unheld.contains(&11), "{unheld:?}");
+}
+
+/// A study that is taken up from its record goes on as it did: nothing but what was recorded decides.
+#[test]
+fn any_beginning_of_a_recording_goes_on_as_it_did() {
+    let find = Asked::Find(FindAsked {
+        base: base(),
+        slo: "success>=99.9%, p99<=500ms".into(),
+        budget_ns: 20 * SECOND,
+        max_rate: None,
+        arrivals: Arrivals::Constant,
+        first_answer_ns: 2_000_000,
+        profiles: None,
+    });
+    let ladder = Asked::Ladder(LadderAsked { blocks: blocks(2) });
+    let run = Asked::Run(RunAsked { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
+    let models = [slots(4, 2000.0), slots(4, 1500.0)];
+    for asked in [run, sweep(&[1, 4, 8], 12), find, prove(Criterion::P99), ladder] {
+        let whole = simulator::conduct(&asked, &models, 3, NO_BURNERS);
+        assert!(whole.asked_at.len() > 1);
+        for (elapsed_ns, trials, remarks) in &whole.asked_at {
+            let history = History {
+                trials: &whole.trials[..*trials],
+                remarks: &whole.remarks[..*remarks],
+                elapsed_ns: *elapsed_ns,
+            };
+            let step = Study::new(&asked).expect("a question").next(&history);
+            match (step, whole.trials.get(*trials)) {
+                (Step::Measure(next), Some(trial)) => {
+                    assert_eq!((next.tag, &next.plan), (trial.tag, &trial.run.plan), "{}", asked.word());
+                }
+                (Step::Stop, None) => {}
+                (step, trial) => panic!("{}: {step:?}, then {:?}", asked.word(), trial.map(|trial| trial.tag)),
+            }
+        }
+    }
+}

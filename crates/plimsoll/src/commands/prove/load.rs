@@ -1,0 +1,287 @@
+//! The load of a comparison's blocks: with how many users, or at what rate, each side is loaded, and for how long; found
+//! by a short climb on each side where it was not asked for. Not here: the blocks themselves.
+
+use super::asked::{Arm, Asked};
+use super::carry::Comparison;
+use crate::failure::Failure;
+use crate::subject::Running;
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::prove::arm_name;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{Criterion, Curve, LoadShape, Plan, Purpose};
+
+/// Users tried to find the peak, in turn.
+const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
+/// Length of each of these loads; where answers take long, so many times as long as they take, up to the longest.
+const CLIMB_NS: u64 = 250 * MS;
+const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
+const CLIMB_NS_MAX: u64 = 4 * SECOND;
+/// All climbs together take no more than this part of the budget, but for the load that crosses it.
+const CLIMB_PART: u64 = 4;
+/// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
+/// a closer look would take chance for growth, and end at far more users than fill the server.
+const GROWN: f64 = 1.08;
+/// As few users as have this share of the peak are enough.
+const ENOUGH: f64 = 0.93;
+/// So many times the users that fill a server are more than enough;
+const FILLING_TIMES: f64 = 8.0;
+/// of a server whose peak is known from few answers, so many times: there, some answers more or less are no growth, and
+/// each user too many waits for long.
+const FILLING_TIMES_SLOW: f64 = 2.0;
+const SLOW_ANSWERS: f64 = 200.0;
+/// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least; there, so
+/// many answers after one another, but no more than this part of the load).
+pub const WARMUP_FRESH_NS: u64 = 500 * MS;
+const WARMUP_NS: u64 = 30 * MS;
+const WARMUP_ANSWERS_IN_TURN: f64 = 2.0;
+const WARMUP_PART: u64 = 4;
+/// Share of what the slower side can do, for measures at a fixed rate.
+const RATE_SHARE: f64 = 0.6;
+/// A load is at least so long,
+const LOAD_NS: u64 = 400 * MS;
+/// as long as so many answers after one another take,
+const LOAD_ANSWERS_IN_TURN: f64 = 20.0;
+/// and as so many answers in all take (a p99 needs more); but so short that the budget holds so many blocks.
+const LOAD_ANSWERS: f64 = 200.0;
+const LOAD_ANSWERS_P99: f64 = 1000.0;
+const BLOCKS_MIN: u64 = 16;
+/// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load that is over before
+/// the slowest has answered says nothing: rather fewer blocks.
+const LOAD_ANSWERS_FEW: f64 = 3.0;
+const BLOCKS_FEW: u64 = 6;
+/// Connections made ready for a fixed rate, at most.
+const READY_MAX: f64 = 2048.0;
+
+/// What a side can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Peak {
+    users: u64,
+    rps: f64,
+    /// Mean service time at that load.
+    mean_ns: f64,
+    /// Answers by which that is known.
+    answers: f64,
+}
+
+/// The load of one side in all blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Closed: users. At a fixed rate: connections made ready.
+    users: u64,
+    /// Requests a second, at a fixed rate.
+    rate: Option<f64>,
+    length_ns: u64,
+    warmup_ns: u64,
+}
+
+impl Load {
+    /// The plan of this load on `arm`.
+    pub fn plan(&self, arm: &Arm, seed: u64) -> Plan {
+        let mut plan = match self.rate {
+            None => arm.base.closed(Curve::constant(self.users as f64)),
+            Some(rate) => {
+                let mut plan = arm.base.plan.clone();
+                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: arm.base.arrivals };
+                plan
+            }
+        };
+        plan.load.seed = seed;
+        plan.load.duration_ns = Some(self.length_ns);
+        plan.load.warmup_ns = self.warmup_ns;
+        plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
+        // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
+        plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
+        plan
+    }
+}
+
+impl Comparison<'_> {
+    /// The load of each side: as asked, or found by trying each. Sides that are compared have the same; the rungs of a
+    /// ladder do different work, and each has as many users as fill it, and as much time as its answers need.
+    pub fn find_loads(&mut self) -> Result<Vec<Load>, Failure> {
+        let asked = self.asked;
+        let mut peaks = Vec::new();
+        for arm in 0..asked.arms.len() as u8 {
+            let mut running = self.start(arm)?;
+            peaks.push(self.climb(arm, &mut running)?);
+            if let Some(running) = running {
+                running.end()?;
+            }
+        }
+        let left_ns = asked.budget_ns.saturating_sub(self.recording.elapsed_ns());
+        if asked.ladder {
+            return Ok(loads(asked, &peaks, left_ns));
+        }
+        let most = |of: fn(&Peak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
+        let hardest = Peak {
+            users: peaks.iter().map(|peak| peak.users).max().unwrap_or(1),
+            rps: peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min),
+            mean_ns: most(|peak| peak.mean_ns),
+            answers: 0.0,
+        };
+        Ok(loads(asked, &vec![hardest; peaks.len()], left_ns))
+    }
+
+    /// What a side can do, and with how many users; of a number of users that was given, only that.
+    fn climb(&mut self, arm: u8, running: &mut Option<Running>) -> Result<Peak, Failure> {
+        let asked = self.asked;
+        let given = asked.users.map(|users| vec![users]);
+        let levels = given.unwrap_or_else(|| CLIMB.to_vec());
+        let end_ns = self.recording.elapsed_ns() + asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
+        let mut tried: Vec<Peak> = Vec::new();
+        let mut flat = 0;
+        let mut length_ns = CLIMB_NS;
+        for users in levels {
+            let doing = format!("what {} can do: {users} users", arm_name(arm));
+            let summary = loop {
+                let mut plan = asked.arms[usize::from(arm)].base.closed(Curve::constant(users as f64));
+                plan.load.duration_ns = Some(length_ns);
+                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
+                plan.load.connections_ready = users as u32;
+                let summary = self.drive((asked.tag(Purpose::Peak, arm, 0), arm, &doing), &plan, running)?;
+                // A load that was over before the first answer says nothing; one that was refused does.
+                let refused = summary.statuses.iter().any(|(status, _)| !plan.traffic.succeeds(*status));
+                if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
+                    break summary;
+                }
+                length_ns *= 4;
+            };
+            let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+            let answers = summary.throughput_rps * length_ns as f64 / 1e9;
+            length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
+            let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
+            if summary.throughput_rps <= 0.0 && best <= 0.0 {
+                return Err(no_success(arm, &summary));
+            }
+            flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
+            tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
+            // A slow server would still be at the requests of a crowd when the next load begins.
+            if flat >= 2 || plenty(&tried).is_some() || self.recording.elapsed_ns() >= end_ns {
+                break;
+            }
+        }
+        filled(&tried).ok_or_else(|| Failure::start(format!("{} was not reached", arm_name(arm))))
+    }
+}
+
+fn no_success(arm: u8, summary: &Summary) -> Failure {
+    let statuses: Vec<String> = summary.statuses.iter().map(|(status, _)| status.to_string()).collect();
+    let statuses = if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
+    Failure::start(format!(
+        "{} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status",
+        arm_name(arm)
+    ))
+}
+
+fn best(tried: &[Peak]) -> Option<Peak> {
+    plimsoll_analysis::find::best(tried, |peak| peak.rps).copied()
+}
+
+/// The fewest users tried that are more than enough by Little's law: it knows how many fill a server that answers one
+/// alone as fast as it did, where a disturbance may hide that few users were enough.
+fn plenty(tried: &[Peak]) -> Option<Peak> {
+    let best = best(tried)?;
+    let filling = best.rps * tried.first()?.mean_ns / 1e9;
+    let times = if best.answers < SLOW_ANSWERS { FILLING_TIMES_SLOW } else { FILLING_TIMES };
+    tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
+}
+
+/// What a side can do with as few users as fill it.
+fn filled(tried: &[Peak]) -> Option<Peak> {
+    let best = best(tried)?;
+    let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
+    [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)
+}
+
+/// The load of each side, given what it can do and the time left for all blocks.
+fn loads(asked: &Asked, peaks: &[Peak], left_ns: u64) -> Vec<Load> {
+    let fixed = asked.settings.primary.at_fixed_rate();
+    let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
+    let rate = fixed.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+    let answers = if asked.settings.primary == Criterion::P99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
+    let wanted = peaks.iter().map(|peak| {
+        let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(answers / rate.unwrap_or(peak.rps));
+        ((wanted_s * 1e9) as u64).max(LOAD_NS)
+    });
+    let warmup_least_ns = warmup_ns(asked, 0.0, 0) * peaks.len() as u64;
+    let most_ns = even(wanted.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
+    let few_ns = left_ns / (BLOCKS_FEW * peaks.len() as u64);
+    let load = |(peak, wanted_ns): (&Peak, u64)| {
+        let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
+        let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
+        let length_ns = asked.load_ns.unwrap_or(found_ns);
+        let users = match rate {
+            // Little's law, and as much again.
+            Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
+            None => asked.users.unwrap_or(peak.users),
+        };
+        Load { users, rate, length_ns, warmup_ns: warmup_ns(asked, peak.mean_ns, length_ns) }
+    };
+    peaks.iter().zip(wanted).map(load).collect()
+}
+
+/// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it to the others.
+fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
+    wanted.sort_unstable();
+    let (mut left, mut count) = (sum, wanted.len() as u64);
+    for one in wanted {
+        if one > left / count {
+            return left / count;
+        }
+        left -= one;
+        count -= 1;
+    }
+    u64::MAX
+}
+
+/// How long to load before what is measured, where an answer takes `mean_ns` and a load `length_ns`.
+fn warmup_ns(asked: &Asked, mean_ns: f64, length_ns: u64) -> u64 {
+    let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
+    let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
+    asked.warmup_ns.unwrap_or(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS.max(needed_ns) })
+}
+
+/// A rate with two significant digits.
+fn rounded(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.max(1e-9).log10().floor() - 1.0);
+    (rate / unit).round() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_filled_with_few_users() {
+        // (users, requests/s, mean service time ms, seconds) by level; the users chosen.
+        let check = |levels: &[(u64, f64, f64, f64)], expected| {
+            let tried: Vec<Peak> = levels
+                .iter()
+                .map(|&(users, rps, ms, s)| Peak { users, rps, mean_ns: ms * 1e6, answers: rps * s })
+                .collect();
+            assert_eq!(filled(&tried).map(|peak| peak.users), expected, "{levels:?}");
+        };
+        check(&[], None);
+        // More users bring no more.
+        check(&[(1, 9e3, 0.1, 0.25), (4, 20e3, 0.2, 0.25), (16, 20.5e3, 0.8, 0.25), (64, 20e3, 3.2, 0.25)], Some(4));
+        // A disturbance at the level that was enough.
+        check(&[(1, 9e3, 0.1, 0.25), (4, 12e3, 0.3, 0.25), (16, 17e3, 0.8, 0.25), (64, 19.9e3, 3.2, 0.25)], Some(16));
+        // A query on two cores: sixteen users seem to bring a tenth more, by three answers of 28.
+        check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(4));
+        // Ten places of 300 ms.
+        check(
+            &[(1, 3.3, 300.0, 1.5), (4, 13.3, 300.0, 1.5), (16, 33.0, 480.0, 1.5), (64, 33.0, 1900.0, 2.4)],
+            Some(16),
+        );
+    }
+
+    #[test]
+    fn what_one_does_not_want_is_left_to_the_others() {
+        let check = |wanted: &[u64], sum, expected| assert_eq!(even(wanted.to_vec(), sum), expected, "{wanted:?}");
+        check(&[4, 4], 8, u64::MAX);
+        check(&[9, 9], 8, 4);
+        check(&[100, 1, 1], 12, 10);
+        check(&[100, 5, 1], 12, 6);
+        check(&[], 12, u64::MAX);
+    }
+}

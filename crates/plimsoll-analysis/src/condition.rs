@@ -170,16 +170,16 @@ impl Condition {
     /// leave out did not succeed. `None` where nothing was measured (a latency without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
         let totals = run.totals();
-        if totals.ledger.scheduled == 0 {
+        if totals.whole.ledger.scheduled == 0 {
             return None;
         }
         let seen = Seen {
-            ledger: &totals.ledger,
-            requests: totals.ledger.scheduled,
+            ledger: &totals.whole.ledger,
+            requests: totals.whole.ledger.scheduled,
             overdue: 0,
-            response: &totals.response,
-            service: &totals.service,
-            succeeded_in_window: totals.succeeded_in_window,
+            response: &totals.whole.response,
+            service: &totals.whole.service,
+            succeeded_in_window: totals.whole.succeeded_in_window,
             window_ns: run.duration_ns(),
             cpu_ns: match self.metric {
                 Metric::Cpu => ServerUse::of(run).ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
@@ -416,10 +416,11 @@ impl ConditionWatch {
 
     /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
-        self.ledger.merge(&tick.ledger);
-        self.response.merge_sparse(&tick.response);
-        self.service.merge_sparse(&tick.service);
-        self.succeeded_in_window += tick.succeeded_in_window;
+        let whole = tick.whole();
+        self.ledger.merge(&whole.ledger);
+        self.response.merge_sparse(&whole.response);
+        self.service.merge_sparse(&whole.service);
+        self.succeeded_in_window += whole.succeeded_in_window;
         self.scheduled.push_back((end_ns, self.ledger.scheduled));
         while self.scheduled.get(1).is_some_and(|next| next.0.saturating_add(self.reach_ns) <= end_ns) {
             self.scheduled.pop_front();
@@ -556,7 +557,7 @@ pub(crate) fn duration_syntax(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan};
+    use plimsoll_model::{Curve, LoadShape, Plan, RouteFigures};
     use proptest::prelude::*;
 
     #[test]
@@ -630,7 +631,7 @@ mod tests {
     fn tick(succeeded: u64, failed: u64, latency_ns: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(latency_ns, succeeded);
-        Interval {
+        let figures = RouteFigures {
             ledger: Ledger {
                 scheduled: succeeded + failed,
                 succeeded,
@@ -639,8 +640,9 @@ mod tests {
             },
             succeeded_in_window: succeeded,
             response: response.drain(),
-            ..Interval::default()
-        }
+            ..RouteFigures::default()
+        };
+        Interval { routes: figures.into(), ..Interval::default() }
     }
 
     #[test]
@@ -657,9 +659,10 @@ mod tests {
     fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let mut interval = tick(succeeded, failed, latency_ns);
-        interval.ledger.scheduled += unsent + in_flight;
-        (interval.ledger.unsent, interval.ledger.in_flight) = (unsent, in_flight);
-        interval.service = interval.response.clone();
+        let figures = interval.routes.of_mut(0);
+        figures.ledger.scheduled += unsent + in_flight;
+        (figures.ledger.unsent, figures.ledger.in_flight) = (unsent, in_flight);
+        figures.service = figures.response.clone();
         run.window_ns = (0, units::SECOND);
         run.push(0, &interval);
         run
@@ -715,9 +718,10 @@ mod tests {
         let mut late = tick(0, 0, 0);
         let mut response = Histogram::new();
         response.record_n(30 * units::SECOND, 3);
-        late.response = response.drain();
-        late.ledger.scheduled = 3;
-        late.ledger.failed[Failure::Timeout as usize] = 3;
+        let figures = late.routes.of_mut(0);
+        figures.response = response.drain();
+        figures.ledger.scheduled = 3;
+        figures.ledger.failed[Failure::Timeout as usize] = 3;
         run.push(units::SECOND / 2, &late);
         for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
             assert_eq!(!Conditions::parse(gate).expect("parses").crossed(&run).is_empty(), crossed, "{gate}");
@@ -733,7 +737,8 @@ mod tests {
         let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick(0, 10, 0)));
         assert!(ended.is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
         // 10 users who never get an answer.
-        let asked = Interval { ledger: Ledger { scheduled: 10, ..Ledger::default() }, ..Interval::default() };
+        let mut asked = Interval::default();
+        asked.routes.of_mut(0).ledger.scheduled = 10;
         for (bound, at_s) in [("p50>200ms", 5), ("p50>8s", 8), ("p99>1h", 0)] {
             let mut hanging = watch(bound);
             let first = hanging.push(tenth, &asked);
@@ -744,7 +749,7 @@ mod tests {
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
             let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
-            now.ledger.scheduled = 10;
+            now.routes.of_mut(0).ledger.scheduled = 10;
             steady.push(at * tenth, &now).is_some()
         });
         assert_eq!(ended, None);

@@ -57,8 +57,8 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
 /// The requests of a load that ended with this status, or with what is no HTTP.
 fn requests(run: &Run, status: u16) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match status {
-        0 => interval.ledger.failed[Failure::Protocol as usize],
-        _ => interval.statuses.iter().filter(|(of, _)| *of == status).map(|(_, count)| count).sum(),
+        0 => interval.whole().ledger.failed[Failure::Protocol as usize],
+        _ => interval.whole().statuses.get(status),
     };
     run.intervals.values().map(of_kind).sum()
 }
@@ -75,8 +75,8 @@ mod tests {
         for (status, at_ns, requests) in answers {
             run.failed_answers.push(FailedAnswer::answer(*status, *at_ns, format!("HTTP/1.1 {start_ns}").as_bytes()));
             match status {
-                0 => interval.ledger.failed[Failure::Protocol as usize] = *requests,
-                _ => interval.statuses.push((*status, *requests)),
+                0 => interval.routes.of_mut(0).ledger.failed[Failure::Protocol as usize] = *requests,
+                _ => interval.routes.of_mut(0).statuses.add(*status, *requests),
             }
         }
         run.intervals.insert(0, interval);

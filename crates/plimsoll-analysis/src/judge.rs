@@ -169,13 +169,14 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         if let ControlFlow::Break(reason) = watch.push(at_ns, interval) {
             certain.get_or_insert(reason);
         }
+        let whole = interval.whole();
         if at_ns + window.tick_ns <= from_ns {
-            rejected_before |= interval.ledger.failed_total() > 0;
+            rejected_before |= whole.ledger.failed_total() > 0;
             continue;
         }
-        ledger.merge(&interval.ledger);
-        response.merge_sparse(&interval.response);
-        succeeded_in_window += interval.succeeded_in_window;
+        ledger.merge(&whole.ledger);
+        response.merge_sparse(&whole.response);
+        succeeded_in_window += whole.succeeded_in_window;
     }
     let stopped = matches!(run.ending, Some(Ending::Stopped(_)) | None);
     let summary = Summary::with_bound(run, slo.bound_min_ns());
@@ -205,7 +206,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             in_flight: window.quarters(run),
             primed: rejected_before,
             little_gap: little_gap(run),
-            service_mean_ns: summary.service.mean_ns,
+            service_mean_ns: summary.whole.service.mean_ns,
             generator_limited: summary.generator.limited,
             work_share: summary.generator.work_share,
             ..Evidence::default()
@@ -386,9 +387,10 @@ fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<(f64
 fn little_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
-        in_flight += interval.in_flight_ns as f64;
-        stays += interval.response.sum_ns() as f64 + interval.failed.sum_ns() as f64;
-        ledger.merge(&interval.ledger);
+        in_flight += interval.load.in_flight_ns as f64;
+        let whole = interval.whole();
+        stays += whole.response.sum_ns() as f64 + whole.failed.sum_ns() as f64;
+        ledger.merge(&whole.ledger);
     }
     let whole = run.ending == Some(Ending::Finished)
         && run.plan.load.warmup_ns == 0
@@ -429,7 +431,7 @@ impl Window {
                 let start = (u64::from(*index) * self.tick_ns) as f64;
                 let inside = (start + self.tick_ns as f64).min(to) - start.max(from);
                 if inside > 0.0 {
-                    *mean += interval.in_flight_ns as f64 * inside / self.tick_ns as f64 / length;
+                    *mean += interval.load.in_flight_ns as f64 * inside / self.tick_ns as f64 / length;
                 }
             }
         }
@@ -442,7 +444,8 @@ mod tests {
     use super::*;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, Interval, Plan, Probes, Sample, Series, SeriesKind, Stage, Stop, WorkerTime,
+        Arrivals, Curve, Interval, LoadFigures, Plan, Probes, RouteFigures, Sample, Series, SeriesKind, Stage, Stop,
+        WorkerTime,
     };
 
     const TICK: u64 = Plan::TICK_NS;
@@ -470,16 +473,20 @@ mod tests {
         response.record_n(ms * MS, succeeded);
         let mut lag = Histogram::new();
         lag.record_n(10_000, 100);
-        Interval {
-            ledger: Ledger { scheduled: 100, succeeded, ..Ledger::default() },
-            succeeded_in_window: succeeded,
-            response: response.drain(),
+        let load = LoadFigures {
             lag: lag.drain(),
             in_flight_ns: in_flight_end * TICK,
-            in_flight_end,
             workers: vec![WorkerTime { worker: 0, work_ns: TICK / 4, cpu_ns: TICK, wall_ns: TICK }],
-            ..Interval::default()
-        }
+            ..LoadFigures::default()
+        };
+        let figures = RouteFigures {
+            ledger: Ledger { scheduled: 100, succeeded, ..Ledger::default() },
+            in_flight_end,
+            succeeded_in_window: succeeded,
+            response: response.drain(),
+            ..RouteFigures::default()
+        };
+        Interval { load, routes: figures.into() }
     }
 
     fn judged(run: &Run) -> TrialOutcome {
@@ -512,11 +519,12 @@ mod tests {
                 if at == 5 {
                     let mut late = Histogram::new();
                     late.record_n(600 * MS, slow);
-                    interval.response.merge(&late.drain());
-                    interval.ledger.succeeded += slow;
-                    interval.ledger.failed[0] = failed;
-                    interval.ledger.unsent = unsent;
-                    interval.ledger.in_flight = unanswered;
+                    let figures = interval.routes.of_mut(0);
+                    figures.response.merge(&late.drain());
+                    figures.ledger.succeeded += slow;
+                    figures.ledger.failed[0] = failed;
+                    figures.ledger.unsent = unsent;
+                    figures.ledger.in_flight = unanswered;
                 }
                 interval
             });
@@ -541,19 +549,19 @@ mod tests {
     fn the_generators_fault_is_void_whatever_the_slo_says() {
         let busy = run(&[(1000.0, 10)], |_| {
             let mut interval = tick(50, 2, 1);
-            interval.workers[0].work_ns = TICK * 96 / 100;
+            interval.load.workers[0].work_ns = TICK * 96 / 100;
             interval
         });
         let late = run(&[(1000.0, 10)], |_| {
             let mut interval = tick(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
-            interval.lag = lag.drain();
+            interval.load.lag = lag.drain();
             interval
         });
         let unsent = run(&[(1000.0, 10)], |_| {
             let mut interval = tick(99, 2, 1);
-            interval.ledger.unsent = 1;
+            interval.routes.of_mut(0).ledger.unsent = 1;
             interval
         });
         for run in [&busy, &late, &unsent] {
@@ -566,7 +574,7 @@ mod tests {
         waiting
             .intervals
             .values_mut()
-            .for_each(|i| i.connections_open = u64::from(waiting.plan.carriage.connections_max));
+            .for_each(|i| i.load.connections_open = u64::from(waiting.plan.carriage.connections_max));
         let outcome = judged(&waiting);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
@@ -579,15 +587,15 @@ mod tests {
             run(&[(1000.0, 20)], move |at| {
                 let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
                 if (2..10).contains(&at) {
-                    interval.in_flight_end = 100 * (at - 1);
-                    interval.ledger.unsent = 40;
+                    interval.routes.of_mut(0).in_flight_end = 100 * (at - 1);
+                    interval.routes.of_mut(0).ledger.unsent = 40;
                 }
                 if at == 10 {
                     let mut late = Histogram::new();
                     late.record_n(800 * MS, 100);
-                    interval.response.merge(&late.drain());
+                    interval.routes.of_mut(0).response.merge(&late.drain());
                     late.record_n(service_ms * MS, 100);
-                    interval.service.merge(&late.drain());
+                    interval.routes.of_mut(0).service.merge(&late.drain());
                 }
                 interval
             })
@@ -630,7 +638,7 @@ mod tests {
             let mut interval = tick(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
-            interval.lag = lag.drain();
+            interval.load.lag = lag.drain();
             interval
         });
         let mut closed = holds.clone();
@@ -663,8 +671,8 @@ mod tests {
         let outcome = judged(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
             let mut interval = tick(100, 2, 1);
             if at < 5 {
-                interval.ledger.scheduled = 200;
-                interval.ledger.failed[0] = 100;
+                interval.routes.of_mut(0).ledger.scheduled = 200;
+                interval.routes.of_mut(0).ledger.failed[0] = 100;
             }
             interval
         }));
@@ -676,7 +684,7 @@ mod tests {
     fn a_limiters_rate_shows_in_what_it_grants() {
         let outcome = judged(&run(&[(1000.0, 10)], |at| {
             let mut interval = tick(if at < 4 { 100 } else { 60 }, 2, 1);
-            interval.ledger.failed[0] = if at < 4 { 0 } else { 40 };
+            interval.routes.of_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
             interval
         }));
         assert_eq!((outcome.verdict, outcome.evidence.rejecting), (Verdict::Fail, true));

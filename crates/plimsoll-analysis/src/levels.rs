@@ -53,8 +53,8 @@ impl Level {
             Level {
                 load,
                 rps: summary.throughput_rps,
-                mean_ns: summary.response.mean_ns,
-                p99_ns: (summary.response.count > 0).then_some(summary.response.p99_ns as f64),
+                mean_ns: summary.whole.response.mean_ns,
+                p99_ns: (summary.whole.response.count > 0).then_some(summary.whole.response.p99_ns as f64),
                 success_rate: summary.success_rate,
                 spread: spread(run),
             },
@@ -111,7 +111,7 @@ pub fn length_ns(pilot: &Run, most_ns: u64) -> u64 {
         Some(error) => 1.2 * (error / ERROR_WANTED).powi(2) * pilot.duration_ns() as f64,
         None => most_ns as f64,
     };
-    let wanted = by_error.max(ANSWERS_MIN * summary.response.mean_ns).max(LENGTH_MIN_NS as f64);
+    let wanted = by_error.max(ANSWERS_MIN * summary.whole.response.mean_ns).max(LENGTH_MIN_NS as f64);
     // Whole intervals: what lies in a part of one says nothing about how much it varies.
     (wanted.min(most_ns as f64) as u64).max(100 * MS).div_ceil(100 * MS) * (100 * MS)
 }
@@ -263,17 +263,15 @@ mod tests {
 
     #[test]
     fn a_level_is_measured_for_as_long_as_it_needs() {
-        use plimsoll_model::{Curve, Histogram, Interval, Plan};
+        use plimsoll_model::{Curve, Histogram, Interval, Plan, RouteFigures};
         let pilot = |counts: &[u64], mean_ns: u64| {
             let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
             for (at, count) in counts.iter().enumerate() {
                 let mut response = Histogram::new();
                 response.record_n(mean_ns, *count);
                 let response = response.drain();
-                run.push(
-                    at as u64 * 100 * MS,
-                    &Interval { succeeded_in_window: *count, response, ..Interval::default() },
-                );
+                let figures = RouteFigures { succeeded_in_window: *count, response, ..RouteFigures::default() };
+                run.push(at as u64 * 100 * MS, &Interval { routes: figures.into(), ..Interval::default() });
             }
             run.window_ns = (0, counts.len() as u64 * 100 * MS);
             run

@@ -3,7 +3,7 @@
 //!
 //! Not here: how any of it looks.
 
-use plimsoll_model::{Histogram, Interval, Run, histogram};
+use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
 /// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where nothing was counted.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,22 +53,23 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 /// A run as at most `columns_max` stretches of equal length, in order. Stretches without any interval are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
-        let response = interval.response.to_dense();
+        let whole = interval.whole();
+        let response = whole.response.to_dense();
         let quantile = |h: &Histogram, q| (h.count() > 0).then(|| h.quantile_ns(q) as f64);
         let rate = |count: u64| count as f64 / length_s;
         Moment {
             start_s,
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
-            scheduled_rps: rate(interval.ledger.scheduled),
-            succeeded_rps: rate(interval.ledger.succeeded),
-            errors_rps: rate(interval.ledger.failed_total() + interval.ledger.unsent),
+            scheduled_rps: rate(whole.ledger.scheduled),
+            succeeded_rps: rate(whole.ledger.succeeded),
+            errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
             p90_ns: quantile(&response, 0.9),
             p99_ns: quantile(&response, 0.99),
             max_ns: quantile(&response, 1.0),
-            lag_p99_ns: quantile(&interval.lag.to_dense(), 0.99),
-            work_share: interval.workers.iter().map(|w| w.work_share()).fold(0.0, f64::max),
+            lag_p99_ns: quantile(&interval.load.lag.to_dense(), 0.99),
+            work_share: interval.load.workers.iter().map(|w| w.work_share()).fold(0.0, f64::max),
         }
     };
     stretches(run, columns_max).into_iter().map(of).collect()
@@ -109,9 +110,13 @@ pub struct Heat {
 /// The heat of a run in at most `columns_max` columns and about `rows` rows.
 pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     let columns = stretches(run, columns_max);
-    let some = columns.iter().filter(|(.., i)| i.response.count() > 0);
-    let range = some.fold(None, |range: Option<(u64, u64)>, (.., interval)| {
-        let (lo, hi) = (interval.response.min_ns().max(1), interval.response.max_ns().max(1));
+    let columns: Vec<(f64, f64, SparseHistogram)> = columns
+        .into_iter()
+        .map(|(from_s, to_s, interval)| (from_s, to_s, interval.whole().into_owned().response))
+        .collect();
+    let some = columns.iter().filter(|(.., response)| response.count() > 0);
+    let range = some.fold(None, |range: Option<(u64, u64)>, (.., response)| {
+        let (lo, hi) = (response.min_ns().max(1), response.max_ns().max(1));
         Some(range.map_or((lo, hi), |(a, b)| (a.min(lo), b.max(hi))))
     });
     let (Some((lo, hi)), Some((last_s, column_s, _))) = (range, columns.last()) else { return Heat::default() };
@@ -120,9 +125,9 @@ pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     let factor = (hi / lo).ln() / rows as f64;
     let row_of = |ns: f64| (((ns.max(1.0) / lo).ln() / factor).max(0.0) as usize).min(rows - 1);
     let mut cells = Vec::new();
-    for (start_s, _, interval) in &columns {
+    for (start_s, _, response) in &columns {
         let mut counts = vec![0u64; rows];
-        for (index, count) in interval.response.buckets() {
+        for (index, count) in response.buckets() {
             let index = *index as usize;
             let middle = (histogram::lowest_of(index) + histogram::highest_of(index)) as f64 / 2.0;
             counts[row_of(middle)] += count;
@@ -163,7 +168,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
     for (index, interval) in &run.intervals {
         let stretch = u64::from(*index) * interval_ns / stretch_ns;
         if let Some(count) = stretch.checked_sub(first).and_then(|at| counts.get_mut(at as usize)) {
-            *count += interval.ledger.succeeded;
+            *count += interval.whole().ledger.succeeded;
         }
     }
     let stretches = counts.len();
@@ -192,7 +197,7 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
     let mut counts = vec![0u64; batches];
     for (index, interval) in run.intervals.range(first as u32..end as u32) {
         if let Some(count) = counts.get_mut((u64::from(*index) - first) as usize / each) {
-            *count += interval.succeeded_in_window;
+            *count += interval.whole().succeeded_in_window;
         }
     }
     let mean = counts.iter().sum::<u64>() as f64 / batches as f64;
@@ -218,10 +223,11 @@ mod tests {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
             response.record_n(1_000_000 * (at as u64 + 1), *count);
-            interval.response = response.drain();
-            interval.ledger.succeeded = *count;
-            interval.ledger.scheduled = *count;
-            interval.succeeded_in_window = *count;
+            let figures = interval.routes.of_mut(0);
+            figures.response = response.drain();
+            figures.ledger.succeeded = *count;
+            figures.ledger.scheduled = *count;
+            figures.succeeded_in_window = *count;
             run.push(at as u64 * length, &interval);
         }
         run.window_ns = (0, counts.len() as u64 * length);

@@ -96,7 +96,7 @@ impl ServerUse {
             // Readings a tenth of a second apart cannot say what lay inside so short a window.
             window_cpu_ns = end - start;
         }
-        let ledger = run.totals().ledger;
+        let ledger = run.totals().whole.ledger;
         let most = |name: &str| {
             let series = probes.series.get(name)?;
             let inside = series.between(from_ns - REACH_NS, to_ns + REACH_NS);
@@ -204,13 +204,16 @@ impl AtLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, Sample, Series};
+    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RouteFigures, Sample, Series};
 
     fn run(window_ns: (u64, u64), answered: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let ledger = Ledger { scheduled: answered, succeeded: answered, ..Ledger::default() };
         let last = (window_ns.1 / run.plan.load.interval_ns).saturating_sub(1) as u32;
-        run.intervals.insert(last, Interval { ledger, ..Interval::default() });
+        run.intervals.insert(
+            last,
+            Interval { routes: RouteFigures { ledger, ..RouteFigures::default() }.into(), ..Interval::default() },
+        );
         run.window_ns = window_ns;
         run
     }

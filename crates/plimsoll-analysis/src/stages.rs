@@ -56,9 +56,10 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
             if middle_ns < from_ns || middle_ns >= to_ns && !open_end {
                 continue;
             }
-            ledger.merge(&interval.ledger);
-            response.merge_sparse(&interval.response);
-            in_window += interval.succeeded_in_window;
+            let whole = interval.whole();
+            ledger.merge(&whole.ledger);
+            response.merge_sparse(&whole.response);
+            in_window += whole.succeeded_in_window;
             covered_ns += start_ns.saturating_add(length_ns).min(run.window_ns.1).saturating_sub(start_ns);
         }
         let ended = ledger.requests() + ledger.unsent + ledger.in_flight;
@@ -97,11 +98,12 @@ mod tests {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
             response.record_n(1_000_000 * (at as u64 + 1), *count);
-            interval.response = response.drain();
-            interval.ledger.succeeded = *count;
-            interval.ledger.scheduled = *count;
+            let figures = interval.routes.of_mut(0);
+            figures.response = response.drain();
+            figures.ledger.succeeded = *count;
+            figures.ledger.scheduled = *count;
             let inside = (at as u64 + 1) * 100_000_000 <= window_end_ns;
-            interval.succeeded_in_window = if inside { *count } else { 0 };
+            figures.succeeded_in_window = if inside { *count } else { 0 };
             run.push(at as u64 * 100_000_000, &interval);
         }
         run.window_ns = (200_000_000, window_end_ns);
@@ -124,7 +126,7 @@ mod tests {
         assert!((ms(figures[0].max_ns) - 5.0).abs() < 0.01 && (ms(figures[1].max_ns) - 10.0).abs() < 0.01);
         assert_eq!(
             figures.iter().map(|s| s.ledger.scheduled).sum::<u64>(),
-            staged.totals().ledger.scheduled,
+            staged.totals().whole.ledger.scheduled,
             "nothing is lost between stages"
         );
     }

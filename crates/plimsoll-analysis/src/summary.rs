@@ -7,7 +7,7 @@ use crate::format;
 use crate::others::Others;
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Run, TlsFailure};
+use plimsoll_model::{Ending, Histogram, LoadFigures, LoadShape, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -84,42 +84,12 @@ pub struct Summary {
     pub success_rate: f64,
     /// Successes a second inside the measured window.
     pub throughput_rps: f64,
-    /// From the intended start: successes and timeouts.
-    pub response: Latency,
-    /// From the first byte sent: successes and timeouts.
-    pub service: Latency,
-    /// To the first byte received: successes.
-    pub ttfb: Latency,
-    /// Opening connections.
-    pub connect: Latency,
-    /// TLS handshakes, from the moment a connection stands.
-    pub handshake: Latency,
-    /// Handshakes that took up an earlier session.
-    pub handshakes_resumed: u64,
-    /// Failures other than timeouts.
-    pub failed: Latency,
-    /// Where every request ended.
-    pub ledger: Ledger,
-    /// Answers by status code, ascending.
-    pub statuses: Vec<(u16, u64)>,
-    /// Connections that could not be opened, by the system's error number, ascending; those before the load included.
-    pub connect_errors: Vec<(u16, u64)>,
-    /// The same by address, those without an error left out. An address that is not in the plan was resolved later.
-    pub address_errors: Vec<(String, u64)>,
-    /// Failures of TLS by reason; those before the load included.
-    pub tls_errors: Vec<(TlsFailure, u64)>,
-    /// Bytes received.
-    pub bytes_in: u64,
-    /// Bytes sent.
-    pub bytes_out: u64,
-    /// Bytes received that belong to no answer, as far as they were read.
-    pub surplus_bytes: u64,
-    /// Connections that brought such bytes; they were closed.
-    pub surplus_connections: u64,
-    /// Connections opened.
-    pub connections_opened: u64,
-    /// Most connections open at once.
-    pub connections_open_max: u64,
+    /// What was counted for the load; of gauges, the most.
+    pub load: LoadFigures<Latency>,
+    /// What was counted for the routes, over all of them.
+    pub whole: RouteFigures<Latency>,
+    /// What the numbers of addresses in the figures stand for, in order.
+    addresses: Vec<String>,
     /// The generator's own figures.
     pub generator: Generator,
     /// What others used of this machine meanwhile.
@@ -140,23 +110,23 @@ impl Summary {
 
     /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held against 10 % of that.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
-        let totals = run.totals();
-        let ledger = totals.ledger;
-        let response = Latency::of(&totals.response);
-        let lag = Latency::of(&totals.lag);
+        let mut totals = run.totals();
+        let load = totals.load.take(|times| Latency::of(times));
+        let whole = totals.whole.take(|times| Latency::of(times));
+        let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
         let mut generator = Generator {
-            cpu_s: totals.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
+            cpu_s: load.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
             work_share: work_share(run),
-            lag,
+            lag: load.lag,
             sent_share: if ledger.scheduled == 0 { 1.0 } else { sent as f64 / ledger.scheduled as f64 },
             limited: false,
             reason: None,
         };
-        let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(response.p99_ns));
-        let connections_reached = totals.connections_open_max >= u64::from(run.plan.carriage.connections_max);
-        (generator.limited, generator.reason) = match ran_out(&totals.connect_errors)
+        let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
+        let connections_reached = load.connections_open >= u64::from(run.plan.carriage.connections_max);
+        (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| limit(run, &generator, lag_max_ns, connections_reached))
         {
@@ -167,25 +137,13 @@ impl Summary {
             duration_ns: run.duration_ns(),
             requests: ledger.requests(),
             success_rate: ledger.success_rate(),
-            throughput_rps: if seconds > 0.0 { totals.succeeded_in_window as f64 / seconds } else { 0.0 },
-            response,
-            service: Latency::of(&totals.service),
-            ttfb: Latency::of(&totals.ttfb),
-            connect: Latency::of(&totals.connect),
-            handshake: Latency::of(&totals.handshake),
-            handshakes_resumed: totals.handshakes_resumed,
-            failed: Latency::of(&totals.failed),
-            ledger,
-            statuses: totals.statuses,
-            connect_errors: totals.connect_errors,
-            address_errors: totals.address_errors.iter().map(|(at, count)| (address_text(run, *at), *count)).collect(),
-            tls_errors: totals.tls_errors.iter().map(|(n, count)| (TlsFailure::of_number(*n), *count)).collect(),
-            bytes_in: totals.bytes_in,
-            bytes_out: totals.bytes_out,
-            surplus_bytes: totals.surplus_bytes,
-            surplus_connections: totals.surplus_connections,
-            connections_opened: totals.connections_opened,
-            connections_open_max: totals.connections_open_max,
+            throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
+            load,
+            whole,
+            addresses: match &run.plan.carriage.unix {
+                Some(path) => vec![path.clone()],
+                None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
+            },
             generator,
             others: Others::of(run),
             ending: run.ending.clone(),
@@ -193,14 +151,10 @@ impl Summary {
             stages: stages(run),
         }
     }
-}
 
-/// Where connections with this address number went.
-fn address_text(run: &Run, number: u16) -> String {
-    match (&run.plan.carriage.unix, run.plan.carriage.addresses.get(usize::from(number))) {
-        (Some(path), _) => path.clone(),
-        (None, Some(address)) => address.to_string(),
-        (None, None) => "an address resolved during the load".into(),
+    /// Where connections with this address number went. An address that is not in the plan was resolved later.
+    pub fn address(&self, number: u16) -> &str {
+        self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
     }
 }
 
@@ -209,8 +163,8 @@ const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
 /// Connections that failed because this machine ran out of ports or files: no failure of the server's.
-fn ran_out(connect_errors: &[(u16, u64)]) -> Option<String> {
-    let of = |numbers: &[u16]| connect_errors.iter().filter(|(n, _)| numbers.contains(n)).map(|(_, c)| c).sum::<u64>();
+fn ran_out(connect_errors: &Tally) -> Option<String> {
+    let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
         (0, 0) => None,
         (0, files) => Some(format!("no open file was left for {files} connections (ulimit -n)")),
@@ -262,7 +216,7 @@ fn work_share(run: &Run) -> f64 {
     };
     let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for (_, interval) in run.intervals.iter().filter(|(index, _)| inside(**index)) {
-        for worker in &interval.workers {
+        for worker in &interval.load.workers {
             let sum = sums.entry(worker.worker).or_default();
             sum.0 += worker.work_ns;
             sum.1 += worker.wall_ns;

@@ -6,7 +6,7 @@
 use crate::format;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose, WorkerTime};
+use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose, RouteFigures, WorkerTime};
 use std::ops::ControlFlow;
 
 /// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
@@ -75,14 +75,15 @@ pub(crate) struct Seen {
 impl Seen {
     pub fn of(tick: &Interval) -> Seen {
         let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
+        let whole = tick.whole();
         Seen {
-            scheduled: tick.ledger.scheduled,
-            succeeded: tick.ledger.succeeded,
-            failed: tick.ledger.failed_total(),
-            in_flight_end: tick.in_flight_end,
-            slowest_ns: tick.response.max_ns(),
-            slowest_service_ns: tick.service.max_ns(),
-            without_core_ns: tick.workers.iter().map(without_core).max().unwrap_or(0),
+            scheduled: whole.ledger.scheduled,
+            succeeded: whole.ledger.succeeded,
+            failed: whole.ledger.failed_total(),
+            in_flight_end: whole.in_flight_end,
+            slowest_ns: whole.response.max_ns(),
+            slowest_service_ns: whole.service.max_ns(),
+            without_core_ns: tick.load.workers.iter().map(without_core).max().unwrap_or(0),
         }
     }
 }
@@ -163,7 +164,7 @@ impl Watch {
             Until::End => return ControlFlow::Continue(()),
             Until::Calm(_) | Until::Rejecting => return self.settle(tick),
             Until::Answered(shown_ns) => {
-                self.ended += tick.ledger.requests();
+                self.ended += tick.whole().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
                     true => ControlFlow::Break("enough was answered".to_owned()),
@@ -175,19 +176,20 @@ impl Watch {
         if start_ns + self.tick_ns <= self.from_ns {
             return ControlFlow::Continue(());
         }
-        let ledger = &tick.ledger;
+        let whole = tick.whole();
+        let ledger = &whole.ledger;
         let failed = ledger.failed_total();
         let mut any_bad = false;
         for (allowance, count) in &mut self.bounds {
-            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(tick, bound, self.timeout_ns));
+            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(&whole, bound, self.timeout_ns));
             let bad = failed + ledger.unsent + slower;
             any_bad |= bad > 0;
             *count += bad;
         }
         self.ended += ledger.requests() + ledger.unsent;
-        let answers = tick.response.count();
+        let answers = whole.response.count();
         if answers > 0 {
-            self.quickest_ns = self.quickest_ns.min(tick.response.sum_ns() as f64 / answers as f64);
+            self.quickest_ns = self.quickest_ns.min(whole.response.sum_ns() as f64 / answers as f64);
         }
         self.seen.push(Seen::of(tick));
         if any_bad || self.overdue_any() {
@@ -279,15 +281,16 @@ impl Watch {
     }
 
     fn settle(&mut self, tick: &Interval) -> ControlFlow<String> {
-        let ledger = &tick.ledger;
+        let whole = tick.whole();
+        let ledger = &whole.ledger;
         let (good, done) = match self.until {
             Until::Calm(calm_ns) => {
                 // So many requests arrive while one may be under way.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);
-                let waiting = tick.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
-                let slow = tick.response.max_ns() > calm_ns;
+                let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
+                let slow = whole.response.max_ns() > calm_ns;
                 if ledger.requests() == 0 && !waiting {
                     // Between the answers of a slow server.
                     return ControlFlow::Continue(());
@@ -305,9 +308,9 @@ impl Watch {
 }
 
 /// Successes in a tick that took longer than `bound_ns`. Timeouts are in the same histogram, and are failures already.
-fn slower_than(tick: &Interval, bound_ns: u64, timeout_ns: u64) -> u64 {
-    let timeouts = if timeout_ns > bound_ns { tick.ledger.failed[Failure::Timeout as usize] } else { 0 };
-    tick.response.count_above(bound_ns).saturating_sub(timeouts)
+fn slower_than(whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
+    let timeouts = if timeout_ns > bound_ns { whole.ledger.failed[Failure::Timeout as usize] } else { 0 };
+    whole.response.count_above(bound_ns).saturating_sub(timeouts)
 }
 
 /// The sentence for a bound that was broken by `bad` of `scheduled` requests.

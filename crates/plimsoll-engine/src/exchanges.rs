@@ -5,7 +5,8 @@
 //! everything at constant cost. There is one list for each timeout (a lane); a load has as many as its routes have different
 //! ones, and the earliest deadline is the earliest of the lanes' firsts.
 
-use crate::source::{RouteNumber, Source};
+use crate::source::Source;
+use plimsoll_model::RouteNumber;
 use std::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
@@ -140,6 +141,14 @@ impl Exchanges {
             _ => self.places[before as usize].after = after,
         }
         self.free.push(number);
+    }
+
+    /// Those that have begun and not ended, in no order.
+    pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
+        let at = |number: u32| (number != NONE).then(|| &self.places[number as usize]);
+        self.lanes
+            .iter()
+            .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
     }
 
     /// The earliest deadline, and the number of its exchange.

@@ -1,10 +1,14 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
-use plimsoll_model::{Failure, Histogram, Interval, Ledger, Outcome, TlsFailure, WorkerTime};
+use plimsoll_model::{
+    Failure, Interval, LoadFigures, Outcome, Recording, RouteFigures, RouteNumber, TlsFailure, WorkerTime,
+};
 
 /// One finished request; times absolute in ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
+    /// What was asked.
+    pub route: RouteNumber,
     /// When it was to start.
     pub intended_ns: u64,
     /// When its first byte was sent; 0 if none was.
@@ -23,25 +27,9 @@ pub struct Sample {
 
 /// The counters of one worker.
 pub struct Recorder {
-    ledger: Ledger,
-    succeeded_in_window: u64,
-    response: Histogram,
-    service: Histogram,
-    ttfb: Histogram,
-    connect: Histogram,
-    failed: Histogram,
-    lag: Histogram,
-    statuses: Box<[u64; 500]>,
-    connect_errors: Vec<(u16, u64)>,
-    address_errors: Vec<(u16, u64)>,
-    handshake: Histogram,
-    handshakes_resumed: u64,
-    tls_errors: Vec<(u16, u64)>,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    surplus_bytes: u64,
-    surplus_connections: u64,
-    connections_opened: u64,
+    /// What it counts for the load; bytes are added where they come and go.
+    pub load: LoadFigures<Recording>,
+    routes: Vec<RouteFigures<Recording>>,
     pub work_ns: u64,
     /// Requests in flight, the sum of their intended starts, and the time already finished ones took since the last flush.
     in_flight: u64,
@@ -54,27 +42,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(worker: u32) -> Recorder {
+    /// Of the worker with this number, for so many routes.
+    pub fn new(worker: u32, routes: usize) -> Recorder {
         Recorder {
-            ledger: Ledger::default(),
-            succeeded_in_window: 0,
-            response: Histogram::new(),
-            service: Histogram::new(),
-            ttfb: Histogram::new(),
-            connect: Histogram::new(),
-            failed: Histogram::new(),
-            lag: Histogram::new(),
-            statuses: Box::new([0; 500]),
-            connect_errors: Vec::new(),
-            address_errors: Vec::new(),
-            handshake: Histogram::new(),
-            handshakes_resumed: 0,
-            tls_errors: Vec::new(),
-            bytes_in: 0,
-            bytes_out: 0,
-            surplus_bytes: 0,
-            surplus_connections: 0,
-            connections_opened: 0,
+            load: LoadFigures::default(),
+            routes: (0..routes).map(|_| RouteFigures::default()).collect(),
             work_ns: 0,
             in_flight: 0,
             in_flight_starts_ns: 0,
@@ -95,54 +67,57 @@ impl Recorder {
         self.work_ns = 0;
     }
 
-    /// A request starts (or would have).
+    /// A request for `route` starts (or would have).
     #[inline]
-    pub fn started(&mut self, intended_ns: u64, measured: bool) {
+    pub fn started(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.in_flight += 1;
         self.in_flight_starts_ns += u128::from(intended_ns);
-        self.ledger.scheduled += u64::from(measured);
+        let figures = &mut self.routes[usize::from(route)];
+        figures.in_flight_end += 1;
+        figures.ledger.scheduled += u64::from(measured);
     }
 
     /// How late the generator started a request of the schedule.
     #[inline]
     pub fn lagged(&mut self, lag_ns: u64) {
-        self.lag.record(lag_ns);
+        self.load.lag.record(lag_ns);
     }
 
-    /// A scheduled request was never sent.
-    pub fn unsent(&mut self) {
-        self.ledger.scheduled += 1;
-        self.ledger.unsent += 1;
+    /// A scheduled request for `route` was never sent.
+    pub fn unsent(&mut self, route: RouteNumber) {
+        let ledger = &mut self.routes[usize::from(route)].ledger;
+        ledger.scheduled += 1;
+        ledger.unsent += 1;
     }
 
     /// A connection stands.
     pub fn connected(&mut self, took_ns: u64) {
-        self.connections_opened += 1;
-        self.connect.record(took_ns);
+        self.load.connections_opened += 1;
+        self.load.connect.record(took_ns);
     }
 
     /// A connection to the address with this number could not be opened.
     pub fn connect_failed(&mut self, error: u16, address: u16) {
-        add(&mut self.connect_errors, error);
-        add(&mut self.address_errors, address);
+        self.load.connect_errors.add(error, 1);
+        self.load.address_errors.add(address, 1);
     }
 
     /// A TLS handshake is over.
     pub fn handshaken(&mut self, took_ns: u64, resumed: bool) {
-        self.handshake.record(took_ns);
-        self.handshakes_resumed += u64::from(resumed);
+        self.load.handshake.record(took_ns);
+        self.load.handshakes_resumed += u64::from(resumed);
     }
 
     /// TLS has failed.
     pub fn tls_failed(&mut self, reason: TlsFailure) {
-        add(&mut self.tls_errors, reason as u16);
+        self.load.tls_errors.add(reason as u16, 1);
     }
 
     /// A connection brought bytes that belong to no answer; it is not used again.
     #[cold]
     pub fn surplus(&mut self, bytes: usize) {
-        self.surplus_bytes += bytes as u64;
-        self.surplus_connections += 1;
+        self.load.surplus_bytes += bytes as u64;
+        self.load.surplus_connections += 1;
     }
 
     /// A request that was [`Recorder::started`] is finished.
@@ -151,39 +126,41 @@ impl Recorder {
         self.in_flight -= 1;
         self.in_flight_starts_ns -= u128::from(sample.intended_ns);
         self.in_flight_closed_ns += i128::from(sample.done_ns) - i128::from(sample.intended_ns);
+        let figures = &mut self.routes[usize::from(sample.route)];
+        figures.in_flight_end -= 1;
         if !measured {
             return;
         }
         if sample.status != 0 {
-            self.statuses[usize::from(sample.status - 100)] += 1;
+            figures.statuses.add(sample.status, 1);
         }
         let response_ns = sample.done_ns - sample.intended_ns;
         match sample.outcome {
             Outcome::Success => {
-                self.ledger.succeeded += 1;
-                self.succeeded_in_window += u64::from(sample.done_ns <= self.window_end_ns);
-                self.response.record(response_ns);
-                self.service.record(sample.done_ns - sample.sent_ns);
-                self.ttfb.record(sample.first_byte_ns - sample.sent_ns);
+                figures.ledger.succeeded += 1;
+                figures.succeeded_in_window += u64::from(sample.done_ns <= self.window_end_ns);
+                figures.response.record(response_ns);
+                figures.service.record(sample.done_ns - sample.sent_ns);
+                figures.ttfb.record(sample.first_byte_ns - sample.sent_ns);
             }
             Outcome::Failed(failure) => {
-                self.ledger.failed[failure as usize] += 1;
+                figures.ledger.failed[failure as usize] += 1;
                 if failure == Failure::Timeout {
-                    self.response.record(response_ns.max(sample.timeout_ns));
+                    figures.response.record(response_ns.max(sample.timeout_ns));
                     // Sent late after a slow connect it was watched for less, but it had not been answered for that long.
                     if sample.sent_ns != 0 {
-                        self.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
+                        figures.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
                 } else {
-                    self.failed.record(response_ns);
+                    figures.failed.record(response_ns);
                 }
             }
         }
     }
 
-    /// A measured request is given up at the end of the run.
-    pub fn abandoned(&mut self) {
-        self.ledger.in_flight += 1;
+    /// A measured request for `route` is given up at the end of the run.
+    pub fn abandoned(&mut self, route: RouteNumber) {
+        self.routes[usize::from(route)].ledger.in_flight += 1;
     }
 
     /// Number of requests in flight, measured or not.
@@ -201,13 +178,6 @@ impl Recorder {
         let balance_ns = self.in_flight_closed_ns + open_ns;
         let in_flight_ns = balance_ns.max(0) as u64;
         self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
-        let statuses: Vec<(u16, u64)> = self
-            .statuses
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(at, count)| (at as u16 + 100, std::mem::take(count)))
-            .collect();
         let time = WorkerTime {
             worker: self.worker,
             work_ns: std::mem::take(&mut self.work_ns),
@@ -216,79 +186,140 @@ impl Recorder {
         };
         self.cpu_flushed_ns = cpu_ns;
         self.flushed_ns = self.flushed_ns.max(at_ns);
-        Interval {
-            ledger: std::mem::take(&mut self.ledger),
-            succeeded_in_window: std::mem::take(&mut self.succeeded_in_window),
-            response: self.response.drain(),
-            service: self.service.drain(),
-            ttfb: self.ttfb.drain(),
-            connect: self.connect.drain(),
-            failed: self.failed.drain(),
-            lag: self.lag.drain(),
-            statuses,
-            connect_errors: std::mem::take(&mut self.connect_errors),
-            address_errors: std::mem::take(&mut self.address_errors),
-            handshake: self.handshake.drain(),
-            handshakes_resumed: std::mem::take(&mut self.handshakes_resumed),
-            tls_errors: std::mem::take(&mut self.tls_errors),
-            bytes_in: std::mem::take(&mut self.bytes_in),
-            bytes_out: std::mem::take(&mut self.bytes_out),
-            surplus_bytes: std::mem::take(&mut self.surplus_bytes),
-            surplus_connections: std::mem::take(&mut self.surplus_connections),
-            connections_opened: std::mem::take(&mut self.connections_opened),
-            connections_open,
-            in_flight_ns,
-            in_flight_end: self.in_flight,
-            workers: vec![time],
-        }
-    }
-}
-
-/// One more of `key` in a list that ascends by it.
-fn add(counts: &mut Vec<(u16, u64)>, key: u16) {
-    match counts.binary_search_by_key(&key, |(key, _)| *key) {
-        Ok(at) => counts[at].1 += 1,
-        Err(at) => counts.insert(at, (key, 1)),
+        self.load.in_flight_ns = in_flight_ns;
+        self.load.connections_open = connections_open;
+        self.load.workers.push(time);
+        let routes = self.routes.iter_mut().zip(0..).filter_map(|(figures, number)| {
+            let counted = figures.take(Recording::drain);
+            (!counted.is_empty()).then_some((number, counted))
+        });
+        Interval { load: self.load.take(Recording::drain), routes: routes.collect() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::measures::Held;
 
     #[test]
     fn the_integral_of_requests_in_flight_is_exact() {
-        let mut recorder = Recorder::new(0);
+        let mut recorder = Recorder::new(0, 1);
         recorder.begin(100, u64::MAX, 0);
         let finish = |recorder: &mut Recorder, intended_ns, done_ns| {
             let (outcome, timeout_ns) = (Outcome::Success, 1_000);
             let first_byte_ns = done_ns;
-            let sample =
-                Sample { intended_ns, sent_ns: intended_ns, first_byte_ns, done_ns, status: 200, outcome, timeout_ns };
+            let sample = Sample {
+                route: 0,
+                intended_ns,
+                sent_ns: intended_ns,
+                first_byte_ns,
+                done_ns,
+                status: 200,
+                outcome,
+                timeout_ns,
+            };
             recorder.finished(&sample, true);
         };
-        recorder.started(110, true);
-        recorder.started(150, true);
+        recorder.started(0, 110, true);
+        recorder.started(0, 150, true);
         finish(&mut recorder, 110, 160);
         // 50 by the first, 50 by the second up to 200.
-        assert_eq!(recorder.flush(200, 0, 2).in_flight_ns, 100);
-        assert_eq!(recorder.flush(300, 0, 2).in_flight_ns, 100);
+        assert_eq!(recorder.flush(200, 0, 2).load.in_flight_ns, 100);
+        assert_eq!(recorder.flush(300, 0, 2).load.in_flight_ns, 100);
         finish(&mut recorder, 150, 350);
         let last = recorder.flush(400, 0, 2);
-        assert_eq!((last.in_flight_ns, last.in_flight_end), (50, 0));
+        assert_eq!((last.load.in_flight_ns, last.whole().in_flight_end), (50, 0));
     }
 
     #[test]
     fn a_timeout_is_at_least_as_long_as_the_timeout() {
-        let mut recorder = Recorder::new(0);
+        let mut recorder = Recorder::new(0, 1);
         let outcome = Outcome::Failed(Failure::Timeout);
         for (done_ns, expect) in [(900, 1_000), (5_000, 5_000)] {
-            recorder.started(0, true);
+            recorder.started(0, 0, true);
             let timeout_ns = 1_000;
-            let sample =
-                Sample { intended_ns: 0, sent_ns: 0, first_byte_ns: 0, done_ns, status: 0, outcome, timeout_ns };
+            let sample = Sample {
+                route: 0,
+                intended_ns: 0,
+                sent_ns: 0,
+                first_byte_ns: 0,
+                done_ns,
+                status: 0,
+                outcome,
+                timeout_ns,
+            };
             recorder.finished(&sample, true);
-            assert_eq!(recorder.flush(10_000, 0, 0).response.max_ns(), expect);
+            assert_eq!(recorder.flush(10_000, 0, 0).whole().response.max_ns(), expect);
         }
+    }
+
+    /// A finished request of `route` that took `service_ns`.
+    fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> Sample {
+        let first_byte_ns = 1 + service_ns / 2;
+        let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);
+        Sample { route, intended_ns: 0, sent_ns: 1, first_byte_ns, done_ns, status: 200, outcome, timeout_ns }
+    }
+
+    #[test]
+    fn what_is_counted_by_route_is_counted_there_and_what_is_under_way_goes_on() {
+        let mut recorder = Recorder::new(0, 3);
+        for route in [2, 0, 2] {
+            recorder.started(route, 0, true);
+        }
+        recorder.finished(&sample(2, 500, Outcome::Success), true);
+        recorder.finished(&sample(0, 900, Outcome::Failed(Failure::Status)), true);
+        recorder.unsent(0);
+        let first = recorder.flush(1_000, 0, 0);
+        let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
+        assert_eq!(seen, [(0, 2, 0), (2, 2, 1)]);
+        assert_eq!(
+            first.routes.get(2).map(|f| (f.response.count(), f.ttfb.count(), f.failed.count())),
+            Some((1, 1, 0))
+        );
+        assert_eq!(first.whole().ledger.requests(), 2);
+        // Nothing more has happened, but one is still on its way.
+        let second = recorder.flush(2_000, 0, 0);
+        assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
+        recorder.abandoned(2);
+        assert_eq!(recorder.flush(3_000, 0, 0).routes.get(2).map(|f| f.ledger.in_flight), Some(1));
+    }
+
+    #[test]
+    fn two_hundred_routes_on_two_workers_stay_under_40_mb() {
+        let mut rng = plimsoll_model::rng::Rng::new(1);
+        let mut bytes = 0;
+        for worker in 0..2 {
+            let mut recorder = Recorder::new(worker, 200);
+            for tick in 1..=20 {
+                for _ in 0..50_000 {
+                    // Each route has a latency of its own, from 0.1 ms to 100 ms, which spreads about that: twelve times as long
+                    // as the shortest is not rare. Some fail, and some time out.
+                    let route = rng.below(200) as RouteNumber;
+                    let middle_ns = 100_000.0 * 1_000f64.powf(f64::from(route) / 200.0);
+                    let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+                    let service_ns = (middle_ns * (0.5 * spread).exp()) as u64;
+                    let (outcome, service_ns) = match rng.below(1_000) {
+                        0 => (Outcome::Failed(Failure::Timeout), 1_000_000_000),
+                        1..=10 => (Outcome::Failed(Failure::Status), service_ns / 4),
+                        _ => (Outcome::Success, service_ns),
+                    };
+                    recorder.started(route, 0, true);
+                    recorder.finished(&sample(route, service_ns, outcome), true);
+                }
+                recorder.flush(tick * 100_000_000, 0, 64);
+            }
+            let of_route = |figures: &RouteFigures<Recording>| {
+                let times = figures.held().filter_map(|(_, held)| match held {
+                    Held::Times(times) => Some(times.bytes()),
+                    _ => None,
+                });
+                times.sum::<usize>()
+            };
+            bytes += recorder.routes.iter().map(of_route).sum::<usize>();
+        }
+        assert!(bytes < 40_000_000, "{bytes}");
+        // It is not that nothing was counted.
+        assert!(bytes > 5_000_000, "{bytes}");
     }
 }

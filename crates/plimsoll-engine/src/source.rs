@@ -7,14 +7,11 @@
 use crate::encode_request;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::traffic::{Choice, StatusSet};
-use plimsoll_model::{Outcome, Plan, Stripe};
+use plimsoll_model::{Outcome, Plan, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
-
-/// Number of a route in its source.
-pub type RouteNumber = u16;
 
 /// A request as it goes on the wire, and what its answer is to be.
 #[derive(Debug, Clone)]

@@ -88,7 +88,7 @@ impl<N: Net> Worker<N> {
             })
         };
         let mut worker = Worker {
-            recorder: Recorder::new(job.number),
+            recorder: Recorder::new(job.number, job.source.routes().len()),
             failed_answers: FailedAnswers::default(),
             spinner: Spinner::new(job.spin, job.spare_core),
             net,
@@ -226,6 +226,7 @@ impl<N: Net> Worker<N> {
 
     /// Gives up what is still under way.
     fn abandon(&mut self) {
-        (0..self.measured_in_flight).for_each(|_| self.recorder.abandoned());
+        let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
+        measured.for_each(|exchange| self.recorder.abandoned(exchange.route));
     }
 }

@@ -9,6 +9,7 @@ use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::load::{Curve, Load};
+use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, Sample};
 use crate::run::Run;
@@ -146,31 +147,36 @@ fn is_bounded(histogram: &SparseHistogram) -> bool {
         && histogram.sum_ns() <= u128::from(TIME_NS_MAX) * u128::from(COUNT_MAX)
 }
 
+impl Unit {
+    /// Most of a figure of this unit in an interval.
+    fn most(self) -> u64 {
+        match self {
+            Unit::Requests | Unit::Connections | Unit::Handshakes => COUNT_MAX,
+            Unit::Bytes | Unit::RequestNs => AMOUNT_MAX,
+            Unit::Ns => TIME_NS_MAX,
+        }
+    }
+}
+
+fn is_held(figure: &Figure, held: Held<SparseHistogram>) -> bool {
+    match held {
+        Held::Count(count) => count <= figure.unit.most(),
+        Held::Times(times) => is_bounded(times),
+        Held::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
+        Held::Ledger(ledger) => {
+            let counts = [ledger.scheduled, ledger.succeeded, ledger.unsent, ledger.in_flight];
+            counts.into_iter().chain(ledger.failed).all(|count| count <= COUNT_MAX)
+        }
+        Held::Workers(workers) => {
+            workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
+        }
+    }
+}
+
 impl Interval {
     pub(crate) fn is_bounded(&self) -> bool {
-        let ledger = &self.ledger;
-        let counts = [
-            ledger.scheduled,
-            ledger.succeeded,
-            ledger.unsent,
-            ledger.in_flight,
-            self.succeeded_in_window,
-            self.handshakes_resumed,
-            self.connections_opened,
-            self.connections_open,
-            self.in_flight_end,
-            self.surplus_connections,
-        ];
-        let lists = [&self.statuses, &self.connect_errors, &self.address_errors, &self.tls_errors];
-        let listed = lists.into_iter().flatten().map(|(_, count)| *count);
-        let histograms =
-            [&self.response, &self.service, &self.ttfb, &self.connect, &self.handshake, &self.failed, &self.lag];
-        counts.into_iter().chain(ledger.failed).chain(listed).all(|count| count <= COUNT_MAX)
-            && [self.bytes_in, self.bytes_out, self.surplus_bytes, self.in_flight_ns]
-                .into_iter()
-                .all(|amount| amount <= AMOUNT_MAX)
-            && histograms.into_iter().all(is_bounded)
-            && self.workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
+        self.load.held().all(|(figure, held)| is_held(figure, held))
+            && self.routes.iter().flat_map(|(_, route)| route.held()).all(|(figure, held)| is_held(figure, held))
     }
 }
 

@@ -5,32 +5,32 @@
 //! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
-//! Small, rare frames are JSON; intervals are variable-length integers (LEB128), because they are many. A reader takes
-//! whole frames until the first that is cut or damaged, and says what it left; kinds it does not know it passes over.
+//! Small, rare frames are JSON; intervals are tagged fields of variable-length integers, because they are many. A reader takes
+//! whole frames until the first that is cut or damaged, and says what it left; kinds of frames and figures that it does not know
+//! it passes over, and counts.
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::asked::Asked;
 use crate::bounds::TIME_NS_MAX;
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
-use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::injector::Injector;
-use crate::interval::{Interval, WorkerTime};
+use crate::interval::{Interval, RouteNumber};
+use crate::interval_codec::{read_interval, write_interval};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Tag};
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
 use crate::said::Said;
-use crate::tagged::{Reader, varint};
+use crate::tagged::Reader;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last is the version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x02";
 /// Longest payload accepted: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
-/// Kinds of failure that every writer of this version wrote; the one after them stands at an interval's end.
-const FAILURES_FIRST: usize = 6;
 /// No experiment began after the year 9999.
 const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
 const HEAD: usize = 5;
@@ -145,8 +145,7 @@ impl Frame {
                 KIND_TRIAL_START
             }
             Frame::Interval { index, interval } => {
-                varint(out, u64::from(*index));
-                write_interval(out, interval);
+                write_interval(out, *index, interval);
                 KIND_INTERVAL
             }
             Frame::Probes(probes) => {
@@ -175,18 +174,17 @@ impl Frame {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    fn decode(kind: u8, payload: &[u8]) -> Option<Frame> {
-        match kind {
+    /// The frame, and how many of its figures this version does not know.
+    fn decode(kind: u8, payload: &[u8]) -> Option<(Frame, usize)> {
+        if kind == KIND_INTERVAL {
+            let (index, interval, unknown) = read_interval(Reader::new(payload))?;
+            return Some((Frame::Interval { index, interval: Box::new(interval) }, unknown));
+        }
+        let frame = match kind {
             KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(Frame::Experiment),
             KIND_TRIAL_START => {
                 let TrialStart { tag, start_ns, plan, injectors } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan), injectors })
-            }
-            KIND_INTERVAL => {
-                let mut reader = Reader::new(payload);
-                let index = u32::try_from(reader.varint()?).ok()?;
-                let interval = read_interval(&mut reader)?;
-                reader.bytes.is_empty().then(|| Frame::Interval { index, interval: Box::new(interval) })
             }
             KIND_PROBES => {
                 let mut reader = Reader::new(payload);
@@ -204,7 +202,8 @@ impl Frame {
                 Some(Frame::ExperimentEnd { elapsed_ns })
             }
             _ => None,
-        }
+        };
+        Some((frame?, 0))
     }
 }
 
@@ -250,32 +249,40 @@ pub struct Decoded {
     pub damage: Option<Damage>,
     /// Frames of kinds that this version does not know.
     pub frames_unknown: usize,
+    /// Values of figures that this version does not know.
+    pub figures_unknown: usize,
+}
+
+/// Whether these are the first bytes of a run file, of whatever version.
+pub fn is_run_file(bytes: &[u8]) -> bool {
+    bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
 
 /// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can be read is an error.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
-    if bytes.len() < MAGIC.len() || bytes[..7] != MAGIC[..7] {
+    if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
     }
     if bytes[7] != MAGIC[7] {
         return Err(FileError::OtherVersion(bytes[7]));
     }
     let mut at = MAGIC.len();
-    let mut frames_unknown = 0;
+    let (mut frames_unknown, mut figures_unknown) = (0, 0);
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some(Frame::Experiment(header)), None)
+            (Some((Frame::Experiment(header), _)), None)
                 if header.started_unix_ms <= STARTED_UNIX_MS_MAX
                     && header.asked.is_bounded()
                     && Injector::are_bounded(&header.environment.injectors) =>
             {
                 experiment = Some(begin(header));
             }
-            (Some(frame), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
+            (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
                 if !take(experiment, frame) {
                     break;
                 }
+                figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
             // A whole frame in a place or of a content that no writer makes: what follows cannot be trusted.
@@ -286,7 +293,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     let mut experiment = experiment.ok_or(FileError::Nothing)?;
     experiment.trials.iter_mut().for_each(|trial| close_ledger(&mut trial.run));
     let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
-    Ok(Decoded { experiment, damage, frames_unknown })
+    Ok(Decoded { experiment, damage, frames_unknown, figures_unknown })
 }
 
 /// The whole frame at `at`: kind, payload, where the next begins.
@@ -365,175 +372,17 @@ fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
-    let mut sum = Ledger::default();
-    run.intervals.values().for_each(|interval| sum.merge(&interval.ledger));
-    let ended = sum.requests().saturating_add(sum.unsent).saturating_add(sum.in_flight);
-    if let Some(mut last) = run.intervals.last_entry() {
-        let in_flight = &mut last.get_mut().ledger.in_flight;
+    // Each route's by itself: its ledger closes as the whole does.
+    let mut sums: BTreeMap<RouteNumber, Ledger> = BTreeMap::new();
+    for (route, figures) in run.intervals.values().flat_map(|interval| interval.routes.iter()) {
+        sums.entry(route).or_default().merge(&figures.ledger);
+    }
+    let Some(mut last) = run.intervals.last_entry() else { return };
+    for (route, sum) in sums {
+        let ended = sum.requests().saturating_add(sum.unsent).saturating_add(sum.in_flight);
+        let in_flight = &mut last.get_mut().routes.of_mut(route).ledger.in_flight;
         *in_flight = in_flight.saturating_add(sum.scheduled.saturating_sub(ended));
     }
-}
-
-fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
-    varint(out, histogram.buckets().len() as u64);
-    if histogram.count() == 0 {
-        return;
-    }
-    let mut before = 0;
-    for (index, count) in histogram.buckets() {
-        varint(out, u64::from(index - before));
-        varint(out, *count);
-        before = *index;
-    }
-    varint(out, histogram.min_ns());
-    varint(out, histogram.max_ns());
-    varint(out, histogram.sum_ns() as u64);
-    varint(out, (histogram.sum_ns() >> 64) as u64);
-}
-
-fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
-    let length = reader.length()?;
-    if length == 0 {
-        return Some(SparseHistogram::default());
-    }
-    // Buckets ascend: there are no more than the geometry has.
-    let mut buckets = Vec::with_capacity(Some(length).filter(|length| *length <= BUCKETS)?);
-    let mut index = 0u32;
-    for _ in 0..length {
-        index = index.checked_add(u32::try_from(reader.varint()?).ok()?).filter(|index| (*index as usize) < BUCKETS)?;
-        buckets.push((index, reader.varint()?));
-    }
-    let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);
-    let sum_ns = u128::from(reader.varint()?) | u128::from(reader.varint()?) << 64;
-    SparseHistogram::from_parts(buckets, min_ns, max_ns, sum_ns)
-}
-
-fn write_counts(out: &mut Vec<u8>, counts: &[(u16, u64)]) {
-    varint(out, counts.len() as u64);
-    for (key, count) in counts {
-        varint(out, u64::from(*key));
-        varint(out, *count);
-    }
-}
-
-fn read_counts(reader: &mut Reader) -> Option<Vec<(u16, u64)>> {
-    let length = reader.length()?;
-    (0..length).map(|_| Some((u16::try_from(reader.varint()?).ok()?, reader.varint()?))).collect()
-}
-
-fn write_interval(out: &mut Vec<u8>, interval: &Interval) {
-    let Interval {
-        ledger,
-        succeeded_in_window,
-        response,
-        service,
-        ttfb,
-        connect,
-        failed,
-        lag,
-        statuses,
-        connect_errors,
-        address_errors,
-        handshake,
-        handshakes_resumed,
-        tls_errors,
-        bytes_in,
-        bytes_out,
-        surplus_bytes,
-        surplus_connections,
-        connections_opened,
-        connections_open,
-        in_flight_ns,
-        in_flight_end,
-        workers,
-    } = interval;
-    varint(out, ledger.scheduled);
-    varint(out, ledger.succeeded);
-    ledger.failed[..FAILURES_FIRST].iter().for_each(|count| varint(out, *count));
-    varint(out, ledger.unsent);
-    varint(out, ledger.in_flight);
-    varint(out, *succeeded_in_window);
-    for histogram in [response, service, ttfb, connect, failed, lag] {
-        write_histogram(out, histogram);
-    }
-    write_counts(out, statuses);
-    write_counts(out, connect_errors);
-    for value in [bytes_in, bytes_out, connections_opened, connections_open, in_flight_ns, in_flight_end] {
-        varint(out, *value);
-    }
-    varint(out, workers.len() as u64);
-    for time in workers {
-        varint(out, u64::from(time.worker));
-        varint(out, time.work_ns);
-        varint(out, time.cpu_ns);
-        varint(out, time.wall_ns);
-    }
-    // What the first writers of this version did not know stands at the end, and only where there is any of it.
-    let tls = ledger.failed[FAILURES_FIRST];
-    let surplus = *surplus_connections > 0 || *surplus_bytes > 0;
-    let secure = tls + handshakes_resumed + handshake.count() > 0 || !tls_errors.is_empty();
-    if !surplus && !secure && address_errors.is_empty() {
-        return;
-    }
-    varint(out, tls);
-    write_counts(out, address_errors);
-    write_histogram(out, handshake);
-    varint(out, *handshakes_resumed);
-    write_counts(out, tls_errors);
-    if surplus {
-        varint(out, *surplus_bytes);
-        varint(out, *surplus_connections);
-    }
-}
-
-fn read_interval(reader: &mut Reader) -> Option<Interval> {
-    let mut ledger = Ledger { scheduled: reader.varint()?, succeeded: reader.varint()?, ..Ledger::default() };
-    for count in &mut ledger.failed[..FAILURES_FIRST] {
-        *count = reader.varint()?;
-    }
-    ledger.unsent = reader.varint()?;
-    ledger.in_flight = reader.varint()?;
-    let mut interval = Interval {
-        ledger,
-        succeeded_in_window: reader.varint()?,
-        response: read_histogram(reader)?,
-        service: read_histogram(reader)?,
-        ttfb: read_histogram(reader)?,
-        connect: read_histogram(reader)?,
-        failed: read_histogram(reader)?,
-        lag: read_histogram(reader)?,
-        statuses: read_counts(reader)?,
-        connect_errors: read_counts(reader)?,
-        bytes_in: reader.varint()?,
-        bytes_out: reader.varint()?,
-        connections_opened: reader.varint()?,
-        connections_open: reader.varint()?,
-        in_flight_ns: reader.varint()?,
-        in_flight_end: reader.varint()?,
-        ..Interval::default()
-    };
-    let length = reader.length()?;
-    let workers = (0..length).map(|_| {
-        Some(WorkerTime {
-            worker: u32::try_from(reader.varint()?).ok()?,
-            work_ns: reader.varint()?,
-            cpu_ns: reader.varint()?,
-            wall_ns: reader.varint()?,
-        })
-    });
-    interval.workers = workers.collect::<Option<_>>()?;
-    if !reader.bytes.is_empty() {
-        interval.ledger.failed[FAILURES_FIRST] = reader.varint()?;
-        interval.address_errors = read_counts(reader)?;
-        interval.handshake = read_histogram(reader)?;
-        interval.handshakes_resumed = reader.varint()?;
-        interval.tls_errors = read_counts(reader)?;
-    }
-    if !reader.bytes.is_empty() {
-        interval.surplus_bytes = reader.varint()?;
-        interval.surplus_connections = reader.varint()?;
-    }
-    Some(interval)
 }
 
 /// The whole file of an experiment.

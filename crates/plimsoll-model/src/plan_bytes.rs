@@ -8,7 +8,7 @@ use crate::carriage::{Carriage, ResolveSpec};
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
 use crate::redact::Redact;
-use crate::tagged::{Reader, Tag, field, varint};
+use crate::tagged::{Field, Reader, field, varint};
 use crate::tls::TlsSpec;
 use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -77,7 +77,7 @@ fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
 
 /// Reads a message of which every field must be known.
 fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
-    message.fields(|tag, value| each(tag, value).map(|()| Tag::Known)).map(|_| ())
+    message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
 }
 
 /// Takes what may come only once.

@@ -4,8 +4,8 @@ use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
-use crate::interval::{Interval, WorkerTime};
-use crate::ledger::Ledger;
+use crate::interval::Interval;
+use crate::measures::{LoadFigures, RouteFigures};
 use crate::plan::{Plan, Tag};
 use crate::probes::Probes;
 use crate::said::Said;
@@ -56,51 +56,13 @@ pub struct Run {
     pub failed_answers: Vec<FailedAnswer>,
 }
 
-/// The sums over all intervals of a run.
+/// The sums over all intervals of a run; of gauges, the most.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
-    /// Where every request ended.
-    pub ledger: Ledger,
-    /// Successes inside the measured window.
-    pub succeeded_in_window: u64,
-    /// See [`Interval::response`].
-    pub response: Histogram,
-    /// See [`Interval::service`].
-    pub service: Histogram,
-    /// See [`Interval::ttfb`].
-    pub ttfb: Histogram,
-    /// See [`Interval::connect`].
-    pub connect: Histogram,
-    /// See [`Interval::failed`].
-    pub failed: Histogram,
-    /// See [`Interval::lag`].
-    pub lag: Histogram,
-    /// Answers by status code, ascending.
-    pub statuses: Vec<(u16, u64)>,
-    /// Connections that could not be opened, by the system's error number, ascending.
-    pub connect_errors: Vec<(u16, u64)>,
-    /// See [`Interval::address_errors`].
-    pub address_errors: Vec<(u16, u64)>,
-    /// See [`Interval::handshake`].
-    pub handshake: Histogram,
-    /// See [`Interval::handshakes_resumed`].
-    pub handshakes_resumed: u64,
-    /// See [`Interval::tls_errors`].
-    pub tls_errors: Vec<(u16, u64)>,
-    /// Bytes received.
-    pub bytes_in: u64,
-    /// Bytes sent.
-    pub bytes_out: u64,
-    /// See [`Interval::surplus_bytes`].
-    pub surplus_bytes: u64,
-    /// See [`Interval::surplus_connections`].
-    pub surplus_connections: u64,
-    /// Connections opened.
-    pub connections_opened: u64,
-    /// Most connections open at the end of any interval.
-    pub connections_open_max: u64,
-    /// The workers' times.
-    pub workers: Vec<WorkerTime>,
+    /// What is counted for the load.
+    pub load: LoadFigures<Histogram>,
+    /// What is counted for each route, over all routes.
+    pub whole: RouteFigures<Histogram>,
 }
 
 impl Run {
@@ -157,31 +119,10 @@ impl Run {
     /// The sums over all intervals.
     pub fn totals(&self) -> Totals {
         let mut sum = Totals::default();
-        let mut rest = Interval::default();
         for interval in self.intervals.values() {
-            sum.response.merge_sparse(&interval.response);
-            sum.service.merge_sparse(&interval.service);
-            sum.ttfb.merge_sparse(&interval.ttfb);
-            sum.connect.merge_sparse(&interval.connect);
-            sum.handshake.merge_sparse(&interval.handshake);
-            sum.failed.merge_sparse(&interval.failed);
-            sum.lag.merge_sparse(&interval.lag);
-            sum.connections_open_max = sum.connections_open_max.max(interval.connections_open);
-            rest.add_scalars(interval);
+            sum.load.sum_up(&interval.load);
+            sum.whole.sum_up(&interval.whole());
         }
-        sum.ledger = rest.ledger;
-        sum.succeeded_in_window = rest.succeeded_in_window;
-        sum.statuses = rest.statuses;
-        sum.connect_errors = rest.connect_errors;
-        sum.address_errors = rest.address_errors;
-        sum.handshakes_resumed = rest.handshakes_resumed;
-        sum.tls_errors = rest.tls_errors;
-        sum.bytes_in = rest.bytes_in;
-        sum.bytes_out = rest.bytes_out;
-        sum.surplus_bytes = rest.surplus_bytes;
-        sum.surplus_connections = rest.surplus_connections;
-        sum.connections_opened = rest.connections_opened;
-        sum.workers = rest.workers;
         sum
     }
 }

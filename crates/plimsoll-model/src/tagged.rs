@@ -46,7 +46,7 @@ pub(crate) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
 
 /// Whether a reader knew the tag of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tag {
+pub(crate) enum Field {
     Known,
     Unknown,
 }
@@ -99,13 +99,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a message to its end: `read` is given each field's tag and value. Returns how many tags it did not know.
-    pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Tag>) -> Option<usize> {
+    pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
         let mut unknown = 0;
         while !self.is_empty() {
             let tag = u32::try_from(self.varint()?).ok()?;
             let length = self.length()?;
             let value = Reader::new(self.take(length)?);
-            unknown += usize::from(read(tag, value)? == Tag::Unknown);
+            unknown += usize::from(read(tag, value)? == Field::Unknown);
         }
         Some(unknown)
     }
@@ -126,7 +126,7 @@ mod tests {
         let mut fields = Vec::new();
         Reader::new(bytes).fields(|tag, value| {
             fields.push((tag, value.bytes.to_vec()));
-            Some(Tag::Known)
+            Some(Field::Known)
         })?;
         Some(fields)
     }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn unknown_tags_are_counted() {
         let bytes = message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
-        let known = |tag, _: Reader| Some(if tag == 1 { Tag::Known } else { Tag::Unknown });
+        let known = |tag, _: Reader| Some(if tag == 1 { Field::Known } else { Field::Unknown });
         assert_eq!(Reader::new(&bytes).fields(known), Some(2));
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 use plimsoll_model::codec::{self, FileError, Frame};
+use plimsoll_model::measures::HeldMut;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::*;
 use proptest::prelude::*;
@@ -16,41 +17,42 @@ fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
     dense.drain()
 }
 
-fn interval(rng: &mut Rng) -> Interval {
-    let statuses = [200, 302, 404, 500].iter().filter(|_| rng.below(2) == 0).map(|s| (*s, 1)).collect();
-    Interval {
-        ledger: Ledger {
-            scheduled: rng.below(1000),
-            succeeded: rng.below(1000),
-            failed: std::array::from_fn(|_| rng.below(3) / 2),
-            unsent: rng.below(5),
-            in_flight: rng.below(5),
-        },
-        succeeded_in_window: rng.below(1000),
-        response: histogram(rng, 20),
-        service: histogram(rng, 20),
-        ttfb: histogram(rng, 20),
-        connect: histogram(rng, 3),
-        failed: histogram(rng, 3),
-        lag: histogram(rng, 20),
-        statuses,
-        connect_errors: if rng.below(4) == 0 { vec![(111, rng.below(9) + 1)] } else { vec![] },
-        address_errors: if rng.below(4) == 0 { vec![(0, rng.below(9) + 1), (2, 1)] } else { vec![] },
-        handshake: histogram(rng, 2),
-        handshakes_resumed: rng.below(2),
-        tls_errors: if rng.below(4) == 0 { vec![(3, rng.below(9) + 1)] } else { vec![] },
-        bytes_in: rng.next_u64() >> 20,
-        bytes_out: rng.next_u64() >> 20,
-        surplus_bytes: rng.below(2) * rng.below(99),
-        surplus_connections: rng.below(2),
-        connections_opened: rng.below(10),
-        connections_open: rng.below(10),
-        in_flight_ns: rng.next_u64() >> 20,
-        in_flight_end: rng.below(10),
-        workers: (0..rng.below(3) as u32)
-            .map(|worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) })
-            .collect(),
+/// A random value of whatever kind; nothing of it, as often as not.
+fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
+    if rng.below(2) == 0 {
+        return;
     }
+    match held {
+        HeldMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
+        HeldMut::Times(times) => *times = histogram(rng, 20),
+        HeldMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
+        HeldMut::Ledger(ledger) => {
+            *ledger = Ledger {
+                scheduled: rng.below(1000),
+                succeeded: rng.below(1000),
+                failed: std::array::from_fn(|_| rng.below(3) / 2),
+                unsent: rng.below(5),
+                in_flight: rng.below(5),
+            };
+        }
+        HeldMut::Workers(workers) => {
+            let time =
+                |worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) };
+            *workers = [0, 1, 5].map(time).into_iter().collect();
+        }
+    }
+}
+
+/// A random interval, by the table of measures: whoever adds a figure there has it tested here.
+fn interval(rng: &mut Rng) -> Interval {
+    let mut interval = Interval::default();
+    interval.load.held_mut().for_each(|(_, held)| fill(held, rng));
+    for route in [0, 1, 7, 300] {
+        if rng.below(2) == 0 {
+            interval.routes.of_mut(route).held_mut().for_each(|(_, held)| fill(held, rng));
+        }
+    }
+    interval
 }
 
 fn plan() -> Plan {
@@ -217,8 +219,29 @@ proptest! {
         prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         let sum = merged(&a, &b);
         let (t, ta, tb) = (sum.totals(), a.totals(), b.totals());
-        prop_assert_eq!(t.ledger.scheduled, ta.ledger.scheduled + tb.ledger.scheduled);
-        prop_assert_eq!(t.response.count(), ta.response.count() + tb.response.count());
+        let scheduled = |totals: &run::Totals| totals.whole.ledger.scheduled;
+        prop_assert_eq!(scheduled(&t), scheduled(&ta) + scheduled(&tb));
+        prop_assert_eq!(t.whole.response.count(), ta.whole.response.count() + tb.whole.response.count());
+        prop_assert_eq!(t.load.bytes_in, ta.load.bytes_in + tb.load.bytes_in);
+    }
+
+    #[test]
+    fn merging_intervals_is_associative_and_what_runs_side_by_side_has_no_order(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let [a, b, c] = std::array::from_fn(|_| interval(&mut rng));
+        type Merge = fn(&mut Interval, &Interval);
+        for merge in [Interval::merge_beside as Merge, Interval::merge_after] {
+            let merged = |x: &Interval, y: &Interval| { let mut sum = x.clone(); merge(&mut sum, y); sum };
+            prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
+        }
+        let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_beside(y); sum };
+        prop_assert_eq!(beside(&a, &b), beside(&b, &a));
+        // Of several routes the whole is the same, whenever it is made.
+        prop_assert_eq!(beside(&a, &b).whole().into_owned(), {
+            let mut whole = Interval { routes: a.whole().into_owned().into(), ..a.clone() };
+            whole.merge_beside(&Interval { routes: b.whole().into_owned().into(), ..b.clone() });
+            whole.whole().into_owned()
+        });
     }
 
     #[test]
@@ -237,12 +260,23 @@ proptest! {
                         // What had no end when the recording was cut was in flight; else nothing is changed.
                         let mut interval = interval.clone();
                         let whole = whole.run.intervals.get(index);
-                        if got.run.ending.is_none() {
-                            interval.ledger.in_flight = whole.map_or(0, |whole| whole.ledger.in_flight);
+                        if got.run.ending.is_none() && let Some(whole) = whole {
+                            for route in [0, 1, 7, 300] {
+                                if interval.routes.get(route).is_some() {
+                                    let before = whole.routes.get(route).map_or(0, |figures| figures.ledger.in_flight);
+                                    interval.routes.of_mut(route).ledger.in_flight = before;
+                                }
+                            }
+                            // Where nothing had happened in the last interval, there is a place for it now.
+                            let kept = interval.routes.iter().filter(|(route, figures)| {
+                                !figures.is_empty() || whole.routes.get(*route).is_some()
+                            });
+                            let kept = kept.map(|(route, figures)| (route, figures.clone())).collect();
+                            interval.routes = kept;
                         }
                         prop_assert_eq!(Some(&interval), whole);
                     }
-                    let ledger = got.run.totals().ledger;
+                    let ledger = got.run.totals().whole.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
                         // These intervals are random: some hold more ends than there were starts, and nothing closes those.
                         let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
@@ -380,12 +414,13 @@ fn ticks_join_to_longer_intervals() {
         plan
     });
     for tick in 0..15u64 {
-        let mut interval = Interval { connections_open: tick, ..Interval::default() };
-        interval.ledger.scheduled = 2;
+        let mut interval = Interval::default();
+        interval.load.connections_open = tick;
+        interval.routes.of_mut(0).ledger.scheduled = 2;
         run.push(tick * Plan::TICK_NS, &interval);
     }
     let seen: BTreeMap<u32, (u64, u64)> =
-        run.intervals.iter().map(|(k, i)| (*k, (i.ledger.scheduled, i.connections_open))).collect();
+        run.intervals.iter().map(|(k, i)| (*k, (i.whole().ledger.scheduled, i.load.connections_open))).collect();
     assert_eq!(seen, BTreeMap::from([(0, (20, 9)), (1, (10, 14))]));
 }
 

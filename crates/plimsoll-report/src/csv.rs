@@ -1,76 +1,82 @@
-//! The intervals of runs as CSV (RFC 4180), one row an interval.
+//! The intervals of runs as CSV (RFC 4180), one row an interval; where a load has several routes, a row for each of them below
+//! it. The columns are those of the table of measures.
 
-use plimsoll_model::{Experiment, Failure, Interval, Purpose, SparseHistogram, Tag, Trial};
+use plimsoll_model::measures::{Column, Figure, Held, Kind};
+use plimsoll_model::{Experiment, Failure, LoadFigures, Purpose, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
-/// One interval as a row sees it: its trial's number, its own number, and its content.
-struct Row<'a> {
-    number: usize,
-    trial: &'a Trial,
-    index: u32,
-    interval: &'a Interval,
+/// The headings of a figure's columns.
+fn headings(figure: &Figure) -> Vec<String> {
+    let Some((name, columns)) = figure.csv else { return Vec::new() };
+    let heading = |column: &Column| match (figure.kind, column) {
+        (Kind::Ledger, _) => {
+            let failed = Failure::ALL.iter().map(|kind| format!("failed_{}", kind.name()));
+            ["scheduled", "succeeded"].map(String::from).into_iter().chain(failed).chain(["unsent".into()]).collect()
+        }
+        (_, Column::Value) => vec![name.to_owned()],
+        (_, Column::Quantile(per_mille)) => vec![format!("{name}_p{}_ns", f64::from(*per_mille) / 10.0)],
+        (_, Column::Max) => vec![format!("{name}_max_ns")],
+    };
+    columns.iter().flat_map(heading).collect()
 }
 
-/// A column: its heading, with the unit last, and how its value is read.
-type Column = (Cow<'static, str>, Box<dyn Fn(&Row) -> String>);
+/// What stands in them.
+fn values(figure: &Figure, held: Held<SparseHistogram>) -> Vec<u64> {
+    let Some((_, columns)) = figure.csv else { return Vec::new() };
+    match held {
+        Held::Count(count) => vec![count],
+        Held::Ledger(ledger) => {
+            [ledger.scheduled, ledger.succeeded].into_iter().chain(ledger.failed).chain([ledger.unsent]).collect()
+        }
+        Held::Times(times) => {
+            let dense = times.to_dense();
+            let value = |column: &Column| match column {
+                Column::Quantile(per_mille) => dense.quantile_ns(f64::from(*per_mille) / 1_000.0),
+                Column::Max => dense.max_ns(),
+                Column::Value => dense.count(),
+            };
+            columns.iter().map(value).collect()
+        }
+        Held::Tally(tally) => vec![tally.total()],
+        Held::Workers(workers) => vec![workers.len() as u64],
+    }
+}
 
-/// The columns, in order. Headings and values both come from this list.
-fn columns() -> Vec<Column> {
-    fn column(name: &'static str, value: impl Fn(&Row) -> String + 'static) -> Column {
-        (name.into(), Box::new(value))
-    }
-    fn counted(name: &'static str, value: fn(&Interval) -> u64) -> Column {
-        column(name, move |row| value(row.interval).to_string())
-    }
-    fn quantile(name: &'static str, of: fn(&Interval) -> &SparseHistogram, quantile: f64) -> Column {
-        column(name, move |row| of(row.interval).to_dense().quantile_ns(quantile).to_string())
-    }
-    let failed = Failure::ALL.map(|kind| -> Column {
-        let value = move |row: &Row| row.interval.ledger.failed[kind as usize].to_string();
-        (format!("failed_{}", kind.name()).into(), Box::new(value))
-    });
-    let start_s = |row: &Row| {
-        let start_ns = u64::from(row.index).saturating_mul(row.trial.run.plan.load.interval_ns);
-        format!("{:.1}", start_ns as f64 / 1e9)
-    };
-    let mut columns = vec![
-        column("trial", |row| row.number.to_string()),
-        column("purpose", |row| tag_name(row.trial.tag).to_string()),
-        column("start_s", start_s),
-        counted("scheduled", |i| i.ledger.scheduled),
-        counted("succeeded", |i| i.ledger.succeeded),
-    ];
-    columns.extend(failed);
-    columns.extend([
-        counted("unsent", |i| i.ledger.unsent),
-        counted("in_flight", |i| i.in_flight_end),
-        quantile("response_p50_ns", |i| &i.response, 0.5),
-        quantile("response_p99_ns", |i| &i.response, 0.99),
-        counted("response_max_ns", |i| i.response.max_ns()),
-        quantile("service_p50_ns", |i| &i.service, 0.5),
-        quantile("service_p99_ns", |i| &i.service, 0.99),
-        quantile("lag_p99_ns", |i| &i.lag, 0.99),
-        counted("bytes_in", |i| i.bytes_in),
-        counted("bytes_out", |i| i.bytes_out),
-        counted("connections_open", |i| i.connections_open),
-    ]);
-    columns
+fn texts<'a>(held: impl Iterator<Item = (&'static Figure, Held<'a, SparseHistogram>)>) -> Vec<String> {
+    held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
 /// All intervals of an experiment. Times in ns; `start_s` is schedule time within the trial.
 pub fn intervals(experiment: &Experiment) -> String {
-    let columns = columns();
-    let headings: Vec<&str> = columns.iter().map(|(name, _)| name.as_ref()).collect();
-    let mut out = headings.join(",") + "\r\n";
-    for (number, trial) in experiment.trials.iter().enumerate() {
+    of_trials(&experiment.trials)
+}
+
+fn of_trials(trials: &[Trial]) -> String {
+    let by_route = trials
+        .iter()
+        .any(|trial| trial.run.intervals.values().any(|interval| interval.routes.iter().any(|(route, _)| route > 0)));
+    let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
+    rows[0].extend(by_route.then(|| "route".to_owned()));
+    rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
+    let of_load: Vec<String> = LoadFigures::FIGURES.iter().flat_map(headings).collect();
+    rows[0].extend(of_load.iter().cloned());
+    for (number, trial) in trials.iter().enumerate() {
         for (index, interval) in &trial.run.intervals {
-            let row = Row { number, trial, index: *index, interval };
-            let fields: Vec<String> = columns.iter().map(|(_, value)| value(&row)).collect();
-            out.push_str(&fields.join(","));
-            out.push_str("\r\n");
+            let start_ns = u64::from(*index).saturating_mul(trial.run.plan.load.interval_ns);
+            let start_s = format!("{:.1}", start_ns as f64 / 1e9);
+            let begin = vec![number.to_string(), tag_name(trial.tag).to_string(), start_s];
+            let all = by_route.then(String::new);
+            let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().held()));
+            rows.push(whole.chain(texts(interval.load.held())).collect());
+            for (route, figures) in interval.routes.iter().filter(|_| by_route) {
+                // What is counted for the load is no route's.
+                let nothing = of_load.iter().map(|_| String::new());
+                let row = begin.iter().cloned().chain([route.to_string()]).chain(texts(figures.held())).chain(nothing);
+                rows.push(row.collect());
+            }
         }
     }
-    out
+    rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
 /// The name of a purpose in every output.
@@ -93,5 +99,52 @@ fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
         (purpose, _) => purpose_name(purpose).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
+
+    fn written(intervals: Vec<Interval>) -> Vec<Vec<String>> {
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+        run.intervals = (0..).zip(intervals).collect();
+        let text = of_trials(&[Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }]);
+        text.lines().map(|line| line.split(',').map(String::from).collect()).collect()
+    }
+
+    fn interval(routes: &[(u16, u64)]) -> Interval {
+        let mut interval = Interval::default();
+        interval.load.bytes_in = 77;
+        for (route, succeeded) in routes {
+            interval.routes.of_mut(*route).ledger.succeeded = *succeeded;
+        }
+        interval
+    }
+
+    #[test]
+    fn one_route_is_told_once() {
+        let rows = written(vec![interval(&[(0, 3)]), interval(&[])]);
+        let headings = "trial,purpose,start_s,scheduled,succeeded,failed_status,failed_connect,failed_reset,\
+                        failed_closed_early,failed_protocol,failed_timeout,failed_tls,unsent,in_flight,response_p50_ns,\
+                        response_p99_ns,response_max_ns,service_p50_ns,service_p99_ns,lag_p99_ns,bytes_in,bytes_out,\
+                        connections_open";
+        assert_eq!(rows[0].join(","), headings);
+        assert_eq!(rows.len(), 3);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+        assert_eq!((rows[1][4].as_str(), rows[2][4].as_str(), rows[2][2].as_str()), ("3", "0", "0.1"));
+    }
+
+    #[test]
+    fn several_routes_have_a_row_each_below_the_whole() {
+        let rows = written(vec![interval(&[(0, 3), (2, 4)]), interval(&[(2, 1)])]);
+        let column = |name: &str| rows[0].iter().position(|heading| heading == name).expect("a column");
+        let (route, succeeded, bytes_in) = (column("route"), column("succeeded"), column("bytes_in"));
+        let told = |row: &Vec<String>| (row[route].clone(), row[succeeded].clone(), row[bytes_in].clone());
+        let expect = [("", "7", "77"), ("0", "3", ""), ("2", "4", ""), ("", "1", "77"), ("2", "1", "")];
+        let expect = expect.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
+        assert_eq!(rows[1..].iter().map(told).collect::<Vec<_>>(), expect);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
     }
 }

@@ -36,7 +36,7 @@ pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
-    let lines = [line("response time", &totals.response), line("service time", &totals.service)];
+    let lines = [line("response time", &totals.whole.response), line("service time", &totals.whole.service)];
     chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
 }
 
@@ -127,7 +127,7 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
         _ => duration(histogram.quantile_ns(q) as f64),
     };
     let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { Unit::Share.tick(q) };
-    quantiles.iter().map(|q| vec![name(*q), of(&totals.response, *q), of(&totals.service, *q)]).collect()
+    quantiles.iter().map(|q| vec![name(*q), of(&totals.whole.response, *q), of(&totals.whole.service, *q)]).collect()
 }
 
 fn time_rows(run: &Run) -> Vec<Vec<String>> {

@@ -9,7 +9,8 @@ use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{FailedKind, Findings, Others, Summary};
-use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, Plan};
+use plimsoll_model::measures::{Figure, Held, Key, Kind};
+use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, Plan, TlsFailure};
 use serde_json::{Map, Value, json};
 
 fn latency(latency: &Latency) -> Value {
@@ -30,68 +31,64 @@ fn latency(latency: &Latency) -> Value {
 
 /// The figures of one load, without what stands around them.
 fn figures(summary: &Summary) -> Map<String, Value> {
-    let ledger = &summary.ledger;
-    let failed: Map<String, Value> =
-        Failure::ALL.iter().map(|kind| (kind.name().to_owned(), ledger.failed[*kind as usize].into())).collect();
-    let statuses: Map<String, Value> =
-        summary.statuses.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect();
+    let mut map = Map::new();
+    map.insert("requests".into(), summary.requests.into());
+    map.insert("success_rate".into(), summary.success_rate.into());
+    map.insert("throughput_rps".into(), summary.throughput_rps.into());
+    map.insert("duration_s".into(), (summary.duration_ns as f64 / 1e9).into());
+    for (figure, held) in summary.whole.held().chain(summary.load.held()) {
+        if let Some(name) = figure.json {
+            map.insert(name.into(), figure_value(summary, figure, held));
+        }
+    }
+    let generator = &summary.generator;
+    let block = json!({
+        "cpu_s": generator.cpu_s,
+        "work_share": generator.work_share,
+        "lag_ns": latency(&generator.lag),
+        "sent_share": generator.sent_share,
+        "limited": generator.limited,
+        "reason": generator.reason,
+    });
+    map.insert("generator".into(), block);
     let ended = match &summary.ending {
         Some(Ending::Finished) => "finished".to_owned(),
         Some(Ending::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
         None => "cut off".to_owned(),
     };
-    let connect_errors: Map<String, Value> =
-        summary.connect_errors.iter().map(|(number, n)| (system_text(*number), (*n).into())).collect();
-    let address_errors: Map<String, Value> =
-        summary.address_errors.iter().map(|(address, n)| (address.clone(), (*n).into())).collect();
-    let tls_errors: Map<String, Value> =
-        summary.tls_errors.iter().map(|(reason, n)| (reason.name().to_owned(), (*n).into())).collect();
-    let generator = &summary.generator;
-    let figures = json!({
-        "requests": summary.requests,
-        "success_rate": summary.success_rate,
-        "throughput_rps": summary.throughput_rps,
-        "duration_s": summary.duration_ns as f64 / 1e9,
-        "response_time_ns": latency(&summary.response),
-        "service_time_ns": latency(&summary.service),
-        "ttfb_ns": latency(&summary.ttfb),
-        "connect_ns": latency(&summary.connect),
-        "handshake_ns": latency(&summary.handshake),
-        "failed_time_ns": latency(&summary.failed),
-        "ledger": {
-            "scheduled": ledger.scheduled,
-            "succeeded": ledger.succeeded,
-            "failed": failed,
-            "unsent": ledger.unsent,
-            "in_flight": ledger.in_flight,
-        },
-        "statuses": statuses,
-        "connect_errors": connect_errors,
-        "address_errors": address_errors,
-        "tls_errors": tls_errors,
-        "handshakes_resumed": summary.handshakes_resumed,
-        "bytes_in": summary.bytes_in,
-        "bytes_out": summary.bytes_out,
-        "surplus_bytes": summary.surplus_bytes,
-        "surplus_connections": summary.surplus_connections,
-        "connections_opened": summary.connections_opened,
-        "connections_open_max": summary.connections_open_max,
-        "generator": {
-            "cpu_s": generator.cpu_s,
-            "work_share": generator.work_share,
-            "lag_ns": latency(&generator.lag),
-            "sent_share": generator.sent_share,
-            "limited": generator.limited,
-            "reason": generator.reason,
-        },
-        "ended": ended,
-    });
-    match figures {
-        Value::Object(mut map) => {
-            others(&mut map, &summary.others);
-            map
+    map.insert("ended".into(), ended.into());
+    others(&mut map, &summary.others);
+    map
+}
+
+/// The value of a figure of the table of measures.
+fn figure_value(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
+    match held {
+        Held::Count(count) => count.into(),
+        Held::Times(times) => latency(times),
+        Held::Tally(tally) => {
+            let text = |key: u16| match figure.kind {
+                Kind::Tally(Key::SystemError) => system_text(key),
+                Kind::Tally(Key::Address) => summary.address(key).to_owned(),
+                Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
+                _ => key.to_string(),
+            };
+            tally.iter().map(|(key, count)| (text(key), Value::from(count))).collect::<Map<_, _>>().into()
         }
-        _ => unreachable!("written as an object above"),
+        Held::Ledger(ledger) => {
+            let failed: Map<String, Value> = Failure::ALL
+                .iter()
+                .map(|kind| (kind.name().to_owned(), ledger.failed[*kind as usize].into()))
+                .collect();
+            json!({
+                "scheduled": ledger.scheduled,
+                "succeeded": ledger.succeeded,
+                "failed": failed,
+                "unsent": ledger.unsent,
+                "in_flight": ledger.in_flight,
+            })
+        }
+        Held::Workers(workers) => workers.len().into(),
     }
 }
 

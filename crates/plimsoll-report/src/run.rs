@@ -6,7 +6,7 @@ use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Summary};
-use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, Plan, Spin, Stop};
+use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, Plan, Spin, Stop, Tally, TlsFailure};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
@@ -126,7 +126,7 @@ pub(crate) fn others_text(others: &Others) -> String {
 
 /// The warning about bytes that belong to no answer, if there were any.
 pub(crate) fn surplus_text(summary: &Summary) -> Option<String> {
-    let (bytes, connections) = (summary.surplus_bytes, summary.surplus_connections);
+    let (bytes, connections) = (summary.load.surplus_bytes, summary.load.surplus_connections);
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", count(bytes)) };
     let connections_text = match connections {
         0 => return None,
@@ -219,7 +219,7 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
             "{} requests/s succeeded ({} of {} scheduled) with {}",
             rate(summary.throughput_rps),
             share(summary.success_rate),
-            count(summary.ledger.scheduled),
+            count(summary.whole.ledger.scheduled),
             load_text(&context.plan.load.shape),
         ),
     );
@@ -227,19 +227,19 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         ("target", target_text(context.plan)),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
-    let mut rows = vec![latency_row("response time", &summary.response)];
+    let mut rows = vec![latency_row("response time", &summary.whole.response)];
     // Where nothing waits before it is sent and answers come in one piece, three clocks tell the same: once is enough.
     let mut alike = Vec::new();
-    for (name, latency) in [("service time", &summary.service), ("time to first byte", &summary.ttfb)] {
+    for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
         match rows.iter().find(|above| latency.count > 0 && above[1..] == row[1..]) {
             Some(above) => alike.push(format!("{name} as {}", above[0])),
             None => rows.push(row),
         }
     }
-    rows.push(latency_row("connect", &summary.connect));
+    rows.push(latency_row("connect", &summary.load.connect));
     if context.plan.carriage.tls.is_some() {
-        rows.push(latency_row("TLS handshake", &summary.handshake));
+        rows.push(latency_row("TLS handshake", &summary.load.handshake));
     }
     report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
     if !summary.stages.is_empty() {
@@ -258,8 +258,13 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     report
 }
 
+/// Counts by the words for their keys.
+fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
+    tally.iter().map(|(key, count)| (text(key), count)).collect()
+}
+
 fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
-    let ledger = &summary.ledger;
+    let ledger = &summary.whole.ledger;
     let kinds: Vec<String> = Failure::ALL
         .iter()
         .filter(|kind| ledger.failed[**kind as usize] > 0)
@@ -269,7 +274,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         true => "0 failed".to_owned(),
         false => format!("{} failed ({})", count(ledger.failed_total()), kinds.join(", ")),
     };
-    let statuses: Vec<String> = summary.statuses.iter().map(|(s, n)| format!("{s}: {}", count(*n))).collect();
+    let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
     let seconds = summary.duration_ns as f64 / 1e9;
     let per_second = |total: u64| if seconds > 0.0 { bytes(total as f64 / seconds) } else { bytes(0.0) };
     let mut facts = vec![
@@ -287,7 +292,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     ];
     facts.extend(failed::facts(&summary.failed_answers));
     if ledger.failed_total() > ledger.failed[Failure::Timeout as usize] {
-        let failed = &summary.failed;
+        let failed = &summary.whole.failed;
         facts.push((
             "failures took",
             format!("p50 {}, p99 {}", duration(failed.p50_ns as f64), duration(failed.p99_ns as f64)),
@@ -297,38 +302,41 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         let parts: Vec<String> = counts.into_iter().map(|(what, n)| format!("{what}: {}", count(n))).collect();
         parts.join(", ")
     };
-    if !summary.connect_errors.is_empty() {
-        let reasons = list(summary.connect_errors.iter().map(|(number, n)| (system_text(*number), *n)).collect());
+    if !summary.load.connect_errors.is_empty() {
+        let reasons = list(keyed(&summary.load.connect_errors, system_text));
         let text = match context.plan.carriage.addresses.len() {
             0 | 1 => reasons,
-            _ => format!("{reasons} (at {})", list(summary.address_errors.clone())),
+            _ => format!(
+                "{reasons} (at {})",
+                list(keyed(&summary.load.address_errors, |number| summary.address(number).to_owned()))
+            ),
         };
         facts.push(("not connected", text));
     }
-    if !summary.tls_errors.is_empty() {
-        let reasons = summary.tls_errors.iter().map(|(reason, n)| (reason.text().to_owned(), *n)).collect();
+    if !summary.load.tls_errors.is_empty() {
+        let reasons = keyed(&summary.load.tls_errors, |number| TlsFailure::of_number(number).text().to_owned());
         facts.push(("TLS failed", list(reasons)));
     }
     facts.push((
         "bytes",
         format!(
             "{} in ({}/s), {} out ({}/s)",
-            bytes(summary.bytes_in as f64),
-            per_second(summary.bytes_in),
-            bytes(summary.bytes_out as f64),
-            per_second(summary.bytes_out),
+            bytes(summary.load.bytes_in as f64),
+            per_second(summary.load.bytes_in),
+            bytes(summary.load.bytes_out as f64),
+            per_second(summary.load.bytes_out),
         ),
     ));
-    let resumed = match summary.handshake.count {
+    let resumed = match summary.load.handshake.count {
         0 => String::new(),
-        _ => format!(", {} TLS sessions taken up again", count(summary.handshakes_resumed)),
+        _ => format!(", {} TLS sessions taken up again", count(summary.load.handshakes_resumed)),
     };
     // Those that end after each request are rarely seen open when it is counted how many are.
-    let at_once = match context.plan.carriage.keep_alive && summary.connections_open_max > 0 {
-        true => format!(", at most {} at once", count(summary.connections_open_max)),
+    let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
+        true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),
     };
-    facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.connections_opened))));
+    facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.load.connections_opened))));
     facts.push(("generator", generator_text(context, summary)));
     facts.push(("others", others_text(&summary.others)));
     facts.extend(setup_fact(context));

@@ -116,9 +116,9 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 concurrency.as_str(),
                 &rate(summary.throughput_rps),
                 &error_cell(*error),
-                &duration(summary.response.mean_ns),
-                &duration(summary.response.p50_ns as f64),
-                &duration(summary.response.p99_ns as f64),
+                &duration(summary.whole.response.mean_ns),
+                &duration(summary.whole.response.p50_ns as f64),
+                &duration(summary.whole.response.p99_ns as f64),
                 &share(summary.success_rate),
                 &cores,
                 &cpu,
@@ -245,7 +245,7 @@ pub fn dat_line(level: &SweepLevel) -> Option<String> {
         "{} {:.2} {:.2} {:.2}\n",
         level.concurrency,
         summary.throughput_rps,
-        summary.response.mean_ns / 1e6,
+        summary.whole.response.mean_ns / 1e6,
         // Rounded down: 99.999 % is not all.
         (summary.success_rate * 1e4).floor() / 1e2,
     ))
@@ -291,10 +291,10 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
                 count(level.concurrency),
                 rate(s.throughput_rps),
                 error_cell(*error),
-                duration(s.response.mean_ns),
-                duration(s.response.p50_ns as f64),
-                duration(s.response.p99_ns as f64),
-                duration(s.response.max_ns as f64),
+                duration(s.whole.response.mean_ns),
+                duration(s.whole.response.p50_ns as f64),
+                duration(s.whole.response.p99_ns as f64),
+                duration(s.whole.response.max_ns as f64),
                 share(s.success_rate),
                 cores,
                 cpu,
@@ -329,7 +329,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
             name: users(trial.run.plan.load.shape.curve().max()),
-            points: series::by_quantile(&trial.run.totals().response),
+            points: series::by_quantile(&trial.run.totals().whole.response),
         })
         .filter(|line| !line.points.is_empty())
         .collect();
@@ -352,9 +352,11 @@ mod tests {
         let users = Curve::constant(concurrency as f64);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         for index in 0..10 {
-            let mut interval = Interval { succeeded_in_window: rps / 10, ..Interval::default() };
-            interval.ledger.scheduled = rps / 10;
-            interval.ledger.succeeded = rps / 10;
+            let mut interval = Interval::default();
+            let figures = interval.routes.of_mut(0);
+            figures.succeeded_in_window = rps / 10;
+            figures.ledger.scheduled = rps / 10;
+            figures.ledger.succeeded = rps / 10;
             run.intervals.insert(index, interval);
         }
         run.window_ns = (0, 1_000_000_000);

@@ -54,7 +54,7 @@ fn belongs(name: &str, stem: &str) -> bool {
 
 fn is_run_file(path: &Path) -> bool {
     let mut magic = [0; codec::MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == codec::MAGIC
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && codec::is_run_file(&magic)
 }
 
 /// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there holds none.

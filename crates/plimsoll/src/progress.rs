@@ -1,7 +1,7 @@
 //! The figures behind what is shown while a load runs, collected tick by tick.
 
 use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{Histogram, Interval, Plan};
+use plimsoll_model::{Histogram, Plan, RouteFigures};
 use plimsoll_report::{Now, Progress};
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ const RATES_MAX: usize = 480;
 /// What happened so far, over all loads of an experiment.
 #[derive(Default)]
 pub struct Meter {
-    recent: VecDeque<Interval>,
+    recent: VecDeque<RouteFigures>,
     bad: u64,
     /// Successes a second, oldest first, each over `ticks_each` ticks; then the sum of the stretch under way.
     rates: Vec<f64>,
@@ -30,16 +30,17 @@ impl Meter {
 
     /// Takes a tick in; returns what is known then. Time and words are the caller's.
     pub fn push(&mut self, tick: &Tick) -> Progress {
+        let whole = tick.interval.whole();
         let measured = matches!(tick.phase, Phase::Measured | Phase::Grace);
         if measured {
-            self.bad += tick.interval.ledger.failed_total() + tick.interval.ledger.unsent;
-            self.recent.push_back(tick.interval.clone());
+            self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
+            self.recent.push_back(RouteFigures::clone(&whole));
             if self.recent.len() > RECENT {
                 self.recent.pop_front();
             }
         }
         if tick.phase == Phase::Measured {
-            self.keep(tick.interval.ledger.succeeded);
+            self.keep(whole.ledger.succeeded);
         }
         Progress { rates_rps: self.rates.clone(), now: self.now(), bad: self.bad, ..Progress::default() }
     }
@@ -63,9 +64,9 @@ impl Meter {
         let last = self.recent.back()?;
         let mut response = Histogram::new();
         let mut succeeded = 0;
-        for interval in &self.recent {
-            response.merge_sparse(&interval.response);
-            succeeded += interval.ledger.succeeded;
+        for whole in &self.recent {
+            response.merge_sparse(&whole.response);
+            succeeded += whole.ledger.succeeded;
         }
         let seconds = self.recent.len() as f64 * Plan::TICK_NS as f64 / 1e9;
         Some(Now {
@@ -82,15 +83,14 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::Interval;
 
     fn tick(number: u64, succeeded: u64) -> Interval {
-        let mut interval = Interval::default();
         let mut response = Histogram::new();
         response.record_n(1_000_000 * (number + 1), succeeded);
-        interval.response = response.drain();
-        interval.ledger.succeeded = succeeded;
-        interval.ledger.unsent = 1;
-        interval
+        let mut figures = RouteFigures { response: response.drain(), ..RouteFigures::default() };
+        (figures.ledger.succeeded, figures.ledger.unsent) = (succeeded, 1);
+        Interval { routes: figures.into(), ..Interval::default() }
     }
 
     #[test]

@@ -112,9 +112,10 @@ impl Meanwhile {
             }
             for (_, interval) in run.intervals.range(first..last) {
                 intervals += 1;
-                completed += interval.ledger.requests();
-                succeeded += interval.ledger.succeeded;
-                response.merge_sparse(&interval.response);
+                let whole = interval.whole();
+                completed += whole.ledger.requests();
+                succeeded += whole.ledger.succeeded;
+                response.merge_sparse(&whole.response);
             }
         }
         let seconds = intervals as f64 * length_ns as f64 / 1e9;
@@ -200,10 +201,11 @@ mod tests {
             let mut response = Histogram::new();
             // Slower, and half of them failed, in the second second.
             let inside = (10..20).contains(&tick);
-            interval.ledger.succeeded = if inside { 1 } else { 2 };
-            interval.ledger.failed[0] = u64::from(inside);
+            let figures = interval.routes.of_mut(0);
+            figures.ledger.succeeded = if inside { 1 } else { 2 };
+            figures.ledger.failed[0] = u64::from(inside);
             response.record_n(if inside { 5_000_000 } else { 1_000_000 }, 2);
-            interval.response = response.drain();
+            figures.response = response.drain();
             run.push(tick * SECOND / 10, &interval);
         }
         let inside = Meanwhile::of(&run, &[(SECOND, 2 * SECOND)]);

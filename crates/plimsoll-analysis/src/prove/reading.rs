@@ -38,7 +38,7 @@ impl Reading {
         let summary = Summary::of(&trial.run);
         let used = ServerUse::of(&trial.run).ok();
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
-        let silent = summary.throughput_rps <= 0.0 && summary.ledger.failed_total() == 0;
+        let silent = summary.throughput_rps <= 0.0 && summary.whole.ledger.failed_total() == 0;
         let others = summary.others.clone();
         let disturbed = others
             .reason
@@ -48,12 +48,12 @@ impl Reading {
         let silence = || format!("no answer within {} ms (longer loads: --for)", summary.duration_ns / MS);
         Reading {
             goodput_rps: summary.throughput_rps,
-            p50_ns: summary.response.p50_ns as f64,
-            p99_ns: summary.response.p99_ns as f64,
+            p50_ns: summary.whole.response.p50_ns as f64,
+            p99_ns: summary.whole.response.p99_ns as f64,
             cpu_ns_per_request: used.and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
             success_rate: summary.success_rate,
-            status: summary.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| *status),
-            answer_bytes: answer_bytes(&trial.run, summary.response.p99_ns),
+            status: summary.whole.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| status),
+            answer_bytes: answer_bytes(&trial.run, summary.whole.response.p99_ns),
             void: disturbed.or(limit).or_else(|| silent.then(silence)),
             others,
         }
@@ -79,8 +79,8 @@ fn answer_bytes(run: &Run, response_ns: u64) -> f64 {
     let inside = run.intervals.iter().filter(|(index, _)| (first..last).contains(&u64::from(**index)));
     let (mut bytes, mut answers) = (0, 0);
     for (_, interval) in inside {
-        bytes += interval.bytes_in;
-        answers += interval.statuses.iter().map(|(_, count)| count).sum::<u64>();
+        bytes += interval.load.bytes_in;
+        answers += interval.whole().statuses.total();
     }
     if answers > 0 { bytes as f64 / answers as f64 } else { 0.0 }
 }

@@ -135,7 +135,7 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
             let (summary, ended_ns) = (Summary::of(&trial.run), end_ns(trial));
             // A load that was over before the first answer says nothing; one that was refused does.
             let traffic = &trial.run.plan.traffic;
-            let refused = summary.statuses.iter().any(|(status, _)| !traffic.succeeds(*status));
+            let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps <= 0.0 && !refused && length_ns < CLIMB_NS_MAX {
                 length_ns *= 4;
                 continue;
@@ -150,16 +150,16 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
                 break (best, ended_ns);
             }
         };
-        let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+        let needed_ns = (summary.whole.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
         let answers = summary.throughput_rps * length_ns as f64 / 1e9;
         length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
         let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
         if summary.throughput_rps <= 0.0 && best <= 0.0 {
-            let statuses = summary.statuses.iter().map(|(status, _)| *status).collect();
+            let statuses = summary.whole.statuses.iter().map(|(status, _)| status).collect();
             return Err(Step::Break(Broken::NoSuccess(arm.letter(), statuses)));
         }
         flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
-        tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
+        tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.whole.service.mean_ns, answers });
         // A slow server would still be at the requests of a crowd when the next load begins.
         if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
             break;

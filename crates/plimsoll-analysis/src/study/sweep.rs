@@ -71,7 +71,7 @@ fn level(asked: &SweepAsked, history: &History, turn: usize) -> Step {
     };
     let ended_by_ns = pilot.start_ns + share_ns(pilot.start_ns);
     let rest_ns = ended_by_ns.saturating_sub(history.elapsed_ns).saturating_sub(plan.load.warmup_ns);
-    let slowest_ns = Summary::of(&pilot.run).response.max_ns;
+    let slowest_ns = Summary::of(&pilot.run).whole.response.max_ns;
     let length_ns = length_ns(&pilot.run, rest_ns.saturating_sub(slowest_ns.min(rest_ns / 2)));
     measured(plan, turn, length_ns, history.elapsed_ns, budget_ns)
 }

@@ -10,8 +10,8 @@ use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadShape, Plan, Probes, Remark, Run, Sample,
-    Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
+    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadFigures, LoadShape, Plan, Probes, Remark,
+    RouteFigures, Run, Sample, Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -393,7 +393,7 @@ fn carry(plan: &Plan, mut until: Until, server: &mut Server, origin_ns: u64) -> 
     let mut at_ns = 0;
     loop {
         let tick_end = at_ns + tick;
-        let mut interval = Interval::default();
+        let (mut load, mut figures) = (LoadFigures::default(), RouteFigures::default());
         let mut integral = in_flight * tick;
         loop {
             let next_ns = match plan.load.shape {
@@ -413,7 +413,7 @@ fn carry(plan: &Plan, mut until: Until, server: &mut Server, origin_ns: u64) -> 
             if next_ns < from_ns {
                 continue;
             }
-            interval.ledger.scheduled += 1;
+            figures.ledger.scheduled += 1;
             in_flight += 1;
             integral += tick_end - next_ns;
             let slot = ((done_ns - at_ns) / tick) as usize;
@@ -429,26 +429,27 @@ fn carry(plan: &Plan, mut until: Until, server: &mut Server, origin_ns: u64) -> 
         let ended = ends.pop_front().unwrap_or_default();
         let count = (ended.succeeded.len() + ended.failed.len()) as u64;
         in_flight -= count;
-        interval.in_flight_ns = integral - ended.left_ns;
-        interval.in_flight_end = in_flight;
-        interval.ledger.succeeded = ended.succeeded.len() as u64;
-        interval.ledger.failed[0] = ended.failed.len() as u64;
-        interval.succeeded_in_window = ended.in_window;
+        load.in_flight_ns = integral - ended.left_ns;
+        figures.in_flight_end = in_flight;
+        figures.ledger.succeeded = ended.succeeded.len() as u64;
+        figures.ledger.failed[0] = ended.failed.len() as u64;
+        figures.succeeded_in_window = ended.in_window;
         ended.succeeded.iter().for_each(|ns| histogram.record(*ns));
-        interval.response = histogram.drain();
-        interval.service = interval.response.clone();
+        figures.response = histogram.drain();
+        figures.service = figures.response.clone();
         ended.failed.iter().for_each(|ns| histogram.record(*ns));
-        interval.failed = histogram.drain();
-        histogram.record_n(20_000, interval.ledger.scheduled);
-        interval.lag = histogram.drain();
-        let made = count.max(interval.ledger.scheduled) as f64 / (server.model.client_rps * tick as f64 / 1e9);
+        figures.failed = histogram.drain();
+        histogram.record_n(20_000, figures.ledger.scheduled);
+        load.lag = histogram.drain();
+        let made = count.max(figures.ledger.scheduled) as f64 / (server.model.client_rps * tick as f64 / 1e9);
         let work_ns = (tick as f64 * (0.2 + made).min(1.0)) as u64;
-        interval.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns: tick }];
+        load.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns: tick }];
+        let mut interval = Interval { load, routes: figures.into() };
         let verdict = until.push(at_ns, tick_end, &interval);
         let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.load.grace_ns);
         let stopped = matches!(verdict, ControlFlow::Break(_));
         if over || stopped {
-            interval.ledger.in_flight = in_flight;
+            interval.routes.of_mut(0).ledger.in_flight = in_flight;
         }
         run.push(at_ns, &interval);
         at_ns = tick_end;

@@ -138,25 +138,28 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
     let totals = run.totals();
-    let ledger = &totals.ledger;
+    let ledger = &totals.whole.ledger;
     let timeouts = ledger.failed[Failure::Timeout as usize];
-    let statuses: u64 = totals.statuses.iter().map(|(_, count)| count).sum();
+    let statuses: u64 = totals.whole.statuses.iter().map(|(_, count)| count).sum();
     let claim = |holds: bool, what: &str| match holds {
         true => Ok(()),
         false => Err(format!("{what}: {ledger:?}, {totals:?}, {account:?}")),
     };
     claim(ledger.closes(), "the ledger closes")?;
-    claim(totals.response.count() == ledger.succeeded + timeouts, "response times are of successes and timeouts")?;
-    claim(totals.failed.count() == ledger.failed_total() - timeouts, "other failures have their own histogram")?;
-    claim(totals.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
-    let unsent_timeouts = totals.response.count().checked_sub(totals.service.count());
+    claim(
+        totals.whole.response.count() == ledger.succeeded + timeouts,
+        "response times are of successes and timeouts",
+    )?;
+    claim(totals.whole.failed.count() == ledger.failed_total() - timeouts, "other failures have their own histogram")?;
+    claim(totals.whole.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
+    let unsent_timeouts = totals.whole.response.count().checked_sub(totals.whole.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
     let answers = ledger.succeeded + ledger.failed[Failure::Status as usize];
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
-    claim(totals.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
-    claim(totals.connections_opened == account.connected, "connections opened are those that stood")?;
-    claim(totals.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
-    claim(totals.bytes_in == account.bytes_read, "bytes received are those that were read")?;
+    claim(totals.whole.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
+    claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;
+    claim(totals.load.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
+    claim(totals.load.bytes_in == account.bytes_read, "bytes received are those that were read")?;
     claim(account.bytes_wrong == 0, "every byte sent is the request's")?;
     if sim.schedule.is_open() {
         claim(
@@ -168,9 +171,12 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     }
     // No answer can come sooner than the way there and back. (Early answers come without the service.)
     let way_ns = 2 * server.latency_ns;
-    claim(totals.ttfb.count() == 0 || totals.ttfb.min_ns() >= way_ns, "no answer comes before its question")?;
+    claim(
+        totals.whole.ttfb.count() == 0 || totals.whole.ttfb.min_ns() >= way_ns,
+        "no answer comes before its question",
+    )?;
     for q in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0] {
-        let [response, service, ttfb] = [&totals.response, &totals.service, &totals.ttfb];
+        let [response, service, ttfb] = [&totals.whole.response, &totals.whole.service, &totals.whole.ttfb];
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
         // Above any bound there are no fewer response times than service times, whether or not all were sent, and no
@@ -187,14 +193,15 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     let (from_ns, to_ns) = run.window_ns;
     claim(from_ns <= to_ns && to_ns <= sim.over_ns, "the window ends before the run does")?;
     claim(from_ns == sim.schedule.measured_from_ns().min(to_ns), "the window begins with what is measured")?;
-    for worker in &totals.workers {
+    for worker in &totals.load.workers {
         claim(worker.work_ns <= worker.wall_ns, "work takes no longer than there was time")?;
         claim(worker.wall_ns <= sim.over_ns, "workers' time ends with the run")?;
     }
     // Requests in flight over time and the times that requests took are the same area, seen from two sides.
-    let in_flight_ns: u64 = run.intervals.values().map(|i| i.in_flight_ns).sum();
+    let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
-        let took_ns: u128 = run.intervals.values().map(|i| i.response.sum_ns() + i.failed.sum_ns()).sum();
+        let took_ns: u128 =
+            run.intervals.values().map(|i| i.whole().response.sum_ns() + i.whole().failed.sum_ns()).sum();
         claim(u128::from(in_flight_ns) == took_ns, &format!("{in_flight_ns} in flight is {took_ns} taken"))?;
     }
     Ok(())

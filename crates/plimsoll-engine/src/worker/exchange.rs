@@ -8,14 +8,14 @@ use crate::exchanges::Exchange;
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::Sample;
-use crate::source::{Last, RouteNumber};
-use plimsoll_model::{Failure, Outcome, TlsFailure};
+use crate::source::Last;
+use plimsoll_model::{Failure, Outcome, RouteNumber, TlsFailure};
 use plimsoll_wire::{ExchangeError, Fact, ProtocolError};
 
 impl<N: Net> Worker<N> {
     /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
     pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
-        self.recorder.started(intended_ns, measured);
+        self.recorder.started(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
@@ -55,7 +55,7 @@ impl<N: Net> Worker<N> {
             }
             match self.net.send(socket, &bytes[..bytes.len().min(room)]) {
                 Sent::Bytes(sent) => {
-                    self.recorder.bytes_out += sent as u64;
+                    self.recorder.load.bytes_out += sent as u64;
                     if connection.conn.sent(sent, &self.scratch) {
                         break;
                     }
@@ -97,7 +97,7 @@ impl<N: Net> Worker<N> {
             match received {
                 Received::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
-                    self.recorder.bytes_in += count as u64;
+                    self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
                     // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
                     // if it was announced along with these bytes.
@@ -344,6 +344,7 @@ impl<N: Net> Worker<N> {
             _ => 0,
         };
         let sample = Sample {
+            route: exchange.route,
             intended_ns: exchange.intended_ns,
             sent_ns: exchange.sent_ns,
             first_byte_ns: exchange.first_byte_ns,

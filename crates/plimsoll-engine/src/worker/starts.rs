@@ -2,9 +2,9 @@
 
 use super::Worker;
 use crate::net::Net;
-use crate::source::{Last, Next, RouteNumber};
+use crate::source::{Last, Next};
 use plimsoll_model::schedule::ArrivalCursor;
-use plimsoll_model::{Failure, Outcome, Plan};
+use plimsoll_model::{Failure, Outcome, Plan, RouteNumber};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -119,8 +119,8 @@ impl<N: Net> Worker<N> {
             let measured = intended_ns >= self.measured_from_ns;
             // Of those that are too late to start, the ones that count are counted.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
-                if measured {
-                    self.recorder.unsent();
+                if measured && let Next::Send(route) | Next::Wait(_, route) = self.job.source.next(user, None) {
+                    self.recorder.unsent(route);
                 }
                 continue;
             }
@@ -134,7 +134,7 @@ impl<N: Net> Worker<N> {
                     }
                     self.start(slot, user, route, intended_ns, measured);
                 }
-                None if measured => self.recorder.unsent(),
+                None if measured => self.recorder.unsent(route),
                 None => {}
             }
         }
@@ -247,7 +247,7 @@ impl<N: Net> Worker<N> {
                 Some(slot) => slot,
                 None => {
                     if measured {
-                        self.recorder.unsent();
+                        self.recorder.unsent(route);
                     }
                     return false;
                 }

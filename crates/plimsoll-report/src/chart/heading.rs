@@ -201,7 +201,7 @@ fn load(plan: &Plan, summary: &Summary) -> String {
 
 /// Above latencies by percentile of one load.
 pub fn percentiles(plan: &Plan, summary: &Summary) -> Heading {
-    let response = &summary.response;
+    let response = &summary.whole.response;
     let title = match response.count {
         0 => "No latency was measured".to_owned(),
         _ => format!(

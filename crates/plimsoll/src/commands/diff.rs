@@ -8,7 +8,7 @@ use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::pictures::write_chart;
 use plimsoll_analysis::levels::{Level, Over, measured, parse_dat};
-use plimsoll_model::codec::MAGIC;
+use plimsoll_model::codec::is_run_file;
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
@@ -50,9 +50,9 @@ pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
 
 fn read(path: &Path) -> Result<Held, Failure> {
     let shown = path.display();
-    let bytes = files::read_as(path, |first| if first.starts_with(&MAGIC) { Use::RunFile } else { Use::Dat })
+    let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
-    if bytes.starts_with(&MAGIC) {
+    if is_run_file(&bytes) {
         let experiment = show::decode(path, &bytes)?;
         match &experiment.asked {
             Asked::Find(_) => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),

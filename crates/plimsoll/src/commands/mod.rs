@@ -69,7 +69,7 @@ pub fn first_answer(plan: &Plan, injector: &Injector, skip: bool) -> Result<(Opt
 
 /// After a load: how many ports are taken by connections that are over, if connections were short of ports.
 pub fn note_ports(live: &mut Live, summary: &Summary) {
-    if summary.connect_errors.iter().any(|(number, _)| *number == plimsoll_sys::tcp::NO_PORT_LEFT) {
+    if summary.load.connect_errors.get(plimsoll_sys::tcp::NO_PORT_LEFT) > 0 {
         live.note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));
     }
 }

@@ -80,7 +80,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     for crossing in &crossed {
         live.note(&format!("--fail-if {crossing}"));
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && summary.ledger.succeeded > 0) {
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && summary.whole.ledger.succeeded > 0) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
         (false, true) => exit::DONE,

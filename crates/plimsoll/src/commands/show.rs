@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Experiment, Failure> {
 /// The same of the bytes of the file at `path`.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let shown = path.display();
-    let Decoded { experiment, damage, frames_unknown } =
+    let Decoded { experiment, damage, frames_unknown, figures_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
     if experiment.trials.is_empty() && matches!(experiment.asked, Asked::Run(_)) {
         return Err(Failure::start(format!("'{shown}' was cut before its run began: it holds no load")));
@@ -38,6 +38,9 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
             Some(reason) => warn(format!("it broke off: {reason}; this is what it holds")),
             None => warn("the recording was cut off; this is what it holds".into()),
         }
+    }
+    if figures_unknown > 0 {
+        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were passed over"));
     }
     if frames_unknown > 0 {
         warn(format!("{frames_unknown} entries were written by a newer plimsoll and were passed over"));

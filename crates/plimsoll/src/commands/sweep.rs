@@ -194,7 +194,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     for sentence in &crossed {
         live.note(sentence);
     }
-    let succeeded = |trial: &Trial| trial.run.totals().ledger.succeeded > 0;
+    let succeeded = |trial: &Trial| trial.run.totals().whole.ledger.succeeded > 0;
     let anything = levels::measured(&experiment).into_iter().any(succeeded);
     Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && anything) {
         (true, _) => exit::INTERRUPTED,

@@ -105,21 +105,75 @@ fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
-    let mut number = EXTREMES[draw.below(EXTREMES.len())];
-    let mut new = Vec::new();
+    bytes.splice(places[at]..end, packed_number(EXTREMES[draw.below(EXTREMES.len())]));
+}
+
+/// One field of a message of tagged fields: its tag, where its value begins, and where it ends.
+fn fields(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
+    let number = |at: &mut usize| {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = bytes[*at];
+            *at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    };
+    let (mut at, mut out) = (0, Vec::new());
+    while at < bytes.len() {
+        let tag = number(&mut at);
+        let length = number(&mut at) as usize;
+        out.push((tag, at, at + length));
+        at += length;
+    }
+    out
+}
+
+fn packed_number(mut number: u64) -> Vec<u8> {
+    let mut out = Vec::new();
     while number >= 0x80 {
-        new.push(number as u8 | 0x80);
+        out.push(number as u8 | 0x80);
         number >>= 7;
     }
-    new.push(number as u8);
-    bytes.splice(places[at]..end, new);
+    out.push(number as u8);
+    out
+}
+
+/// Strains a number of one field; of a field of a tick, one of a figure of the load (2) or of a route (3). Lengths stay right.
+fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
+    let all = fields(bytes);
+    if all.is_empty() {
+        return;
+    }
+    let chosen = draw.below(all.len());
+    let mut out = Vec::new();
+    for (at, (tag, from, to)) in all.into_iter().enumerate() {
+        let mut value = bytes[from..to].to_vec();
+        match (at == chosen, depth, tag) {
+            (false, ..) => {}
+            (true, 2, 2) => strain_fields(&mut value, draw, 1),
+            (true, 2, 3) => {
+                let mut figures = value.split_off(packed(&value)[1]);
+                strain_fields(&mut figures, draw, 1);
+                value.extend(figures);
+            }
+            _ => strain_packed(&mut value, draw),
+        }
+        out.extend(packed_number(tag));
+        out.extend(packed_number(value.len() as u64));
+        out.extend(value);
+    }
+    *bytes = out;
 }
 
 fn strain(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
     let at = draw.below(frames.len());
     let (kind, payload) = &mut frames[at];
     match kind {
-        3 => strain_packed(payload, draw),
+        3 => strain_fields(payload, draw, 2),
         6 => {
             let head = packed(payload)[1];
             let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));

@@ -13,17 +13,17 @@ fn a_ledger_that_is_off_by_one_is_caught() {
     let mut sim = simulate(&closed("4@300ms"), &server, 1);
     assert!(!caught(&sim, &server));
     let interval = sim.run.intervals.values_mut().next().expect("an interval");
-    interval.ledger.scheduled += 1;
+    interval.routes.of_mut(0).ledger.scheduled += 1;
     assert!(caught(&sim, &server), "a request without an end");
-    interval_of(&mut sim).ledger.unsent += 1;
+    interval_of(&mut sim).routes.of_mut(0).ledger.unsent += 1;
     assert!(!caught(&sim, &server), "accounted for");
-    interval_of(&mut sim).in_flight_ns += 1;
+    interval_of(&mut sim).load.in_flight_ns += 1;
     assert!(caught(&sim, &server), "a nanosecond in flight that nobody took");
-    interval_of(&mut sim).in_flight_ns -= 1;
-    interval_of(&mut sim).bytes_in += 1;
+    interval_of(&mut sim).load.in_flight_ns -= 1;
+    interval_of(&mut sim).load.bytes_in += 1;
     assert!(caught(&sim, &server), "a byte that nobody sent");
-    interval_of(&mut sim).bytes_in -= 1;
-    interval_of(&mut sim).statuses[0].1 += 1;
+    interval_of(&mut sim).load.bytes_in -= 1;
+    interval_of(&mut sim).routes.of_mut(0).statuses.add(200, 1);
     assert!(caught(&sim, &server), "an answer that nobody gave");
 }
 
@@ -41,7 +41,7 @@ fn a_server_that_answers_twice_is_caught() {
     let server = Server::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
-    assert_eq!((sim.run.totals().ledger.succeeded, sim.account.connects), (10, 10));
+    assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (10, 10));
 }
 
 #[test]

@@ -13,16 +13,16 @@ fn a_generator_that_is_too_slow_says_so() {
         });
         let sim = run_on(machine, &plan, &Server::new(50_000), first_seed());
         let totals = sim.run.totals();
-        assert_eq!(totals.ledger.scheduled, 20_000, "{:?}", totals.ledger);
-        assert!(totals.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.ledger);
-        assert_eq!(totals.ledger.scheduled, totals.ledger.succeeded + totals.ledger.unsent);
-        let lag_ns = totals.lag.quantile_ns(0.99);
+        assert_eq!(totals.whole.ledger.scheduled, 20_000, "{:?}", totals.whole.ledger);
+        assert!(totals.whole.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.whole.ledger);
+        assert_eq!(totals.whole.ledger.scheduled, totals.whole.ledger.succeeded + totals.whole.ledger.unsent);
+        let lag_ns = totals.load.lag.quantile_ns(0.99);
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
-        let share = totals.workers[0].work_share();
+        let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
         // The response clock shows what the users of such a generator would have seen, the service clock the server.
-        assert!(totals.response.quantile_ns(0.99) > 300 * MS);
-        assert!(totals.service.quantile_ns(0.99) < 50 * MS, "{}", totals.service.quantile_ns(0.99));
+        assert!(totals.whole.response.quantile_ns(0.99) > 300 * MS);
+        assert!(totals.whole.service.quantile_ns(0.99) < 50 * MS, "{}", totals.whole.service.quantile_ns(0.99));
     }
 }
 
@@ -37,11 +37,11 @@ fn a_generator_with_time_to_spare_says_so() {
             first_seed(),
         );
         let totals = sim.run.totals();
-        assert_eq!(totals.ledger.succeeded, 2_000, "{:?}", totals.ledger);
-        let share = totals.workers[0].work_share();
+        assert_eq!(totals.whole.ledger.succeeded, 2_000, "{:?}", totals.whole.ledger);
+        let share = totals.load.workers[0].work_share();
         // 6 us of every 100, and not what was spent on looking.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
-        let (cpu_ns, wall_ns) = (totals.workers[0].cpu_ns, totals.workers[0].wall_ns);
+        let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
         match spin {
             Spin::Off => assert!(cpu_ns < wall_ns / 10, "sleeps"),
             Spin::On | Spin::Auto => assert!(cpu_ns > wall_ns / 10 * 9, "{spin:?} looks all the time: {cpu_ns}"),
@@ -54,10 +54,10 @@ fn users_who_start_late_are_measured_from_when_they_were_to_start() {
     // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.
     let machine = Machine { pause: Some(Stall { every_ns: 100 * MS, length_ns: 20 * MS }), ..Machine::default() };
     let totals = run_on(machine, &closed("1@90ms,5@60ms"), &Server::new(100_000), first_seed()).run.totals();
-    assert_eq!(totals.lag.count(), 5);
-    assert_eq!(totals.lag.max_ns(), 10 * MS);
-    assert_eq!(totals.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
-    assert_eq!(totals.service.count_above(9 * MS), 1);
+    assert_eq!(totals.load.lag.count(), 5);
+    assert_eq!(totals.load.lag.max_ns(), 10 * MS);
+    assert_eq!(totals.whole.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
+    assert_eq!(totals.whole.service.count_above(9 * MS), 1);
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
             run_on(machine, &constant("1000@200ms").with(|it| it.injector.spin = spin), &Server::new(100_000), 1)
                 .run
                 .totals();
-        let p50 = totals.lag.quantile_ns(0.5);
+        let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
         // Asleep, the end of a reply is seen late as well.
-        let service = totals.service.quantile_ns(0.5);
+        let service = totals.whole.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }
 }

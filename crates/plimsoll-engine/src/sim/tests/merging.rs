@@ -44,19 +44,19 @@ fn stripes_make_up_the_plan() {
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merged(&runs);
-            let ledger = whole.totals().ledger;
+            let ledger = whole.totals().whole.ledger;
             let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
             let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
             assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
-            assert_eq!(ledger.scheduled, alone.totals().ledger.scheduled, "{what}");
+            assert_eq!(ledger.scheduled, alone.totals().whole.ledger.scheduled, "{what}");
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
-            let numbers: Vec<u32> = whole.totals().workers.iter().map(|w| w.worker).collect();
+            let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
             if let LoadShape::Closed { .. } = plan.load.shape {
                 // Gauges add up over what ran side by side.
-                assert_eq!(whole.totals().connections_open_max, 7, "{what}");
+                assert_eq!(whole.totals().load.connections_open, 7, "{what}");
             }
-            let in_flight = |run: &Run| run.intervals.values().map(|i| i.in_flight_ns).sum::<u64>();
+            let in_flight = |run: &Run| run.intervals.values().map(|i| i.load.in_flight_ns).sum::<u64>();
             assert_eq!(in_flight(&whole), runs.iter().map(in_flight).sum::<u64>(), "{what}");
         }
     }
@@ -76,7 +76,7 @@ fn machines_divide_the_connections_of_a_plan() {
         let runs: Vec<Run> =
             (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
         let what = format!("{machines} x {workers}");
-        let opened: Vec<u64> = runs.iter().map(|run| run.totals().connections_opened).collect();
+        let opened: Vec<u64> = runs.iter().map(|run| run.totals().load.connections_opened).collect();
         assert_eq!(opened.iter().sum::<u64>(), u64::from(most), "{what}: {opened:?}");
         let fair = u64::from(most) / machines;
         assert!(opened.iter().all(|count| (fair.saturating_sub(1)..=fair + 1).contains(count)), "{what}: {opened:?}");

@@ -16,7 +16,7 @@ use super::net::Machine;
 use super::server::{Cut, Fault, MS, Server, Service, Stall};
 use super::{Setup, Sim, Simulation, simulate, verify};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Curve, Failure, Injector, LoadShape, Plan, Spin, Stripe};
+use plimsoll_model::{Arrivals, Curve, Failure, Injector, LoadShape, Plan, Spin, Stripe, Tally};
 use std::ops::ControlFlow;
 
 /// The first seed of every random test.
@@ -69,7 +69,7 @@ fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
 }
 
 fn failed(sim: &Sim, failure: Failure) -> u64 {
-    sim.run.totals().ledger.failed[failure as usize]
+    sim.run.totals().whole.ledger.failed[failure as usize]
 }
 
 /// Whether `value` is within `share` of `expect`.

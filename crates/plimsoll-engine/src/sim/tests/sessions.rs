@@ -24,7 +24,7 @@ fn an_arrival_may_be_a_session() {
     let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
     // Fifty arrivals that ask three times each; the last ones end with the schedule.
     let sim = scripted(&constant("100@500ms"), &Server::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().ledger;
+    let ledger = sim.run.totals().whole.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
     // With a number of arrivals alone, sessions are carried to their end.
@@ -32,7 +32,7 @@ fn an_arrival_may_be_a_session() {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
-    let ledger = scripted(&plan, &Server::new(MS), &[60 * MS], &steps).run.totals().ledger;
+    let ledger = scripted(&plan, &Server::new(MS), &[60 * MS], &steps).run.totals().whole.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
 
@@ -41,12 +41,15 @@ fn a_user_begins_anew_after_its_session() {
     // 1.1 ms, 20 ms of thought, 1.1 ms, 1.1 ms: 23.3 ms a session of three.
     let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &Server::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().ledger;
+    let ledger = sim.run.totals().whole.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
     // One who begins with a thought.
-    let ledger =
-        scripted(&closed("4@2110ms"), &Server::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)]).run.totals().ledger;
+    let ledger = scripted(&closed("4@2110ms"), &Server::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)])
+        .run
+        .totals()
+        .whole
+        .ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
 }
 
@@ -66,8 +69,8 @@ fn routes_of_a_plan_are_asked_by_weight() {
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
             let totals = sim.run.totals();
-            all += totals.response.count();
-            quick += totals.response.count() - totals.response.count_above(30 * MS);
+            all += totals.whole.response.count();
+            quick += totals.whole.response.count() - totals.whole.response.count_above(30 * MS);
         }
         let (share, spread) = (quick as f64 / all as f64, 3.0 * (0.75 * 0.25 / all as f64).sqrt());
         assert!((share - 0.75).abs() < spread, "{quick} of {all}");
@@ -80,8 +83,8 @@ fn a_request_has_the_timeout_of_its_route() {
     let steps = [Next::Send(0), Next::Send(1), Next::Send(2), Next::Send(1)];
     for plan in [closed("3@1s"), constant("20@1s")] {
         let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
-        let (all, response) = (totals.ledger.scheduled, &totals.response);
-        assert_eq!(totals.ledger.failed[Failure::Timeout as usize], all);
+        let (all, response) = (totals.whole.ledger.scheduled, &totals.whole.response);
+        assert_eq!(totals.whole.ledger.failed[Failure::Timeout as usize], all);
         let share = |low_ns: u64, high_ns: u64| {
             (response.count_above(low_ns) - response.count_above(high_ns)) as f64 / all as f64
         };

@@ -140,13 +140,13 @@ impl Comparison<'_> {
                 plan.load.connections_ready = users as u32;
                 let summary = self.drive((asked.tag(Purpose::Peak, arm, 0), arm, &doing), &plan, running)?;
                 // A load that was over before the first answer says nothing; one that was refused does.
-                let refused = summary.statuses.iter().any(|(status, _)| !plan.traffic.succeeds(*status));
+                let refused = summary.whole.statuses.iter().any(|(status, _)| !plan.traffic.succeeds(status));
                 if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
                     break summary;
                 }
                 length_ns *= 4;
             };
-            let needed_ns = (summary.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+            let needed_ns = (summary.whole.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
             let answers = summary.throughput_rps * length_ns as f64 / 1e9;
             length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
             let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
@@ -154,7 +154,7 @@ impl Comparison<'_> {
                 return Err(no_success(arm, &summary));
             }
             flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
-            tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.service.mean_ns, answers });
+            tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.whole.service.mean_ns, answers });
             // A slow server would still be at the requests of a crowd when the next load begins.
             if flat >= 2 || plenty(&tried).is_some() || self.recording.elapsed_ns() >= end_ns {
                 break;
@@ -165,7 +165,7 @@ impl Comparison<'_> {
 }
 
 fn no_success(arm: u8, summary: &Summary) -> Failure {
-    let statuses: Vec<String> = summary.statuses.iter().map(|(status, _)| status.to_string()).collect();
+    let statuses: Vec<String> = summary.whole.statuses.iter().map(|(status, _)| status.to_string()).collect();
     let statuses = if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
     Failure::start(format!(
         "{} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status",

@@ -77,7 +77,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, mut live) = conduct.end(broken.as_deref());
     // What was driven, and never answered with success, is a result; what could not be driven is none.
-    let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.ledger.succeeded > 0);
+    let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
         if silent {

@@ -1,0 +1,74 @@
+//! The one geometry of all histograms, and the exact figures that each keeps beside its buckets.
+
+/// The largest value with a bucket of its own: one hour, in ns.
+pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+const HALF_BITS: u32 = 10;
+const HALF: u64 = 1 << HALF_BITS;
+/// Number of buckets of the geometry.
+pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
+
+/// The bucket that counts `value_ns` (clamped to the geometry).
+#[inline]
+pub const fn index_of(value_ns: u64) -> usize {
+    let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };
+    if value < 2 * HALF {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - HALF_BITS;
+    (((shift as u64) << HALF_BITS) + (value >> shift)) as usize
+}
+
+/// The smallest value of bucket `index`.
+#[inline]
+pub const fn lowest_of(index: usize) -> u64 {
+    let index = index as u64;
+    if index < 2 * HALF {
+        return index;
+    }
+    let shift = (index >> HALF_BITS) - 1;
+    ((index & (HALF - 1)) + HALF) << shift
+}
+
+/// The largest value of bucket `index`.
+#[inline]
+pub const fn highest_of(index: usize) -> u64 {
+    lowest_of(index + 1) - 1
+}
+
+/// Exact figures kept beside the buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exact {
+    pub(super) count: u64,
+    pub(super) min_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) sum_ns: u128,
+}
+
+impl Exact {
+    pub(super) const EMPTY: Exact = Exact { count: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 };
+
+    #[inline]
+    pub(super) fn add(&mut self, value_ns: u64, count: u64) {
+        self.count += count;
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
+        self.sum_ns += u128::from(value_ns) * u128::from(count);
+    }
+
+    pub(super) fn merge(&mut self, other: &Exact) {
+        self.count += other.count;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// The smallest value; 0 when empty.
+    pub(super) fn least_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min_ns }
+    }
+
+    /// The buckets that may be occupied.
+    pub(super) fn span(&self) -> std::ops::Range<usize> {
+        if self.count == 0 { 0..0 } else { index_of(self.min_ns)..index_of(self.max_ns) + 1 }
+    }
+}

@@ -1,0 +1,60 @@
+//! Counts by bucket that cost memory only where values fall: pages of a quarter of an octave each, made when first used.
+
+use super::geometry::BUCKETS;
+use std::ops::Range;
+
+/// Buckets of a page.
+const PAGE: usize = 256;
+const PAGES: usize = BUCKETS.div_ceil(PAGE);
+
+/// A count for each bucket.
+#[derive(Clone)]
+pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGES]);
+
+impl<C: Copy + Default + PartialOrd> Pages<C> {
+    pub(super) fn new() -> Pages<C> {
+        Pages([const { None }; PAGES])
+    }
+
+    /// The count of bucket `index`.
+    #[inline]
+    pub(super) fn count_mut(&mut self, index: usize) -> &mut C {
+        let page = &mut self.0[index / PAGE];
+        let page = match page {
+            Some(page) => page,
+            None => new_page(page),
+        };
+        &mut page[index % PAGE]
+    }
+
+    /// The occupied buckets among those in `span`: (index, count), ascending.
+    pub(super) fn occupied(&self, span: Range<usize>) -> impl Iterator<Item = (usize, C)> + '_ {
+        let pages = span.start / PAGE..span.end.div_ceil(PAGE);
+        let counts = pages.filter_map(|at| Some((at * PAGE, self.0[at].as_ref()?)));
+        let counts =
+            counts.flat_map(|(first, page)| page.iter().enumerate().map(move |(at, count)| (first + at, *count)));
+        counts.filter(move |(index, count)| *count > C::default() && span.contains(index))
+    }
+
+    /// Takes the occupied buckets in `span` out, as [`Pages::occupied`]; the pages stay, for what comes next.
+    pub(super) fn take(&mut self, span: Range<usize>, mut each: impl FnMut(usize, C)) {
+        let first = span.start / PAGE;
+        for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
+            let Some(page) = page else { continue };
+            for (index, count) in page.iter_mut().enumerate().filter(|(_, count)| **count > C::default()) {
+                each((first + at) * PAGE + index, std::mem::take(count));
+            }
+        }
+    }
+
+    /// Memory of the pages in bytes, beyond that of the value itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().flatten().count() * size_of::<[C; PAGE]>()
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn new_page<C: Copy + Default>(place: &mut Option<Box<[C; PAGE]>>) -> &mut [C; PAGE] {
+    place.insert(Box::new([C::default(); PAGE]))
+}

@@ -1,0 +1,304 @@
+//! The bytes of an [`Interval`] in a run file, as tagged fields. Which figures there are, and their tags, says the table of
+//! measures alone.
+//!
+//! ```text
+//! interval  = 1: number  2: figures of the load  3: route, for each, ascending
+//! route     = number (varint)  figures
+//! figures   = field of each figure that is not empty, by its tag
+//! counter   = gauge = varint
+//! times     = buckets (varint)  buckets x {step from the one before, count}  min  max  sum (low, high)   (all varint)
+//! tally     = {key, count}*   ascending
+//! ledger    = 1: scheduled  2: succeeded  3: unsent  4: in flight  5: tally of failures by kind
+//! workers   = {worker, work, cpu, wall}*   ascending
+//! ```
+
+use crate::histogram::{BUCKETS, SparseHistogram};
+use crate::interval::{Interval, RouteNumber};
+use crate::ledger::Ledger;
+use crate::measures::{Held, HeldMut, LoadFigures, RouteFigures, WorkerTime};
+use crate::tagged::{Field, Reader, field, number, varint};
+use crate::tally::Tally;
+
+const INDEX: u32 = 1;
+const LOAD: u32 = 2;
+const ROUTE: u32 = 3;
+
+const SCHEDULED: u32 = 1;
+const SUCCEEDED: u32 = 2;
+const UNSENT: u32 = 3;
+const IN_FLIGHT: u32 = 4;
+const FAILED: u32 = 5;
+
+pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval) {
+    number(out, INDEX, u64::from(index));
+    field(out, LOAD, |out| interval.load.held().for_each(|(figure, held)| write_held(out, figure.tag, held)));
+    for (route, figures) in interval.routes.iter() {
+        field(out, ROUTE, |out| {
+            varint(out, u64::from(route));
+            figures.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+        });
+    }
+}
+
+/// The interval and its number, and how many figures were passed over that this version does not know.
+pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
+    let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
+    let mut last: Option<RouteNumber> = None;
+    unknown += reader.fields(|tag, mut value| {
+        match tag {
+            INDEX => index = u32::try_from(value.number()?).ok()?,
+            LOAD => unknown += read_load(&mut interval.load, value)?,
+            ROUTE => {
+                let route = RouteNumber::try_from(value.varint()?).ok()?;
+                if last.is_some_and(|last| last >= route) {
+                    return None;
+                }
+                last = Some(route);
+                unknown += read_route(interval.routes.of_mut(route), value)?;
+            }
+            _ => return Some(Field::Unknown),
+        }
+        Some(Field::Known)
+    })?;
+    Some((index, interval, unknown))
+}
+
+fn read_load(figures: &mut LoadFigures, reader: Reader) -> Option<usize> {
+    reader.fields(|tag, value| match figures.held_mut().find(|(figure, _)| figure.tag == tag) {
+        Some((_, held)) => read_held(held, value),
+        None => Some(Field::Unknown),
+    })
+}
+
+fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
+    reader.fields(|tag, value| match figures.held_mut().find(|(figure, _)| figure.tag == tag) {
+        Some((_, held)) => read_held(held, value),
+        None => Some(Field::Unknown),
+    })
+}
+
+fn write_held(out: &mut Vec<u8>, tag: u32, held: Held<SparseHistogram>) {
+    match held {
+        Held::Count(count) => number(out, tag, count),
+        Held::Times(times) if times.count() > 0 => field(out, tag, |out| write_histogram(out, times)),
+        Held::Tally(tally) if !tally.is_empty() => field(out, tag, |out| write_tally(out, tally)),
+        Held::Ledger(ledger) if *ledger != Ledger::default() => field(out, tag, |out| write_ledger(out, ledger)),
+        Held::Workers(workers) if !workers.is_empty() => field(out, tag, |out| {
+            for time in workers {
+                varint(out, u64::from(time.worker));
+                [time.work_ns, time.cpu_ns, time.wall_ns].into_iter().for_each(|ns| varint(out, ns));
+            }
+        }),
+        Held::Times(_) | Held::Tally(_) | Held::Ledger(_) | Held::Workers(_) => {}
+    }
+}
+
+/// Reads the value of a figure that is known; of two with one tag the later holds.
+fn read_held(held: HeldMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
+    match held {
+        HeldMut::Count(count) => *count = reader.number()?,
+        HeldMut::Times(times) => {
+            *times = read_histogram(&mut reader)?;
+            return reader.is_empty().then_some(Field::Known);
+        }
+        HeldMut::Tally(tally) => *tally = read_tally(reader)?,
+        HeldMut::Ledger(ledger) => {
+            let unknown;
+            (*ledger, unknown) = read_ledger(reader)?;
+            return Some(if unknown > 0 { Field::Unknown } else { Field::Known });
+        }
+        HeldMut::Workers(workers) => {
+            workers.clear();
+            while !reader.is_empty() {
+                let time = WorkerTime {
+                    worker: u32::try_from(reader.varint()?).ok()?,
+                    work_ns: reader.varint()?,
+                    cpu_ns: reader.varint()?,
+                    wall_ns: reader.varint()?,
+                };
+                if workers.last().is_some_and(|last| last.worker >= time.worker) {
+                    return None;
+                }
+                workers.push(time);
+            }
+        }
+    }
+    Some(Field::Known)
+}
+
+fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
+    varint(out, histogram.buckets().len() as u64);
+    let mut before = 0;
+    for (index, count) in histogram.buckets() {
+        varint(out, u64::from(index - before));
+        varint(out, *count);
+        before = *index;
+    }
+    varint(out, histogram.min_ns());
+    varint(out, histogram.max_ns());
+    varint(out, histogram.sum_ns() as u64);
+    varint(out, (histogram.sum_ns() >> 64) as u64);
+}
+
+fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
+    // Buckets ascend: there are no more than the geometry has.
+    let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
+    let mut buckets = Vec::with_capacity(length);
+    let mut index = 0u32;
+    for _ in 0..length {
+        index = index.checked_add(u32::try_from(reader.varint()?).ok()?).filter(|index| (*index as usize) < BUCKETS)?;
+        buckets.push((index, reader.varint()?));
+    }
+    let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);
+    let sum_ns = u128::from(reader.varint()?) | u128::from(reader.varint()?) << 64;
+    SparseHistogram::from_parts(buckets, min_ns, max_ns, sum_ns)
+}
+
+fn write_tally(out: &mut Vec<u8>, tally: &Tally) {
+    for (key, count) in tally.iter() {
+        varint(out, u64::from(key));
+        varint(out, count);
+    }
+}
+
+fn read_tally(mut reader: Reader) -> Option<Tally> {
+    let mut counts: Vec<(u16, u64)> = Vec::new();
+    while !reader.is_empty() {
+        let (key, count) = (u16::try_from(reader.varint()?).ok()?, reader.varint()?);
+        if count == 0 || counts.last().is_some_and(|(last, _)| *last >= key) {
+            return None;
+        }
+        counts.push((key, count));
+    }
+    Some(counts.into_iter().collect())
+}
+
+fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
+    number(out, SCHEDULED, ledger.scheduled);
+    number(out, SUCCEEDED, ledger.succeeded);
+    number(out, UNSENT, ledger.unsent);
+    number(out, IN_FLIGHT, ledger.in_flight);
+    let failed: Tally = ledger.failed.iter().enumerate().map(|(kind, count)| (kind as u16, *count)).collect();
+    if !failed.is_empty() {
+        field(out, FAILED, |out| write_tally(out, &failed));
+    }
+}
+
+/// The ledger, and how many of its parts this version does not know.
+fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
+    let (mut ledger, mut unknown) = (Ledger::default(), 0);
+    unknown += reader.fields(|tag, value| {
+        match tag {
+            SCHEDULED => ledger.scheduled = value.number()?,
+            SUCCEEDED => ledger.succeeded = value.number()?,
+            UNSENT => ledger.unsent = value.number()?,
+            IN_FLIGHT => ledger.in_flight = value.number()?,
+            FAILED => {
+                for (kind, count) in read_tally(value)?.iter() {
+                    match ledger.failed.get_mut(usize::from(kind)) {
+                        Some(failed) => *failed = count,
+                        None => unknown += 1,
+                    }
+                }
+            }
+            _ => return Some(Field::Unknown),
+        }
+        Some(Field::Known)
+    })?;
+    Some((ledger, unknown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(index: u32, interval: &Interval) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_interval(&mut out, index, interval);
+        out
+    }
+
+    /// An interval with one of every figure, by the table itself.
+    fn full() -> Interval {
+        fn fill(held: HeldMut<SparseHistogram>, at: u64) {
+            let mut times = crate::Histogram::new();
+            times.record_n(1_000 * at, at);
+            match held {
+                HeldMut::Count(count) => *count = at,
+                HeldMut::Times(place) => *place = times.drain(),
+                HeldMut::Tally(tally) => tally.add(100 + at as u16, at),
+                HeldMut::Ledger(ledger) => {
+                    *ledger = Ledger { scheduled: 9, succeeded: 1, failed: [1; 7], unsent: 1, in_flight: 0 };
+                }
+                HeldMut::Workers(workers) => workers.push(WorkerTime { worker: 3, work_ns: at, cpu_ns: 2, wall_ns: 1 }),
+            }
+        }
+        let mut interval = Interval::default();
+        interval.load.held_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+        for route in [0, 7, 200] {
+            interval.routes.of_mut(route).held_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+        }
+        interval
+    }
+
+    #[test]
+    fn every_figure_of_the_table_comes_back() {
+        let interval = full();
+        // Nothing is left out because it is empty.
+        let mut fields = 0;
+        let bytes = written(5, &interval);
+        let count = |reader: Reader, fields: &mut usize| {
+            reader.fields(|_, _| {
+                *fields += 1;
+                Some(Field::Known)
+            })
+        };
+        Reader::new(&bytes).fields(|tag, mut value| {
+            match tag {
+                ROUTE => value.varint().and_then(|_| count(value, &mut fields)),
+                LOAD => count(value, &mut fields),
+                _ => Some(0),
+            }?;
+            Some(Field::Known)
+        });
+        assert_eq!(fields, LoadFigures::FIGURES.len() + 3 * RouteFigures::FIGURES.len());
+        assert_eq!(read_interval(Reader::new(&written(5, &interval))), Some((5, interval, 0)));
+        assert_eq!(read_interval(Reader::new(&[])), Some((0, Interval::default(), 0)));
+    }
+
+    #[test]
+    fn figures_of_later_versions_are_passed_over_and_counted() {
+        let interval = full();
+        let mut bytes = Vec::new();
+        let later = |out: &mut Vec<u8>| field(out, 900, |out| out.extend_from_slice(b"later"));
+        number(&mut bytes, INDEX, 5);
+        later(&mut bytes);
+        field(&mut bytes, LOAD, |out| {
+            later(out);
+            interval.load.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+        });
+        for (route, figures) in interval.routes.iter() {
+            field(&mut bytes, ROUTE, |out| {
+                varint(out, u64::from(route));
+                figures.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+                later(out);
+            });
+        }
+        assert_eq!(read_interval(Reader::new(&bytes)), Some((5, interval, 5)));
+    }
+
+    #[test]
+    fn what_is_cut_or_in_disorder_is_refused() {
+        let bytes = written(5, &full());
+        let whole: Vec<usize> =
+            (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
+        // Between fields of the outermost message only: before and after the load, and after each route but the last.
+        assert_eq!(whole.len(), 5, "{whole:?}");
+        let mut twice = Vec::new();
+        (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));
+        assert_eq!(read_interval(Reader::new(&twice)), None);
+        for tally in [&[5, 1, 5, 1][..], &[5, 1, 4, 1], &[5, 0], &[5]] {
+            assert_eq!(read_tally(Reader::new(tally)), None, "{tally:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Counts by a small number, such as answers by status: few keys, one of them far more often than the others.
+
+/// Counts by key, ascending by key. At rest every count is above 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(Vec<(u16, u64)>);
+
+impl Tally {
+    /// `count` more of `key`.
+    #[inline]
+    pub fn add(&mut self, key: u16, count: u64) {
+        // There are few, so that a search costs more than a look at each; and the place of a key stays while it is counted.
+        match self.0.iter_mut().find(|(mine, _)| *mine == key) {
+            Some((_, mine)) => *mine = mine.saturating_add(count),
+            None => self.insert(key, count),
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, key: u16, count: u64) {
+        let at = self.0.partition_point(|(mine, _)| *mine < key);
+        self.0.insert(at, (key, count));
+    }
+
+    /// How many there are of `key`.
+    pub fn get(&self, key: u16) -> u64 {
+        self.0.iter().find(|(mine, _)| *mine == key).map_or(0, |(_, count)| *count)
+    }
+
+    /// (key, count), ascending by key.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// All counts together.
+    pub fn total(&self) -> u64 {
+        self.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Tally) {
+        other.iter().for_each(|(key, count)| self.add(key, count));
+    }
+
+    /// Takes the counts out; the keys stay, so that counting them again needs no memory.
+    pub fn take(&mut self) -> Tally {
+        let counted = Tally(self.iter().filter(|(_, count)| *count > 0).collect());
+        self.0.iter_mut().for_each(|(_, count)| *count = 0);
+        counted
+    }
+}
+
+impl FromIterator<(u16, u64)> for Tally {
+    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(counts: I) -> Tally {
+        let mut tally = Tally::default();
+        counts.into_iter().filter(|(_, count)| *count > 0).for_each(|(key, count)| tally.add(key, count));
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_ascend_by_key_whatever_the_order_they_come_in() {
+        let mut tally = Tally::default();
+        [404, 200, 200, 503, 200].into_iter().for_each(|status| tally.add(status, 1));
+        assert_eq!(tally.iter().collect::<Vec<_>>(), [(200, 3), (404, 1), (503, 1)]);
+        assert_eq!((tally.get(200), tally.get(201), tally.total()), (3, 0, 5));
+        let taken = tally.take();
+        assert_eq!(taken.total(), 5);
+        tally.add(404, 2);
+        assert_eq!(tally.take(), Tally::from_iter([(404, 2)]));
+        assert!(tally.take().is_empty());
+    }
+}

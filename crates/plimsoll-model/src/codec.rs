@@ -40,7 +40,7 @@ const TAIL: usize = 4;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
     /// What the experiment is; the first frame.
-    Experiment(Header),
+    Experiment(Box<Header>),
     /// A load begins; loads are numbered from 0 in the order of these frames.
     TrialStart {
         /// What it is for, and its place among the others.
@@ -136,7 +136,7 @@ impl Frame {
         out.extend_from_slice(&[0; HEAD]);
         let kind = match self {
             Frame::Experiment(header) => {
-                json(out, &Header { asked: header.asked.redacted(), ..header.clone() });
+                json(out, &Header { asked: header.asked.redacted(), ..Header::clone(header) });
                 KIND_EXPERIMENT
             }
             Frame::TrialStart { tag, start_ns, plan, injectors } => {
@@ -181,7 +181,7 @@ impl Frame {
             return Some((Frame::Interval { index, interval: Box::new(interval) }, unknown));
         }
         let frame = match kind {
-            KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(Frame::Experiment),
+            KIND_EXPERIMENT => serde_json::from_slice(payload).ok().map(|header| Frame::Experiment(Box::new(header))),
             KIND_TRIAL_START => {
                 let TrialStart { tag, start_ns, plan, injectors } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan), injectors })
@@ -276,7 +276,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
                     && header.asked.is_bounded()
                     && Injector::are_bounded(&header.environment.injectors) =>
             {
-                experiment = Some(begin(header));
+                experiment = Some(begin(*header));
             }
             (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
                 if !take(experiment, frame) {
@@ -396,7 +396,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         environment: experiment.environment.clone(),
         noted: experiment.noted.clone(),
     };
-    Frame::Experiment(header).encode(&mut out);
+    Frame::Experiment(Box::new(header)).encode(&mut out);
     for trial in &experiment.trials {
         let plan = Box::new(trial.run.plan.clone());
         let injectors = trial.run.injectors.clone();

@@ -441,7 +441,7 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let (ending, failed_answers) = (Ending::Finished, Vec::new());
     let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns: 9, addresses: found.clone(), failed_answers };
     for frame in [
-        Frame::Experiment(header),
+        Frame::Experiment(Box::new(header)),
         Frame::TrialStart {
             tag: Tag::of(Purpose::Run),
             start_ns: 5,

@@ -260,3 +260,144 @@ fn in_phase(phase: Phase, load: &str) -> String {
         Phase::Grace => format!("waiting for the last answers to {load}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::{Driven, Glance, OnTick};
+    use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
+    use plimsoll_model::{
+        Asked, Ending, Injector, Interval, LoadShape, Noted, Plan, ProveAsked, Run, RunAsked, SweepAsked,
+    };
+
+    /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
+    struct Simulated {
+        now_ns: u64,
+        users_max: f64,
+        /// Arms that cannot be started.
+        dead: Option<char>,
+        finished: bool,
+    }
+
+    impl Runner for Simulated {
+        fn elapsed_ns(&self) -> u64 {
+            self.now_ns
+        }
+
+        fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+            let users = trial.plan.load.shape.curve().max();
+            match trial.tag.arm.map(ArmIndex::letter) {
+                arm if arm.is_some() && arm == self.dead => Err(Unready::Failed(Failure::start("B does not start"))),
+                _ if users > self.users_max => Err(Unready::Unheld("too many".into())),
+                _ => Ok(vec!["fitted".into()]),
+            }
+        }
+
+        fn injectors(&self) -> Vec<Injector> {
+            vec![Injector::default()]
+        }
+
+        fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+            let start_ns = self.now_ns;
+            let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
+            let mut run = Run::new(plan.clone());
+            run.window_ns = (from_ns, from_ns + length_ns);
+            run.ending = Some(Ending::Finished);
+            for at_ns in (0..from_ns + length_ns).step_by(Plan::TICK_NS as usize) {
+                let mut interval = Interval::default();
+                let figures = interval.routes.of_mut(0);
+                (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (100, 100, 100);
+                run.push(at_ns, &interval);
+                let end_ns = at_ns + Plan::TICK_NS;
+                let tick =
+                    Tick { phase: Phase::Measured, start_ns: at_ns, end_ns, origin_ns: start_ns, interval: &interval };
+                self.now_ns = start_ns + end_ns;
+                if let ControlFlow::Break(stop) = on_tick(&tick, Glance::default()) {
+                    run.ending = Some(Ending::Stopped(stop));
+                    break;
+                }
+            }
+            Ok(Driven { run, start_ns, seen_last: None })
+        }
+
+        fn finish(&mut self) -> Result<(), Failure> {
+            self.finished = true;
+            Ok(())
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) })
+    }
+
+    /// What is recorded of a study, how it ended, and how many steps were told.
+    fn carried_out(asked: Asked, runner: &mut Simulated) -> (Experiment, Result<(), String>, usize) {
+        let mut study = Study::new(&asked).expect("a question");
+        let recording = Recording::begin(asked, Noted::default(), true, &Injector::default(), None).expect("in memory");
+        let mut conduct = Conduct::new(runner, recording, Live::new(true));
+        let mut told = 0;
+        let outcome = conduct.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
+        (conduct.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
+    }
+
+    fn simulated() -> Simulated {
+        Simulated { now_ns: 0, users_max: 8.0, dead: None, finished: false }
+    }
+
+    #[test]
+    fn a_condition_ends_a_load_and_is_recorded() {
+        for (stop_if, expect) in
+            [("goodput<1", Ending::Finished), ("goodput<5000", Ending::Stopped(Stop::Condition("goodput<5000".into())))]
+        {
+            let mut runner = simulated();
+            let asked = Asked::Run(RunAsked { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
+            let (experiment, outcome, told) = carried_out(asked, &mut runner);
+            assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
+            match (&experiment.trials[0].run.ending, expect) {
+                (Some(Ending::Stopped(Stop::Condition(said))), Ending::Stopped(Stop::Condition(part))) => {
+                    assert!(said.contains(&part), "{said}");
+                }
+                (ending, expect) => assert_eq!(*ending, Some(expect), "{stop_if}"),
+            }
+            assert!(runner.finished && experiment.elapsed_ns == Some(runner.now_ns));
+        }
+    }
+
+    #[test]
+    fn a_level_that_is_not_held_is_a_remark_and_the_next_is_measured() {
+        let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
+        let asked = Asked::Sweep(SweepAsked { base: plan(), levels, lengths, warmup_ns: 0 });
+        let (experiment, outcome, told) = carried_out(asked, &mut simulated());
+        assert_eq!((outcome, told), (Ok(()), 3));
+        let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
+        let tag = Tag { turn: 1, ..Tag::of(Purpose::Level) };
+        assert_eq!(turns, [0, 2]);
+        assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: Unheld::Machine("too many".into()) }]);
+        assert_eq!(experiment.trials[1].start_ns, 500_000_000);
+    }
+
+    #[test]
+    fn what_does_not_start_breaks_a_comparison_off() {
+        let arm = |name: &str| Arm { name: name.into(), plan: plan(), started: true };
+        let blocks = BlocksAsked {
+            arms: vec![arm("a"), arm("b")],
+            users: Some(4),
+            rate: None,
+            arrivals: Arrivals::Constant,
+            load_ns: Some(200_000_000),
+            warmup_ns: Some(0),
+            budget_ns: 60_000_000_000,
+            blocks_max: Some(2),
+            count_disturbed: false,
+        };
+        let asked = Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
+        let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());
+        let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
+        assert_eq!((outcome, blocks.count()), (Ok(()), 4));
+        let mut runner = Simulated { dead: Some('B'), ..simulated() };
+        let (experiment, outcome, _) = carried_out(asked, &mut runner);
+        assert_eq!(outcome, Err("B does not start".into()));
+        assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));
+        assert!(runner.finished && experiment.trials.len() == 1);
+    }
+}

@@ -118,14 +118,14 @@ impl Recording {
         };
         let mut file = path.map(RunFile::create).transpose()?;
         if let Some(file) = &mut file {
-            file.write(&Frame::Experiment(codec::Header {
+            file.write(&Frame::Experiment(Box::new(codec::Header {
                 asked: experiment.asked.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
                 said: experiment.said.clone(),
                 environment: experiment.environment.clone(),
                 noted: experiment.noted.clone(),
-            }));
+            })));
         }
         Ok(Recording { experiment, file })
     }

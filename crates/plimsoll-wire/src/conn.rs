@@ -5,8 +5,8 @@
 //! ([`next`](Conn::next)), so that nothing is copied or kept for them. Which protocol it is (an enum, matched in full) and
 //! whether TLS lies below it make no difference to the caller; a plain connection that speaks HTTP/1.1 meets one branch a verb.
 //!
-//! Bytes that are to be sent may come due without a request (a handshake, an acknowledgement): [`owes`](Conn::owes). An
-//! exchange that is given up takes the connection with it only where the protocol cannot go on without it: ask
+//! Bytes that are to be sent may come due without a request: when a connection over TLS begins, and when [`Fact::Owes`] says so.
+//! An exchange that is given up takes the connection with it only where the protocol cannot go on without it: ask
 //! [`is_over`](Conn::is_over).
 //!
 //! Not here: sockets, deadlines, how often something is tried, what a status means.
@@ -54,7 +54,8 @@ pub struct Incoming<'a> {
 struct TlsNews {
     /// Before the text: it stands.
     stands: bool,
-    /// After the text: it has ended, or failed.
+    /// After the text: it has something to send; then, it has ended, or failed.
+    owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
@@ -79,7 +80,7 @@ impl Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// A connection over TLS; it owes its first message at once, and stands when [`Fact::Stands`] says so.
+    /// A connection over TLS; its first message is to be sent at once, and it stands when [`Fact::Stands`] says so.
     pub fn over_tls(client: &Client) -> Result<Conn, TlsFailure> {
         let tls = Tls { session: client.session()?, unsent: Vec::new(), unsent_from: 0, ended: false };
         // One protocol is offered, so that nothing else can have been agreed on.
@@ -186,12 +187,6 @@ impl Conn {
         tls.unsent.is_empty() && h1.unsent().is_none()
     }
 
-    /// Whether something is to be sent that no request asked for.
-    #[inline]
-    pub fn owes(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty() || tls.session.wants_to_send())
-    }
-
     /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch` is room for what TLS makes of it.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
@@ -206,9 +201,14 @@ impl Conn {
         scratch.clear();
         let Some(tls) = &mut self.tls else { return Incoming { text: &[], news: None } };
         let news = match tls.session.receive(cipher, scratch) {
-            Ok(progress) => TlsNews { stands: progress.established, ended: progress.ended, failed: None },
+            Ok(progress) => TlsNews {
+                stands: progress.established,
+                owes: tls.session.wants_to_send(),
+                ended: progress.ended,
+                failed: None,
+            },
             // An end that came with a failure is none.
-            Err(reason) => TlsNews { stands: false, ended: false, failed: Some(reason) },
+            Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.ended {
             tls.ended = true;
@@ -216,7 +216,7 @@ impl Conn {
                 Protocol::H1(h1) => h1.end_after(),
             }
         }
-        let quiet = !news.stands && !news.ended && news.failed.is_none();
+        let quiet = !news.stands && !news.owes && !news.ended && news.failed.is_none();
         Incoming { text: scratch, news: (!quiet).then_some(news) }
     }
 
@@ -249,6 +249,9 @@ impl Conn {
             }
         }
         fact.or_else(|| {
+            if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
+                return Some(Fact::Owes);
+            }
             let news = received.news.take()?;
             news.failed.map(Fact::TlsFailed).or(news.ended.then_some(Fact::Ended))
         })

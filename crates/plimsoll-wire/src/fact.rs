@@ -64,6 +64,8 @@ pub enum Fact<'a> {
     },
     /// Bytes that no request asked for: the connection is over.
     Surplus(&'a [u8]),
+    /// Something is to be sent that no request asked for, such as an acknowledgement.
+    Owes,
     /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end) says what follows.
     Ended,
     /// TLS has failed. What is to be sent now is the alert that tells the peer; the connection is over.

@@ -180,7 +180,8 @@ impl Question<'_> {
                         conn.start(0, self.request);
                     }
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
-                    Fact::Piece { .. } => {}
+                    // What is to be sent is sent before more is read.
+                    Fact::Piece { .. } | Fact::Owes => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     Fact::Answered { status, .. } => return Ok(status),
                     Fact::Failed { error, .. } => return Err(AskError::Exchange(error)),

@@ -32,7 +32,8 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sends the request of an exchange on the slot's connection, which has room for it.
-    #[inline]
+    // Always: once a request, and the call costs as much as the rest.
+    #[inline(always)]
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
         exchange.sent_ns = self.now_ns;
@@ -142,10 +143,6 @@ impl<N: Net> Worker<N> {
                 break;
             }
         }
-        let connection = &self.connections[slot as usize];
-        if connection.conn.owes() && !connection.sending && self.is_there(slot, generation) {
-            self.send(slot);
-        }
     }
 
     /// Whether the slot has the connection still that it had.
@@ -175,6 +172,9 @@ impl<N: Net> Worker<N> {
             Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, Failure::Reset),
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
             Fact::Stands { resumed } => self.handshaken(slot, resumed),
+            // A connection that waits for room goes on with it by itself.
+            Fact::Owes if self.connections[slot as usize].sending => {}
+            Fact::Owes => self.send(slot),
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
                 // The alert tells the server why.

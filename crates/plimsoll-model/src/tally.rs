@@ -8,17 +8,17 @@ impl Tally {
     /// `count` more of `key`.
     #[inline]
     pub fn add(&mut self, key: u16, count: u64) {
-        // There are few, so that a search costs more than a look at each; and the place of a key stays while it is counted.
-        match self.0.iter_mut().find(|(mine, _)| *mine == key) {
-            Some((_, mine)) => *mine = mine.saturating_add(count),
-            None => self.insert(key, count),
+        match self.0.first_mut() {
+            Some((first, mine)) if *first == key => *mine += count,
+            _ => self.add_to_others(key, count),
         }
     }
 
-    #[cold]
-    fn insert(&mut self, key: u16, count: u64) {
-        let at = self.0.partition_point(|(mine, _)| *mine < key);
-        self.0.insert(at, (key, count));
+    fn add_to_others(&mut self, key: u16, count: u64) {
+        match self.0.binary_search_by_key(&key, |(mine, _)| *mine) {
+            Ok(at) => self.0[at].1 += count,
+            Err(at) => self.0.insert(at, (key, count)),
+        }
     }
 
     /// How many there are of `key`.

@@ -64,7 +64,7 @@ fn of_trials(trials: &[Trial]) -> String {
         for (index, interval) in &trial.run.intervals {
             let start_ns = u64::from(*index).saturating_mul(trial.run.plan.load.interval_ns);
             let start_s = format!("{:.1}", start_ns as f64 / 1e9);
-            let begin = vec![number.to_string(), tag_name(trial.tag).to_string(), start_s];
+            let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
             let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().held()));
             rows.push(whole.chain(texts(interval.load.held())).collect());

@@ -3,28 +3,29 @@
 use super::geometry::BUCKETS;
 use std::ops::Range;
 
-/// Buckets of a page.
-const PAGE: usize = 256;
-const PAGES: usize = BUCKETS.div_ceil(PAGE);
+/// Buckets of a page, and places for pages. Both are what a byte can number, so that neither needs a look at its length.
+const PAGE: usize = 1 << u8::BITS;
+const _: () = assert!(BUCKETS <= PAGE * PAGE);
 
 /// A count for each bucket.
 #[derive(Clone)]
-pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGES]);
+pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGE]);
 
 impl<C: Copy + Default + PartialOrd> Pages<C> {
     pub(super) fn new() -> Pages<C> {
-        Pages([const { None }; PAGES])
+        Pages([const { None }; PAGE])
     }
 
     /// The count of bucket `index`.
     #[inline]
     pub(super) fn count_mut(&mut self, index: usize) -> &mut C {
-        let page = &mut self.0[index / PAGE];
-        let page = match page {
+        let [at, number] = (index as u16).to_le_bytes();
+        let place = &mut self.0[usize::from(number)];
+        let page = match place {
             Some(page) => page,
-            None => new_page(page),
+            None => new_page(place),
         };
-        &mut page[index % PAGE]
+        &mut page[usize::from(at)]
     }
 
     /// The occupied buckets among those in `span`: (index, count), ascending.

@@ -28,6 +28,7 @@ mod probes;
 mod progress;
 mod recording;
 mod refused;
+mod results;
 mod runner;
 mod secrets;
 mod subject;

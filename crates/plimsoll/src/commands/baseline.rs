@@ -1,11 +1,11 @@
 //! `plimsoll baseline`: serves the reference target until interrupted.
 
-use super::print;
 use crate::args::BaselineArgs;
 use crate::baseline::{Options, start};
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
 use crate::meant::positive;
+use crate::output::print;
 use crate::target::system_text;
 use std::time::Duration;
 

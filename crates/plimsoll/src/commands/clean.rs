@@ -1,9 +1,9 @@
 //! `plimsoll clean`: removes old runs from the folder of results, and says what it removes.
 
-use super::print;
 use crate::args::CleanArgs;
 use crate::failure::{Failure, exit};
 use crate::kept::{RUNS_KEPT, remove, runs, surplus};
+use crate::output::print;
 use crate::target::system_text;
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};

@@ -1,10 +1,11 @@
 //! `plimsoll demo`: the search for the load line of a server with a known cost, and what to do next. The server is a
 //! process of its own, so that it is seen as any other would be.
 
-use super::{find, print};
+use super::find;
 use crate::args::{ConnectionArgs, DemoArgs, FindArgs, GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
 use crate::failure::Failure;
 use crate::live::Live;
+use crate::output::print;
 use crate::subject::Helper;
 use crate::target::system_text;
 use plimsoll_analysis::Slo;

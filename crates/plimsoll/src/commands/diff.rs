@@ -2,14 +2,14 @@
 //! files) or searches for the load line. It compares what two files hold and claims nothing beyond: which of two servers is
 //! better is for a command that runs both.
 
-use super::{find, print, print_json, print_report, show};
 use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::pictures::write_chart;
-use plimsoll_analysis::levels::{Level, Over, measured, parse_dat};
+use crate::results::{decode, find, levels, print, print_json, print_report};
+use plimsoll_analysis::levels::{Level, Over, parse_dat};
+use plimsoll_model::Asked;
 use plimsoll_model::codec::is_run_file;
-use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
@@ -40,20 +40,12 @@ impl Held {
     }
 }
 
-/// The levels of a recorded experiment; `None` when it holds none that can be compared.
-pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
-    let measured: Option<Vec<(Over, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
-    let measured = measured?;
-    let over = measured.first()?.0;
-    measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))
-}
-
 fn read(path: &Path) -> Result<Held, Failure> {
     let shown = path.display();
     let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     if is_run_file(&bytes) {
-        let experiment = show::decode(path, &bytes)?;
+        let experiment = decode(path, &bytes)?;
         match &experiment.asked {
             Asked::Find(_) => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),
             Asked::Prove(_) | Asked::Ladder(_) => {

@@ -18,37 +18,6 @@ use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
 use plimsoll_model::{Injector, Plan};
-use plimsoll_report::block::Block;
-use plimsoll_report::levels::{Profiles, levels_report};
-use plimsoll_report::{Report, json, text};
-use std::io::IsTerminal;
-
-pub use crate::output::print;
-use crate::output::print_as_it_is;
-
-/// Writes a report as text.
-pub fn print_report(report: &Report) {
-    let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(plimsoll_sys::process::terminal_size).flatten();
-    print_as_it_is(&text::render_in(report, terminal, size.map(|size| size.0)));
-}
-
-/// Writes what profiles say, below the report of what they were taken beside.
-pub fn print_profiles(profiles: Option<&Profiles>) {
-    if let Some(profiles) = profiles {
-        let report = levels_report(profiles);
-        // Facts and tables stand apart by themselves.
-        if matches!(report.blocks.first(), Some(Block::Text(..))) {
-            print("\n");
-        }
-        print_report(&report);
-    }
-}
-
-/// Writes a JSON document.
-pub fn print_json(document: &serde_json::Value) {
-    print(&json::text(document));
-}
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count.
 pub fn preflight(plan: &Plan, injector: &Injector, skip: bool) -> Result<Option<String>, Failure> {

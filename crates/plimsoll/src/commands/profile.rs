@@ -1,11 +1,11 @@
 //! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
 
-use super::{print_json, print_report};
 use crate::args::ProfileArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::output::note;
 use crate::pprof::fetch_profile;
+use crate::results::{print_json, print_report};
 use crate::target::system_text;
 use plimsoll_analysis::profile::{
     Basis, By, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,

@@ -5,10 +5,10 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. Before the first
 //! load starts, its plan is compared with the recorded one.
 
-use super::show;
 use crate::args::RerunArgs;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::results;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
 use plimsoll_model::{Asked, Experiment, Plan, Redact, Route, Said};
@@ -23,10 +23,10 @@ static RECORDED: OnceLock<Plan> = OnceLock::new();
 
 /// The words of the command to do again; `None` where it is only printed. Nothing is started here.
 pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
-    let experiment = show::read(&args.file)?;
+    let experiment = results::read(&args.file)?;
     let command = command_of(&experiment)?;
     if args.print {
-        super::print(&format!("{}\n", shown(&words(&command, &experiment.said))));
+        crate::output::print(&format!("{}\n", shown(&words(&command, &experiment.said))));
         let missing = missing(&experiment.said);
         if !missing.is_empty() {
             say(&format!("what the record leaves out must be given again: {}", missing.join(", ")));

@@ -1,7 +1,7 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::{self, Like, Wanted};
-use super::{note_ports, preflight, print_json, print_profiles, print_report};
+use super::capture::{Like, Wanted};
+use super::{note_ports, preflight};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
 use crate::conduct::{Conduct, Done};
@@ -11,15 +11,12 @@ use crate::live::Live;
 use crate::meant;
 use crate::probes::Watcher;
 use crate::recording::Recording;
+use crate::results::{profiles as taken, run::show};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{Conditions, Study, Summary};
-use plimsoll_model::{Asked, Experiment, LoadShape, Noted, Run, RunAsked};
-use plimsoll_report::levels::{Profiles, levels_document};
-use plimsoll_report::{
-    Around, Report, RunContext, ServerView, add_server, json, run_page, run_report, server_document,
-};
+use plimsoll_model::{Asked, LoadShape, Noted, RunAsked};
 use std::path::PathBuf;
 
 /// Runs, reports, and says with which code to end.
@@ -71,10 +68,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         wanted.capture(&mut conduct, &Like { plan: &plan, arrivals: base.arrivals }, level_rps, path)?;
     }
     let (experiment, note, mut live) = conduct.end(None);
-    let profiles = capture::read_back(&experiment, path.as_deref());
+    let profiles = taken::read_back(&experiment, path.as_deref());
     show(&experiment, args.out.json, profiles.as_ref())?;
     let tidied = path.as_deref().and_then(kept::tidy);
-    for note in note.into_iter().chain(profiles.as_ref().and_then(capture::note)).chain(tidied) {
+    for note in note.into_iter().chain(profiles.as_ref().and_then(taken::note)).chain(tidied) {
         live.note(&note);
     }
     for crossing in &crossed {
@@ -85,53 +82,4 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         (false, false) => exit::CROSSED,
         (false, true) => exit::DONE,
     })
-}
-
-/// Prints the result of a recorded run.
-pub fn show(experiment: &Experiment, as_json: bool, profiles: Option<&Profiles>) -> Result<(), Failure> {
-    if as_json {
-        print_json(&document(experiment, profiles)?);
-        return Ok(());
-    }
-    let (trial, summary) = only_trial(experiment)?;
-    let context = context(experiment, &trial.run);
-    let mut report = run_report(&context, &summary);
-    add_server(&mut report, &ServerView::of(&trial.run));
-    print_report(&report);
-    print_profiles(profiles);
-    Ok(())
-}
-
-/// The JSON document of a recorded run.
-pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<serde_json::Value, Failure> {
-    let (trial, summary) = only_trial(experiment)?;
-    let mut document = json::run(experiment, &context(experiment, &trial.run), &summary);
-    document["fitted"] = experiment.noted.fitted.clone().into();
-    document["server"] = server_document(&ServerView::of(&trial.run));
-    document["profiles"] = profiles.map(levels_document).into();
-    Ok(document)
-}
-
-/// The page of a recorded run.
-pub fn page(experiment: &Experiment, around: &Around) -> Result<Report, Failure> {
-    let (trial, _) = only_trial(experiment)?;
-    let context = context(experiment, &trial.run);
-    Ok(run_page(experiment, &context, trial, around))
-}
-
-/// What stands around the figures of a run.
-fn context<'a>(experiment: &'a Experiment, run: &'a Run) -> RunContext<'a> {
-    RunContext {
-        plan: &run.plan,
-        injectors: &run.injectors,
-        cores: experiment.environment.cores,
-        local: experiment.environment.target_local,
-        warnings: &experiment.noted.warnings,
-        setup: &experiment.noted.fitted,
-    }
-}
-
-fn only_trial(experiment: &Experiment) -> Result<(&plimsoll_model::Trial, Summary), Failure> {
-    let trial = experiment.trials.first().ok_or_else(|| Failure::start("the run file was cut before its run began"))?;
-    Ok((trial, Summary::of(&trial.run)))
 }

@@ -1,7 +1,7 @@
 //! `plimsoll sweep`: one load for each of several concurrencies. Which is next, and for how long, `plimsoll_analysis::study`
 //! says.
 
-use super::{diff, note_ports, preflight, print, print_json, print_report, report};
+use super::{note_ports, preflight};
 use crate::args::SweepArgs;
 use crate::capacity::Limits;
 use crate::conduct::{Conduct, Done};
@@ -12,20 +12,22 @@ use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::Watcher;
 use crate::recording::Recording;
+use crate::results::page::write_beside;
+use crate::results::sweep::{columns, document, measured, recorded, unheld};
+use crate::results::{self, print, print_json, print_report};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
 use crate::target::system_text;
-use plimsoll_analysis::levels::{self, Level, Over, SHARE_MIN_NS};
-use plimsoll_analysis::{Conditions, ServerUse, Study, Summary, series};
+use plimsoll_analysis::levels::{self, Level, SHARE_MIN_NS};
+use plimsoll_analysis::{Conditions, Study};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Asked, Experiment, Lengths, Noted, Purpose, Remark, SweepAsked, Trial, Unheld};
+use plimsoll_model::{Asked, Experiment, Lengths, Noted, Purpose, SweepAsked, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{
-    Around, Report, ServerView, SweepFigures, SweepLevel, dat_line, format, json, peak_and_knee, server_document,
-    sweep_header, sweep_lengths, sweep_page, sweep_report, sweep_row, unheld_text,
+    SweepLevel, dat_line, format, peak_and_knee, sweep_header, sweep_lengths, sweep_report, sweep_row,
 };
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 /// The concurrencies of the usual script, and how long each is held.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
@@ -99,15 +101,6 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
         Some(level) => Err(Failure::usage(format!("--concurrency: {level} is not between 1 and 1M users"))),
         None => Ok(levels),
     }
-}
-
-/// The level that a load measured; `None` where it is none.
-fn measured(trial: &Trial) -> Option<SweepLevel> {
-    let (Over::Concurrency, level) = Level::of(&trial.run)? else { return None };
-    let run = &trial.run;
-    let figures = SweepFigures { summary: Summary::of(run), error: series::goodput_error(run), level: level.clone() };
-    let server = ServerUse::of(run).ok();
-    Some(SweepLevel { concurrency: level.load as u64, outcome: Ok(figures), server })
 }
 
 /// Sweeps, reports, and says with which code to end.
@@ -187,7 +180,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
     }
-    for note in report::write_beside(&run_path, &experiment).into_iter().chain(note) {
+    for note in write_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
     let crossed = fail_if.map(|conditions| crossed(&conditions, &experiment)).unwrap_or_default();
@@ -216,15 +209,9 @@ fn crossed(conditions: &Conditions, experiment: &Experiment) -> Vec<String> {
     }
 }
 
-/// Columns of the terminal that the table goes to; `None` where lines may be of any length.
-fn columns() -> Option<usize> {
-    let terminal = std::io::stdout().is_terminal();
-    terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0)
-}
-
 /// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.
 fn draw(args: &SweepArgs, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
-    let Some((over, measured)) = diff::levels(experiment) else { return Ok(Vec::new()) };
+    let Some((over, measured)) = results::levels(experiment) else { return Ok(Vec::new()) };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
     let above = (heading::throughput(over, &measured, &subtitle), heading::success(over, &measured, &subtitle));
@@ -239,57 +226,6 @@ fn draw(args: &SweepArgs, experiment: &Experiment, levels: &[SweepLevel]) -> Res
         written.push(path.display().to_string());
     }
     Ok(written)
-}
-
-/// The page of a recorded sweep.
-pub fn page(experiment: &Experiment, around: &Around) -> Report {
-    sweep_page(experiment, &noted(experiment), &recorded(experiment), around)
-}
-
-/// What was warned of before the sweep.
-fn noted(experiment: &Experiment) -> Vec<String> {
-    experiment.noted.warnings.clone()
-}
-
-/// A level that could not be measured.
-fn unheld(concurrency: u64, reason: &Unheld) -> SweepLevel {
-    SweepLevel { concurrency, outcome: Err(unheld_text(reason).to_owned()), server: None }
-}
-
-/// The levels of a recorded sweep as asked for: what could not be held stands in its place.
-fn recorded(experiment: &Experiment) -> Vec<SweepLevel> {
-    let Asked::Sweep(asked) = &experiment.asked else { return Vec::new() };
-    let loads = levels::measured(experiment);
-    let of_turn = |(turn, users): (u32, &u64)| {
-        let load = loads.iter().find(|trial| trial.tag.turn == turn).and_then(|trial| measured(trial));
-        let reason = || {
-            experiment.remarks.iter().find_map(|remark| match remark {
-                Remark::Unheld { tag, reason } if tag.turn == turn => Some(unheld(*users, reason)),
-                _ => None,
-            })
-        };
-        load.or_else(reason)
-    };
-    (0..).zip(&asked.levels).filter_map(of_turn).collect()
-}
-
-/// Prints the result of a recorded sweep.
-pub fn show(experiment: &Experiment) {
-    let levels = recorded(experiment);
-    let rows = levels.iter().map(|level| sweep_row(level, columns()) + "\n").collect::<String>();
-    print(&format!("{}\n{rows}\n", sweep_header(columns())));
-    print_report(&sweep_report(experiment, &noted(experiment), &levels));
-}
-
-/// The JSON document of a recorded sweep, with what was seen of the server at each level.
-pub fn document(experiment: &Experiment) -> serde_json::Value {
-    let mut document = json::sweep(experiment, &noted(experiment), &recorded(experiment));
-    let loads = levels::measured(experiment);
-    let measured = document["levels"].as_array_mut().into_iter().flatten().filter(|level| level["error"].is_null());
-    for (level, load) in measured.zip(loads) {
-        level["server"] = server_document(&ServerView::of(&load.run));
-    }
-    document
 }
 
 #[cfg(test)]

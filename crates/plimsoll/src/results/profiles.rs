@@ -1,0 +1,181 @@
+//! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
+
+use crate::files::{self, Use};
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, read, top};
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
+use plimsoll_report::format;
+use plimsoll_report::levels::{Kind, Profiles};
+use std::path::Path;
+
+/// Name in file names and documents, name in addresses.
+pub const CPU: (&str, &str) = ("cpu", "profile");
+/// The other kinds: both names are one; the column that is summed up (the difference of two snapshots does not say which
+/// is meant); whether the sum is a stock, of which no share for a request can be stated.
+pub const OTHERS: [(&str, &str, bool); 5] = [
+    ("allocs", "alloc_space", false),
+    ("heap", "inuse_space", true),
+    ("block", "delay", false),
+    ("mutex", "delay", false),
+    ("goroutine", "goroutine", true),
+];
+
+/// The place of a profile at the low level (0) or the load in question (1).
+pub fn level_tag(turn: u32) -> Tag {
+    Tag { turn, ..Tag::of(Purpose::Profile) }
+}
+
+/// The end of their names.
+pub const SUFFIX: &str = ".pb.gz";
+
+/// A profile that the record names, and where it is.
+pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, String), String> {
+    let name = taken.file.clone()?;
+    // A record may come from anywhere: its names lead nowhere but beside it.
+    let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
+    let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
+    let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
+    let profile = files::read(&file, Use::Profile)
+        .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
+        .map_err(|why| format!("'{}' {why}", file.display()))?;
+    Ok((profile, file.display().to_string()))
+}
+
+/// What the profiles beside a run file say; `None` if none were asked for.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profiles> {
+    let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
+    let stretches = Stretches::new(recorded.seconds);
+    let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
+    let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
+    if levels.is_empty() && experiment.profiles().next().is_none() {
+        return None;
+    }
+    let name_of = |tag: &Tag| experiment.asked.profile_name(tag);
+    let level_name = name_of(&level_tag(1));
+    let names = [name_of(&level_tag(0)), level_name.clone()];
+    let names = [names[0].as_str(), names[1].as_str()];
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    // Of levels that were not driven, why.
+    for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
+        if let Err(reason) = &taken.file {
+            missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
+        }
+    }
+    let mut profile = |level: &str, kind: &str| -> Option<Profile> {
+        let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
+        let cut = || Err("the recording was cut off before it was taken".to_owned());
+        match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
+            Ok((profile, file)) => {
+                files.push((level.to_owned(), kind.to_owned(), file));
+                Some(profile)
+            }
+            Err(reason) => {
+                missing.push(format!("{level}: no {kind} profile: {reason}"));
+                None
+            }
+        }
+    };
+    let doubts = trials().zip(&levels).zip(names).map(|((trial, level), name)| doubt(&trial.run, level, name));
+    let warnings: Vec<String> = doubts.flatten().collect();
+    let driven = || levels.iter().zip(names);
+    let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
+    let requests: Vec<f64> = levels
+        .iter()
+        .zip(&cpu)
+        .map(|(level, cpu)| {
+            // A profile that does not say for how long it was taken was taken for as long as asked.
+            let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
+            Level::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
+        })
+        .collect();
+    let kinds = OTHERS
+        .iter()
+        .map(|(kind, column_name, stock)| {
+            let mut sums = [None, None];
+            let mut column = None;
+            for (at, (level, name)) in driven().enumerate() {
+                let Some(profile) = profile(name, kind) else { continue };
+                let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
+                let sum = top(&profile, &view, Sort::Cum).kept as f64;
+                sums[at] = Some((sum, Level::requests(&level.others, profile.duration_ns)));
+                column = Some(profile.sample_types[view.sample_type].clone());
+            }
+            let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
+            Kind { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+        })
+        .collect();
+    let comparison = match (cpu.as_slice(), requests.as_slice()) {
+        ([Some(low), Some(high)], [before, after]) if *before > 0.0 && *after > 0.0 => {
+            let basis = Basis::Requests { before: *before, after: *after };
+            let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
+            match diff((low, &a), (high, &b), basis, Sort::Cum) {
+                Ok(comparison) => Some(comparison),
+                Err(error) => {
+                    missing.push(format!("the CPU profiles {error}"));
+                    None
+                }
+            }
+        }
+        _ => None,
+    };
+    let (base, seconds) = (recorded.bases.first().cloned().unwrap_or_default(), recorded.seconds);
+    Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing, warnings })
+}
+
+/// What speaks against the figures of a level.
+fn doubt(run: &Run, level: &Level, name: &str) -> Option<String> {
+    let generator = Summary::of(run).generator;
+    let reason = generator.reason.unwrap_or_default();
+    if let Some(Ending::Stopped(stop)) = &run.ending {
+        Some(format!("{name}: profiling ended early: {}", format::stop(stop)))
+    } else if generator.limited {
+        Some(format!("{name}: while profiles were taken the generator was the limit, not the server: {reason}"))
+    } else if level.is_steady() {
+        None
+    } else {
+        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
+        Some(format!(
+            "{name}: no steady state: of {offered} requests/s the server answered {held} even without profiling, so its \
+             costs are those of a server that falls behind"
+        ))
+    }
+}
+
+/// Where the profiles went, and how to look at them.
+pub fn note(profiles: &Profiles) -> Option<String> {
+    let cpu = |level: &str| {
+        profiles.files.iter().find(|(of, kind, _)| of == level && kind == CPU.0).map(|(_, _, file)| file.as_str())
+    };
+    let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
+    let [before, after] = profiles.requests.as_slice() else { return None };
+    Some(format!(
+        "profiles: {} files beside it; the flame graph of the difference: plimsoll profile --diff {low} {high} \
+         --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
+        profiles.files.len(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_leads_nowhere_but_beside_it() {
+        for (file, part) in [
+            (Ok("../../etc/passwd"), "names no profile"),
+            (Ok("/etc/hostname.pb.gz"), "names no profile"),
+            (Ok("x/y.pb.gz"), "names no profile"),
+            (Ok("run.plimsoll"), "names no profile"),
+            (Ok(""), "names no profile"),
+            (Ok("no-such.1.a1.cpu.pb.gz"), "cannot be read"),
+            (Err("it answers 404"), "it answers 404"),
+        ] {
+            let file = file.map(str::to_owned).map_err(str::to_owned);
+            let taken = ProfileTaken { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
+            let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}

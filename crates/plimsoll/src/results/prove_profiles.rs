@@ -1,0 +1,87 @@
+//! What the profiles say that were taken of both sides of a comparison.
+
+use super::profiles::read_kept;
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::profile::{Comparison, Level, Meanwhile, Repetition, Sort, View, diff_repeated};
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{ArmIndex, Experiment, Purpose};
+use plimsoll_report::prove_profiles::ProveProfiles;
+use std::path::Path;
+
+/// A server that answers this share of the rate holds it.
+const HOLDS_SHARE: f64 = 0.98;
+
+/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProveProfiles> {
+    let recorded = experiment.asked.profiles()?;
+    experiment.profiles().next()?;
+    let mut missing = Vec::new();
+    let asked_ns = u64::from(recorded.seconds) * SECOND;
+    let mut sides: [Vec<(Profile, f64)>; 2] = Default::default();
+    let mut files: [Vec<String>; 2] = Default::default();
+    let (mut late, mut behind): (Vec<(String, String)>, Vec<String>) = Default::default();
+    let mut rate = 0.0f64;
+    for taken in experiment.profiles() {
+        let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
+        let name = experiment.asked.profile_name(&taken.tag);
+        let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
+        let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
+            let reason = taken.file.as_ref().err().map_or("its load is not in the record", String::as_str);
+            missing.push(format!("{name}: no profile: {reason}"));
+            continue;
+        };
+        rate = rate.max(trial.run.plan.load.shape.curve().max());
+        let meanwhile =
+            Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
+        let generator = Summary::of(&trial.run).generator;
+        if generator.limited {
+            late.push((name.clone(), generator.reason.unwrap_or_default()));
+        } else if meanwhile.completed_rps < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
+            behind.push(name.clone());
+        }
+        match read_kept(path, taken) {
+            Ok((profile, file)) => {
+                let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
+                let requests = Level::requests(&meanwhile, duration_ns);
+                if requests > 0.0 {
+                    sides[arm].push((profile, requests));
+                    files[arm].push(file);
+                }
+            }
+            Err(reason) => missing.push(format!("{name}: no profile: {reason}")),
+        }
+    }
+    let mut warnings = Vec::new();
+    if let Some((_, reason)) = late.first() {
+        let names: Vec<&str> = late.iter().map(|(name, _)| name.as_str()).collect();
+        warnings.push(format!(
+            "while {} were taken the generator was the limit, not the server: {reason}",
+            names.join(", ")
+        ));
+    }
+    if !behind.is_empty() {
+        warnings
+            .push(format!("no steady state: the server fell behind the rate while {} were taken", behind.join(", ")));
+    }
+    let comparison = compare(&sides).unwrap_or_else(|reason| {
+        missing.push(reason);
+        None
+    });
+    let seconds = recorded.seconds;
+    let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
+    let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
+    Some(ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison, missing, warnings })
+}
+
+fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<Comparison>, String> {
+    if sides.iter().any(Vec::is_empty) {
+        return Ok(None);
+    }
+    let views = [0, 1].map(|side: usize| View::all(sides[side][0].0.sample_type_default));
+    let [a, b] = [0, 1].map(|side: usize| -> Vec<Repetition> {
+        let view = &views[side];
+        sides[side].iter().map(|(profile, requests)| Repetition { profile, view, requests: *requests }).collect()
+    });
+    diff_repeated(&a, &b, Sort::Flat).map(Some).map_err(|error| format!("the profiles {error}"))
+}

@@ -80,6 +80,26 @@ fn each_crate_keeps_to_what_it_may_know() {
     assert!(read > 50, "the sources were found");
 }
 
+/// The command line has its flags, and nobody below it knows their names: who reads of one must find it in the binary.
+#[test]
+fn flags_are_named_where_they_are_understood() {
+    let names_a_flag = |line: &str| {
+        let after = |at: usize| line[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
+        !line.trim_start().starts_with("//") && line.match_indices("--").any(|(at, _)| after(at))
+    };
+    assert!(names_a_flag("error: --cacert") && !names_a_flag("// --cacert") && !names_a_flag("a -- b"));
+    for name in ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine"] {
+        let mut files = Vec::new();
+        sources(&crates().join(name).join("src"), &mut files);
+        assert!(files.len() > 5, "the sources were found");
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("text");
+            let line = text.lines().position(names_a_flag);
+            assert!(line.is_none(), "{}:{} names a flag", file.display(), line.unwrap_or(0) + 1);
+        }
+    }
+}
+
 /// The first command of the README: with several programs in the workspace, `cargo run` runs the one that is named so.
 #[test]
 fn a_bare_cargo_run_is_this_program() {

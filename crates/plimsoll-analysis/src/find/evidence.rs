@@ -4,7 +4,7 @@
 //! [`Place`], which only chooses loads; failing trials whose capacities agree give away a second, slower
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
-use super::posterior::{Place, Posterior};
+use super::posterior::{Place, Posterior, Sight};
 use super::stalls::{Pool, Stalls};
 use super::{Settings, index_below, load_of};
 use crate::judge::{TrialOutcome, Verdict};
@@ -45,27 +45,6 @@ pub struct Near {
     confirm: bool,
     /// Probably disturbed: it counts in decisions until a pass refutes it, but does not keep from trying higher loads.
     suspect: bool,
-}
-
-/// What one trial shows of the line's place; rates as logarithms.
-#[derive(Debug, Clone, Copy)]
-pub struct Sight {
-    /// Rate offered.
-    pub x: f64,
-    /// Whether it passed.
-    pub pass: bool,
-    /// Length judged.
-    pub seconds: f64,
-    /// The capacity shown.
-    pub capacity: Option<f64>,
-    /// Its relative standard error.
-    pub capacity_error: f64,
-    /// Too few bad requests to measure their share: it is at most exp(y).
-    pub few: bool,
-    /// Logarithm of bad requests over allowed ones.
-    pub y: f64,
-    /// The same if all requests were bad.
-    pub most: f64,
 }
 
 /// Two alternating capacities.

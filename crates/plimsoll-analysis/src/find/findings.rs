@@ -3,7 +3,8 @@
 
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::line::Ceiling;
-use super::{Pace, Settings, Stalls, index_below, peak};
+use super::peak::{self, Knee, Peak};
+use super::{Pace, Settings, Stalls, index_below};
 use crate::condition::{format_number, share_syntax};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
@@ -58,26 +59,6 @@ pub struct Bracket {
     pub upper: Option<f64>,
     /// A trial of its own confirmed the lower end after it was found.
     pub confirmed: bool,
-}
-
-/// The most that the server did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Peak {
-    /// Successes a second.
-    pub rps: f64,
-    /// With so many users.
-    pub concurrency: u64,
-}
-
-/// The least concurrency with 95 % of the peak.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Knee {
-    /// Users.
-    pub concurrency: u64,
-    /// Successes a second with them.
-    pub rps: f64,
-    /// Response time p99 with them.
-    pub p99_ns: u64,
 }
 
 /// What a search found.

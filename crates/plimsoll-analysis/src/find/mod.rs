@@ -22,10 +22,10 @@ mod plans;
 mod posterior;
 mod stalls;
 
-pub use peak::best;
+pub use peak::{Knee, Peak, best};
 pub use stalls::Stalls;
 
-pub use findings::{Bracket, Findings, Forecast, Knee, Peak, StoppedBy, conclude, forecast};
+pub use findings::{Bracket, Findings, Forecast, StoppedBy, conclude, forecast};
 pub use gate::{Demand, DemandError};
 
 use crate::judge::{Load, TrialOutcome, Verdict};

@@ -1,6 +1,5 @@
 //! The closed-loop climb: how much the server can do at most, and with how many users.
 
-use super::findings::{Knee, Peak};
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
@@ -12,6 +11,26 @@ const KNEE_SHARE: f64 = 0.95;
 const KNEE_FACTOR: f64 = 1.3;
 /// At most so many trials refine the knee.
 const REFINE_MAX: usize = 3;
+
+/// The most that the server did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// Successes a second.
+    pub rps: f64,
+    /// With so many users.
+    pub concurrency: u64,
+}
+
+/// The least concurrency with 95 % of the peak.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Knee {
+    /// Users.
+    pub concurrency: u64,
+    /// Successes a second with them.
+    pub rps: f64,
+    /// Response time p99 with them.
+    pub p99_ns: u64,
+}
 
 /// (users, goodput, p99 in ns), ascending by users; of equal users the better trial.
 fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {

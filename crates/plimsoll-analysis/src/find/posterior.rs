@@ -7,8 +7,6 @@
 //!
 //! Not here: any decision. Verdicts decide.
 
-use super::evidence::Sight;
-
 /// Resolution in the logarithm of the rate.
 const STEP: f64 = 0.004;
 /// Slopes of ln(bad share) over ln(rate) that are weighed.
@@ -34,6 +32,27 @@ const BELOW_PEAK: f64 = 1.2;
 
 /// The point of the posterior that is tried: above the median, as a trial that fails is shorter than one that passes.
 const QUANTILE: f64 = 0.6;
+
+/// What one trial shows of the line's place; rates as logarithms.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight {
+    /// Rate offered.
+    pub x: f64,
+    /// Whether it passed.
+    pub pass: bool,
+    /// Length judged.
+    pub seconds: f64,
+    /// The capacity shown.
+    pub capacity: Option<f64>,
+    /// Its relative standard error.
+    pub capacity_error: f64,
+    /// Too few bad requests to measure their share: it is at most exp(y).
+    pub few: bool,
+    /// Logarithm of bad requests over allowed ones.
+    pub y: f64,
+    /// The same if all requests were bad.
+    pub most: f64,
+}
 
 /// Point and spread of the line's place.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@
 use crate::format;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, Plan, Purpose, RouteFigures, WorkerTime};
+use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, PlanRecord, Purpose, RouteFigures, WorkerTime};
 use std::ops::ControlFlow;
 
 /// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
@@ -29,7 +29,7 @@ const ANSWERS_SHOWN: u64 = 3;
 
 /// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier stages and the
 /// warm-up bring the server into the state in which it is judged.
-pub fn judged_window_ns(plan: &Plan) -> (u64, u64) {
+pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
     let last = stages.last().and_then(|s| s.duration_ns);
@@ -114,7 +114,7 @@ pub struct Watch {
 
 impl Watch {
     /// A watch over a trial of this purpose under this promise.
-    pub fn new(purpose: Purpose, plan: &Plan, slo: &Slo) -> Watch {
+    pub fn new(purpose: Purpose, plan: &PlanRecord, slo: &Slo) -> Watch {
         let (from_ns, to_ns) = judged_window_ns(plan);
         let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm);
         let scheduled_max = match &plan.load.shape {
@@ -144,17 +144,17 @@ impl Watch {
     }
 
     /// A watch that ends a settling load once every answer takes `calm_ns` at most.
-    pub fn until_calm(plan: &Plan, slo: &Slo, calm_ns: u64) -> Watch {
+    pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: Until::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a priming load once requests have been rejected for a moment.
-    pub fn until_rejecting(plan: &Plan, slo: &Slo) -> Watch {
+    pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: Until::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
-    pub fn until_answered(plan: &Plan, slo: &Slo, shown_ns: u64) -> Watch {
+    pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
         Watch { until: Until::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 

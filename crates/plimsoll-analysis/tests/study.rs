@@ -16,8 +16,8 @@ fn slots(count: usize, capacity: f64) -> Model {
     Model { name: "slots", kind: Kind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
 }
 
-fn base() -> Plan {
-    Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) })
+fn base() -> PlanRecord {
+    Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
 }
 
 fn blocks(arms: usize) -> BlocksAsked {
@@ -45,7 +45,7 @@ fn sweep(levels: &[u64], budget_s: u64) -> Asked {
 }
 
 /// The plans of the first block, by arm.
-fn first_block(recorded: &Recorded) -> Vec<&Plan> {
+fn first_block(recorded: &Recorded) -> Vec<&PlanRecord> {
     let mut first: Vec<&Trial> =
         recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Block && t.tag.turn == 0).collect();
     first.sort_by_key(|trial| trial.tag.arm.map(ArmIndex::index));

@@ -4,7 +4,8 @@
 //! Not here: what the next load is (the studies of `plimsoll-analysis`), and how people ask (the command line).
 
 use crate::load::Arrivals;
-use crate::plan::{Plan, Purpose, Tag};
+use crate::plan::{Purpose, Tag};
+use crate::record::PlanRecord;
 use serde::{Deserialize, Serialize};
 
 /// What an experiment was asked.
@@ -27,7 +28,7 @@ pub enum Asked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunAsked {
     /// The load.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// It ends when this becomes true, as conditions are written; `None`: by its schedule only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_if: Option<String>,
@@ -40,7 +41,7 @@ pub struct RunAsked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepAsked {
     /// What all loads share; its load is not used.
-    pub base: Plan,
+    pub base: PlanRecord,
     /// The concurrencies, in order.
     pub levels: Vec<u64>,
     /// How long each is measured.
@@ -63,7 +64,7 @@ pub enum Lengths {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FindAsked {
     /// The request and everything else that all trials share; its load is not used.
-    pub base: Plan,
+    pub base: PlanRecord,
     /// The promise that must hold, as promises are written.
     pub slo: String,
     /// The search ends within this time, ns.
@@ -136,7 +137,7 @@ pub struct Arm {
     /// What it is called in reports: a URL, or a command, as far as it may be shown.
     pub name: String,
     /// What its loads share; its load is not used.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// Whether it is started afresh for each load.
     pub started: bool,
 }
@@ -207,7 +208,7 @@ impl Asked {
     }
 
     /// The plan that all loads share, but for what each sets itself; of several targets that of the first.
-    pub fn base(&self) -> Option<&Plan> {
+    pub fn base(&self) -> Option<&PlanRecord> {
         match self {
             Asked::Run(run) => Some(&run.plan),
             Asked::Sweep(sweep) => Some(&sweep.base),
@@ -222,6 +223,27 @@ impl Asked {
             Asked::Prove(prove) => Some(&prove.blocks),
             Asked::Ladder(ladder) => Some(&ladder.blocks),
             Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn blocks_mut(&mut self) -> Option<&mut BlocksAsked> {
+        match self {
+            Asked::Prove(prove) => Some(&mut prove.blocks),
+            Asked::Ladder(ladder) => Some(&mut ladder.blocks),
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) => None,
+        }
+    }
+
+    /// The plan of every target, to be changed.
+    pub fn plans_mut(&mut self) -> Vec<&mut PlanRecord> {
+        match self {
+            Asked::Run(run) => vec![&mut run.plan],
+            Asked::Sweep(sweep) => vec![&mut sweep.base],
+            Asked::Find(find) => vec![&mut find.base],
+            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
+                blocks.arms.iter_mut().map(|arm| &mut arm.plan).collect()
+            }
         }
     }
 
@@ -244,19 +266,5 @@ impl Asked {
             (Asked::Find(_), None, _) => "line".to_owned(),
             (_, None, _) => "load".to_owned(),
         }
-    }
-
-    /// The same without secrets, as it is recorded.
-    pub fn redacted(&self) -> Asked {
-        let mut copy = self.clone();
-        match &mut copy {
-            Asked::Run(run) => run.plan = run.plan.redacted(),
-            Asked::Sweep(sweep) => sweep.base = sweep.base.redacted(),
-            Asked::Find(find) => find.base = find.base.redacted(),
-            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
-                blocks.arms.iter_mut().for_each(|arm| arm.plan = arm.plan.redacted());
-            }
-        }
-        copy
     }
 }

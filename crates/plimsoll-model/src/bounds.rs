@@ -12,6 +12,7 @@ use crate::load::{Curve, Load};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, Sample};
+use crate::record::PlanRecord;
 use crate::run::Run;
 
 /// Longest time, ns: ten years. Sums of several still fit an i64.
@@ -111,14 +112,26 @@ impl Asked {
     }
 }
 
+/// Whether routes with these weights and timeouts ask for anything, in a time that can be.
+fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
+    (1..=ROUTES_MAX).contains(&routes.clone().count())
+        && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
+        && routes.clone().any(|(weight, _)| weight > 0)
+}
+
 impl Plan {
     /// Whether every number lies where that of a plan can lie, and it asks for anything; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
-        let routes = &self.traffic.routes;
-        self.load.is_bounded()
-            && (1..=ROUTES_MAX).contains(&routes.len())
-            && routes.iter().all(|route| is_time(route.timeout_ns))
-            && routes.iter().any(|route| route.weight > 0)
+        let routes = self.traffic.routes.iter();
+        self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+    }
+}
+
+impl PlanRecord {
+    /// The same of a record.
+    pub fn is_bounded(&self) -> bool {
+        let routes = self.traffic.routes.iter();
+        self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// How a load's connections are opened and closed, by all machines together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carriage {
     /// The addresses of the host, in the order of use.
     pub addresses: Vec<SocketAddr>,

@@ -17,9 +17,10 @@ use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
 use crate::interval_codec::{read_interval, write_interval};
 use crate::ledger::Ledger;
-use crate::plan::{Plan, Tag};
+use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
+use crate::record::PlanRecord;
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
 use crate::said::Said;
 use crate::tagged::Reader;
@@ -47,8 +48,8 @@ pub enum Frame {
         tag: Tag,
         /// Since the experiment's start, ns.
         start_ns: u64,
-        /// The plan; written without secrets.
-        plan: Box<Plan>,
+        /// What is kept of the plan.
+        plan: Box<PlanRecord>,
         /// See [`Run::injectors`].
         injectors: Vec<Injector>,
     },
@@ -100,7 +101,7 @@ pub struct Header {
 struct TrialStart {
     tag: Tag,
     start_ns: u64,
-    plan: Plan,
+    plan: PlanRecord,
     injectors: Vec<Injector>,
 }
 
@@ -136,11 +137,11 @@ impl Frame {
         out.extend_from_slice(&[0; HEAD]);
         let kind = match self {
             Frame::Experiment(header) => {
-                json(out, &Header { asked: header.asked.redacted(), ..Header::clone(header) });
+                json(out, header);
                 KIND_EXPERIMENT
             }
             Frame::TrialStart { tag, start_ns, plan, injectors } => {
-                let (plan, injectors) = (plan.redacted(), injectors.clone());
+                let (plan, injectors) = (PlanRecord::clone(plan), injectors.clone());
                 json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan, injectors });
                 KIND_TRIAL_START
             }

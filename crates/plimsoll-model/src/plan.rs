@@ -3,7 +3,6 @@
 
 use crate::carriage::Carriage;
 use crate::load::{Load, LoadShape};
-use crate::redact;
 use crate::traffic::{Origin, Request, Route, Traffic};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -77,7 +76,7 @@ impl Tag {
 }
 
 /// Everything a load will do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// What is asked.
     pub traffic: Traffic,
@@ -99,12 +98,5 @@ impl Plan {
             load: Load::new(shape),
             carriage: Carriage::tcp(addresses),
         }
-    }
-
-    /// The same plan without secrets, as it is recorded.
-    pub fn redacted(&self) -> Plan {
-        let mut copy = Plan { traffic: self.traffic.redacted(), ..self.clone() };
-        copy.carriage.unix = self.carriage.unix.as_deref().map(redact::path);
-        copy
     }
 }

@@ -6,8 +6,9 @@ use crate::histogram::Histogram;
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::measures::{LoadFigures, RouteFigures};
-use crate::plan::{Plan, Tag};
+use crate::plan::Tag;
 use crate::probes::Probes;
+use crate::record::PlanRecord;
 use crate::said::Said;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// What was to happen.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// The machines that did it, each with its part, in no order that means anything.
     pub injectors: Vec<Injector>,
     /// What happened: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time; the grace period follows on.
@@ -67,9 +68,9 @@ pub struct Totals {
 
 impl Run {
     /// A run in which nothing has happened yet.
-    pub fn new(plan: Plan) -> Run {
+    pub fn new(plan: impl Into<PlanRecord>) -> Run {
         Run {
-            plan,
+            plan: plan.into(),
             injectors: Vec::new(),
             intervals: BTreeMap::new(),
             ending: None,

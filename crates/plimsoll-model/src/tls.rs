@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How a load speaks TLS. Certificates and keys are part of a plan, but never of its record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSpec {
     /// The name that the server's certificate must have; also sent to it (SNI), unless it is an IP address.
     pub server_name: String,
@@ -15,13 +14,10 @@ pub struct TlsSpec {
     /// Protocols offered (ALPN), the preferred first.
     pub alpn: Vec<String>,
     /// Certificates of the issuers to trust, DER.
-    #[serde(skip)]
     pub roots: Vec<Vec<u8>>,
     /// Our own certificate and those that lead to its issuer, PEM.
-    #[serde(skip)]
     pub certificate_pem: Option<Vec<u8>>,
     /// The key of our certificate, PEM.
-    #[serde(skip)]
     pub key_pem: Option<Vec<u8>>,
 }
 

@@ -25,7 +25,7 @@ impl std::fmt::Display for Origin {
 }
 
 /// A request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Method.
     pub method: String,
@@ -34,7 +34,6 @@ pub struct Request {
     /// Headers given by the user, in order.
     pub headers: Vec<(String, String)>,
     /// Body.
-    #[serde(with = "body_length")]
     pub body: Vec<u8>,
 }
 
@@ -45,22 +44,8 @@ impl Request {
     }
 }
 
-/// A body is part of a plan, but not of its record: it may be large or secret, so only its length is written.
-mod body_length {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(body: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(body.len() as u64)
-    }
-
-    /// A recorded body is read back as that many zero bytes, at most 1 MiB: enough to state its length.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        Ok(vec![0; u64::deserialize(deserializer)?.min(1 << 20) as usize])
-    }
-}
-
 /// One thing that is asked again and again, and what its answers are to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Its name in reports: nothing secret.
     pub label: String,
@@ -98,7 +83,7 @@ pub enum Choice {
 }
 
 /// All that is asked in a load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
     /// Of whom.
     pub origin: Origin,
@@ -129,34 +114,6 @@ impl Traffic {
     /// The longest timeout of any route, ns.
     pub fn timeout_ns_max(&self) -> u64 {
         self.routes.iter().map(|route| route.timeout_ns).max().unwrap_or(0)
-    }
-
-    /// The same traffic without secrets: what [`redact`] leaves of paths, queries and headers.
-    pub fn redacted(&self) -> Traffic {
-        let mut copy = self.clone();
-        for route in &mut copy.routes {
-            route.request.target = redact::target(&route.request.target, self.redact);
-            for (name, value) in &mut route.request.headers {
-                *value = redact::header_value(name, value, self.redact).to_owned();
-            }
-        }
-        copy
-    }
-
-    /// The first route's URL for people, without secrets.
-    pub fn url_redacted(&self) -> String {
-        format!("{}{}", self.origin, redact::target(&self.first().request.target, self.redact))
-    }
-
-    /// What is asked, for people and without secrets: `GET http://h:80/items`, or the labels of several routes.
-    pub fn title(&self) -> String {
-        match self.routes.as_slice() {
-            [only] => format!("{} {}", only.request.method, self.url_redacted()),
-            routes => {
-                let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
-                format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
-            }
-        }
     }
 }
 
@@ -252,27 +209,5 @@ mod tests {
         for text in ["", "abc", "99", "600", "300-200", "9xx", "200-"] {
             assert!(StatusSet::parse(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn nothing_secret_stays() {
-        let request = Request {
-            method: "POST".into(),
-            target: "/x?t=s3cret".into(),
-            headers: ["authorization", "COOKIE", "X-Any", "Accept"]
-                .map(|n| (n.to_owned(), "s3cret".to_owned()))
-                .to_vec(),
-            body: b"s3cret body".to_vec(),
-        };
-        let origin = Origin { scheme: "http".into(), host: "::1".into(), port: 80 };
-        let redacted = Traffic::one(origin, Route::new(request)).redacted();
-        let headers = &redacted.first().request.headers;
-        assert!(headers[..3].iter().all(|(_, v)| v == redact::REDACTED));
-        assert_eq!(headers[3].1, "s3cret");
-        assert_eq!(redacted.title(), "POST http://[::1]:80/x?t=[redacted]");
-        let json = serde_json::to_string(&redacted).expect("serialises");
-        assert!(!json.contains("s3cret body"));
-        let back: Traffic = serde_json::from_str(&json).expect("reads back");
-        assert_eq!(back.first().request.body.len(), 11);
     }
 }

@@ -111,7 +111,7 @@ fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
 }
 
 fn run(rng: &mut Rng) -> Run {
-    let mut run = Run::new(plan().redacted());
+    let mut run = Run::new(plan().record());
     for index in 0..rng.below(6) as u32 {
         if rng.below(5) > 0 {
             run.intervals.insert(index, interval(rng));
@@ -134,7 +134,7 @@ fn run(rng: &mut Rng) -> Run {
 
 /// Each kind of question, by seed; with a plan without secrets, as the record has it.
 fn asked(seed: u64) -> Asked {
-    let plan = plan().redacted();
+    let plan = plan().record();
     let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
     let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
     let blocks = BlocksAsked {
@@ -381,7 +381,7 @@ fn probes_written_in_parts_read_as_a_whole() {
     let mut rng = Rng::new(seed());
     for _ in 0..200 {
         let parts: Vec<Probes> = (0..3).map(|_| probes(&mut rng)).collect();
-        let mut whole = Run { ending: None, ..Run::new(plan().redacted()) };
+        let mut whole = Run { ending: None, ..Run::new(plan().record()) };
         parts.iter().for_each(|part| whole.probes.merge(part));
         let before = Experiment {
             trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run: Run::new(plan()) }],
@@ -401,7 +401,7 @@ fn a_recorded_plan_holds_no_secret() {
     let mut run = Run::new(plan());
     run.ending = Some(Ending::Finished);
     let trials = vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }];
-    let asked = Asked::Run(RunAsked { plan: plan(), stop_if: None, profiles: None });
+    let asked = Asked::Run(RunAsked { plan: plan().record(), stop_if: None, profiles: None });
     let bytes = codec::encode(&Experiment { trials, asked, ..experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
 }
@@ -445,7 +445,7 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
         Frame::TrialStart {
             tag: Tag::of(Purpose::Run),
             start_ns: 5,
-            plan: Box::new(plan),
+            plan: Box::new(plan.record()),
             injectors: vec![Injector::default()],
         },
         end,

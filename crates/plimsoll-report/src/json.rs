@@ -10,7 +10,7 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{FailedKind, Findings, Others, Summary};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
-use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, Plan, TlsFailure};
+use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, PlanRecord, TlsFailure};
 use serde_json::{Map, Value, json};
 
 fn latency(latency: &Latency) -> Value {
@@ -130,7 +130,7 @@ pub fn text(document: &Value) -> String {
 /// How loads were made, as a document says it.
 pub(crate) struct Made<'a> {
     /// What was to happen.
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a PlanRecord,
     /// Who carried it out.
     pub(crate) injectors: &'a [Injector],
 }
@@ -155,8 +155,8 @@ pub(crate) fn frame(schema: &str, experiment: &Experiment, made: Option<Made>) -
         }),
     );
     if let Some(Made { plan, injectors }) = made {
-        map.insert("url".into(), plan.traffic.url_redacted().into());
-        map.insert("method".into(), plan.traffic.first().request.method.clone().into());
+        map.insert("url".into(), plan.traffic.url().into());
+        map.insert("method".into(), plan.traffic.first().method.clone().into());
         map.insert("seed".into(), plan.load.seed.into());
         let threads: u32 = injectors.iter().map(|injector| injector.workers).sum();
         map.insert("threads".into(), threads.into());

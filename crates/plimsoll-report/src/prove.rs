@@ -10,7 +10,7 @@ use plimsoll_analysis::prove::{
     Block, Compared, Criterion, Interval, Ladder, Proof, Rules, Rung, Standing, StoppedBy, Verdict, arm_name,
 };
 use plimsoll_analysis::study::Broken;
-use plimsoll_model::{Experiment, Injector, Plan, Purpose};
+use plimsoll_model::{Experiment, Injector, PlanRecord, Purpose};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone)]
@@ -18,13 +18,13 @@ pub struct ProveContext<'a> {
     /// The recording.
     pub experiment: &'a Experiment,
     /// The plan that all loads share but for their target and load.
-    pub plan: &'a Plan,
+    pub plan: &'a PlanRecord,
     /// Who carried them out.
     pub injectors: &'a [Injector],
     /// The sides in words: URLs or commands.
     pub sides: &'a [String],
     /// The plan of each side's loads in the blocks, if it came to any: the same load of sides that are compared.
-    pub loads: Vec<&'a Plan>,
+    pub loads: Vec<&'a PlanRecord>,
     /// Warnings from before the first load.
     pub warnings: &'a [String],
 }
@@ -237,7 +237,7 @@ pub(crate) fn load_line(context: &ProveContext) -> String {
 
 /// The loads of the sides in words: just one if they have the same; none if it came to none.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
-    let one = |plan: &&Plan| format!("{}, {}", load_text(&plan.load.shape), duration(length_ns(plan) as f64));
+    let one = |plan: &&PlanRecord| format!("{}, {}", load_text(&plan.load.shape), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.loads.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);
@@ -246,7 +246,7 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
 }
 
 /// Length of a side's loads.
-pub(crate) fn length_ns(plan: &Plan) -> u64 {
+pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
 

@@ -6,14 +6,14 @@ use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Summary};
-use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, Plan, Spin, Stop, Tally, TlsFailure};
+use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, PlanRecord, Spin, Stop, Tally, TlsFailure};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
     /// The plan carried out.
-    pub plan: &'a Plan,
+    pub plan: &'a PlanRecord,
     /// Who carried it out.
     pub injectors: &'a [Injector],
     /// Cores of this machine.
@@ -65,7 +65,7 @@ pub fn load_text(load: &LoadShape) -> String {
 }
 
 /// What is asked, and where, if that is not where the URL says.
-fn target_text(plan: &Plan) -> String {
+fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));

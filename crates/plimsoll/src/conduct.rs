@@ -267,7 +267,7 @@ mod tests {
     use crate::runner::{Driven, Glance, OnTick};
     use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
     use plimsoll_model::{
-        Asked, Ending, Injector, Interval, LoadShape, Noted, Plan, ProveAsked, Run, RunAsked, SweepAsked,
+        Asked, Ending, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProveAsked, Run, RunAsked, SweepAsked,
     };
 
     /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
@@ -277,6 +277,8 @@ mod tests {
         /// Arms that cannot be started.
         dead: Option<char>,
         finished: bool,
+        /// The load that is ready.
+        ready: PlanRecord,
     }
 
     impl Runner for Simulated {
@@ -285,6 +287,7 @@ mod tests {
         }
 
         fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+            self.ready.clone_from(&trial.plan);
             let users = trial.plan.load.shape.curve().max();
             match trial.tag.arm.map(ArmIndex::letter) {
                 arm if arm.is_some() && arm == self.dead => Err(Unready::Failed(Failure::start("B does not start"))),
@@ -297,7 +300,8 @@ mod tests {
             vec![Injector::default()]
         }
 
-        fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+            let plan = &self.ready;
             let start_ns = self.now_ns;
             let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
             let mut run = Run::new(plan.clone());
@@ -326,8 +330,8 @@ mod tests {
         }
     }
 
-    fn plan() -> Plan {
-        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) })
+    fn plan() -> PlanRecord {
+        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
     /// What is recorded of a study, how it ended, and how many steps were told.
@@ -341,7 +345,7 @@ mod tests {
     }
 
     fn simulated() -> Simulated {
-        Simulated { now_ns: 0, users_max: 8.0, dead: None, finished: false }
+        Simulated { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: plan() }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::secrets;
 use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
-use plimsoll_model::{Asked, Environment, Experiment, Injector, Interval, Noted, Plan, Remark, Run, Stop, Tag, Trial};
+use plimsoll_model::{Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Remark, Stop, Tag, Trial};
 use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -104,9 +104,10 @@ impl Recording {
         injector: &Injector,
         path: Option<&Path>,
     ) -> Result<Recording, Failure> {
+        rerun::same_as_recorded(&asked)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let experiment = Experiment {
-            asked: asked.redacted(),
+            asked,
             started_unix_ms: now.as_millis() as u64,
             command: secrets::told().map(|told| secrets::words(&told.command, &told.said)).unwrap_or_default(),
             said: secrets::told().map(|told| told.said.clone()).unwrap_or_default(),
@@ -155,10 +156,9 @@ impl Recording {
         &mut self,
         runner: &mut dyn Runner,
         tag: Tag,
-        plan: &Plan,
+        plan: &PlanRecord,
         on_tick: &mut dyn FnMut(&Tick, Option<f64>) -> ControlFlow<Stop>,
     ) -> Result<&Trial, Failure> {
-        rerun::same_as_recorded(plan)?;
         if !plan.is_bounded() {
             return Err(Failure::usage(
                 "a load cannot last longer than ten years, nor have more than a thousand million users or requests/s",
@@ -170,7 +170,7 @@ impl Recording {
             let (start_ns, plan, injectors) = (runner.elapsed_ns(), Box::new(plan.clone()), runner.injectors());
             file.write(&Frame::TrialStart { tag, start_ns, plan, injectors });
         }
-        let Driven { run, start_ns, seen_last } = runner.run(plan, &mut |tick, glance| {
+        let Driven { run, start_ns, seen_last } = runner.run(&mut |tick, glance| {
             if let Some(file) = file {
                 if tick.end_ns > 0 {
                     file.tick(plan.load.interval_ns, tick);
@@ -195,8 +195,6 @@ impl Recording {
                 file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
             }
         }
-        // What is kept is what is recorded: nothing shown later can come from a secret.
-        let run = Run { plan: run.plan.redacted(), ..run };
         self.experiment.trials.push(Trial { tag, start_ns, run });
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }

@@ -110,7 +110,7 @@ impl Subject {
     /// Starts the build and waits until it answers the request of `base`. Nobody else may answer there before.
     pub fn start(&self, base: &Base) -> Result<Running, Failure> {
         let plan = &base.plan;
-        let url = plan.traffic.url_redacted();
+        let url = plan.record().traffic.url();
         self.wait_for_silence(base, &url)?;
         let file = open(&self.output)?;
         let kept = shell(&self.command, Left::End, &file).map_err(|e| {

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn demands_are_read_and_judged() {
-        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
         let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };

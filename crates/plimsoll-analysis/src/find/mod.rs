@@ -34,13 +34,13 @@ use crate::watch::Watch;
 use evidence::Evidences;
 use plans::Planner;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Arrivals, Plan, Purpose};
+use plimsoll_model::{Arrivals, Plan, PlanRecord, Purpose};
 
 /// What is searched for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The request and everything else that all trials share; its load is not used.
-    pub base: Plan,
+    pub base: PlanRecord,
     /// The promise that must hold.
     pub slo: Slo,
     /// The search ends within this time.
@@ -60,7 +60,7 @@ pub struct Measure {
     /// What it is for.
     pub purpose: Purpose,
     /// What to do.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// Feed it every tick; it says when to end the run early.
     pub watch: Watch,
 }

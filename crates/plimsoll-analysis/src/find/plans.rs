@@ -5,7 +5,7 @@ use super::{Measure, Settings, TIME_MAX_NS, peak};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, Load, LoadShape, Plan, Purpose, Stage};
+use plimsoll_model::{Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
 /// What a trial takes beyond its schedule: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
         last.evidence.rejecting || last.evidence.primed && near
     }
 
-    fn measure(&self, purpose: Purpose, plan: Plan) -> Measure {
+    fn measure(&self, purpose: Purpose, plan: PlanRecord) -> Measure {
         let watch = Watch::new(purpose, &plan, &self.settings.slo);
         Measure { purpose, plan, watch }
     }
@@ -160,7 +160,7 @@ impl<'a> Planner<'a> {
         rate.min(self.settings.max_rate.unwrap_or(f64::INFINITY))
     }
 
-    fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> Plan {
+    fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
         // Whoever waits longer than the longest bound is bad already.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
@@ -175,7 +175,7 @@ impl<'a> Planner<'a> {
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
         };
-        Plan { load, ..base.clone() }
+        PlanRecord { load, ..base.clone() }
     }
 
     /// Connections that a load will need at once by Little's law, with as much again and a margin: near the line those
@@ -215,6 +215,6 @@ impl<'a> Planner<'a> {
 }
 
 /// What a plan takes at most.
-pub fn cost_ns(plan: &Plan) -> u64 {
+pub fn cost_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

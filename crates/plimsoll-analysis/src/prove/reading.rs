@@ -6,7 +6,7 @@ use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::units::MS;
-use plimsoll_model::{ArmIndex, Criterion, Ending, Plan, Purpose, Run, Trial};
+use plimsoll_model::{ArmIndex, Criterion, Ending, PlanRecord, Purpose, Run, Trial};
 
 /// What one load says about the build under it.
 #[derive(Debug, Clone, PartialEq)]
@@ -235,7 +235,7 @@ pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Vec<String> {
 const SIZE_TOLERANCE: f64 = 0.01;
 
 /// The plan of each arm's loads in recorded blocks, as far as there are any.
-pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&Plan> {
+pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
         trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)
     };

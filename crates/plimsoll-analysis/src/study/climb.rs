@@ -6,7 +6,7 @@ use super::{Broken, Step, Until, closed, end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{BlocksAsked, Curve, Ending, LoadShape, Plan, Tag, Trial};
+use plimsoll_model::{BlocksAsked, Curve, Ending, LoadShape, Plan, PlanRecord, Tag, Trial};
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
@@ -89,7 +89,7 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// The plan of this load on arm number `arm`.
-    pub fn plan(&self, asked: &BlocksAsked, arm: usize, seed: u64) -> Plan {
+    pub fn plan(&self, asked: &BlocksAsked, arm: usize, seed: u64) -> PlanRecord {
         let base = &asked.arms[arm].plan;
         let mut plan = match self.rate {
             None => closed(base, self.users),

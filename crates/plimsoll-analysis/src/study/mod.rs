@@ -17,7 +17,7 @@ use crate::condition::{ConditionWatch, Conditions};
 use crate::slo::Slo;
 use crate::watch::Watch;
 use plimsoll_model::{
-    Asked, Curve, Interval, LoadShape, Plan, Purpose, Remark, Run, RunAsked, Stop, SweepAsked, Tag, Trial,
+    Asked, Curve, Interval, LoadShape, PlanRecord, Purpose, Remark, Run, RunAsked, Stop, SweepAsked, Tag, Trial,
 };
 use std::ops::ControlFlow;
 
@@ -38,7 +38,7 @@ pub struct TrialPlan {
     /// What it is for.
     pub tag: Tag,
     /// What to do.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// When to end it early.
     pub until: Until,
 }
@@ -163,13 +163,13 @@ impl Study {
 }
 
 impl Step {
-    fn measure(tag: Tag, plan: Plan, until: Until) -> Step {
+    fn measure(tag: Tag, plan: PlanRecord, until: Until) -> Step {
         Step::Measure(Box::new(TrialPlan { tag, plan, until }))
     }
 }
 
 /// `base` with so many users.
-pub fn closed(base: &Plan, users: u64) -> Plan {
+pub fn closed(base: &PlanRecord, users: u64) -> PlanRecord {
     let mut plan = base.clone();
     plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };
     plan.load.connections_ready = users as u32;

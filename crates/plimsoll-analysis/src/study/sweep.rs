@@ -9,7 +9,7 @@ use crate::levels::{SHARE_MIN_NS, length_ns, pilot_ns};
 use crate::others::Others;
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
-use plimsoll_model::{Lengths, Plan, Purpose, Remark, SweepAsked, Tag, Trial};
+use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepAsked, Tag, Trial};
 
 /// Answers under way at the end of a level are waited for at least so long, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
@@ -43,7 +43,7 @@ fn is_done(history: &History, turn: usize) -> bool {
 }
 
 /// The load of a level, but for its length.
-fn plan(asked: &SweepAsked, turn: usize) -> Plan {
+fn plan(asked: &SweepAsked, turn: usize) -> PlanRecord {
     let mut plan = closed(&asked.base, asked.levels[turn]);
     plan.load.warmup_ns = asked.warmup_ns;
     plan
@@ -77,7 +77,7 @@ fn level(asked: &SweepAsked, history: &History, turn: usize) -> Step {
 }
 
 /// A level of this length, after which answers are waited for as long as the budget allows.
-fn measured(mut plan: Plan, turn: usize, length_ns: u64, now_ns: u64, budget_ns: u64) -> Step {
+fn measured(mut plan: PlanRecord, turn: usize, length_ns: u64, now_ns: u64, budget_ns: u64) -> Step {
     let over_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.duration_ns = Some(length_ns);
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));

@@ -10,8 +10,8 @@ use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadFigures, LoadShape, Plan, Probes, Remark,
-    RouteFigures, Run, Sample, Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
+    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadFigures, LoadShape, Plan, PlanRecord, Probes,
+    Remark, RouteFigures, Run, Sample, Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -373,7 +373,7 @@ struct Ends {
 }
 
 /// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
-fn carry(plan: &Plan, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
+fn carry(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
@@ -577,7 +577,7 @@ pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> 
 }
 
 pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
-    let mut base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    let mut base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
     base.load.seed = seed;
     let first_answer_ns = model.answer_ns();
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }

@@ -7,10 +7,10 @@ use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Summary};
-use plimsoll_model::{Plan, Purpose};
+use plimsoll_model::{PlanRecord, Purpose};
 
 /// The request of a plan in a few words, without secrets.
-pub fn target(plan: &Plan) -> String {
+pub fn target(plan: &PlanRecord) -> String {
     plan.traffic.title()
 }
 
@@ -188,7 +188,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 }
 
 /// What was measured in one load, as the subtitle of its charts.
-fn load(plan: &Plan, summary: &Summary) -> String {
+fn load(plan: &PlanRecord, summary: &Summary) -> String {
     format!(
         "{}; {} for {}; {} requests, {} succeeded",
         target(plan),
@@ -200,7 +200,7 @@ fn load(plan: &Plan, summary: &Summary) -> String {
 }
 
 /// Above latencies by percentile of one load.
-pub fn percentiles(plan: &Plan, summary: &Summary) -> Heading {
+pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
     let response = &summary.whole.response;
     let title = match response.count {
         0 => "No latency was measured".to_owned(),
@@ -214,13 +214,13 @@ pub fn percentiles(plan: &Plan, summary: &Summary) -> Heading {
 }
 
 /// Above one load over time.
-pub fn time(plan: &Plan, summary: &Summary) -> Heading {
+pub fn time(plan: &PlanRecord, summary: &Summary) -> Heading {
     let title = format!("{} requests/s succeeded", rate(summary.throughput_rps));
     Heading { title, subtitle: load(plan, summary) }
 }
 
 /// Above the heat map of one load.
-pub fn heat(plan: &Plan, summary: &Summary) -> Heading {
+pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Which response times came when".into(), subtitle: load(plan, summary) }
 }
 

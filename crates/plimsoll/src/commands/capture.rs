@@ -18,7 +18,7 @@ use crate::target::system_text;
 use plimsoll_analysis::profile::{Stretches, rates};
 use plimsoll_analysis::study::{TrialPlan, Until};
 use plimsoll_engine::Tick;
-use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, ProfileTaken, ProfilesAsked, Remark, Tag};
+use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, ProfileTaken, ProfilesAsked, Remark, Tag};
 use plimsoll_report::format;
 use std::io::Write;
 use std::path::Path;
@@ -114,12 +114,12 @@ impl Wanted {
 
 /// The load that profiles are taken under is like that of the measurement, but for its rate and length.
 pub struct Like<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a PlanRecord,
     pub arrivals: Arrivals,
 }
 
 /// A trial at a fixed rate, like those of the measurement.
-fn plan(like: &Like, rate: f64, stretches: &Stretches) -> Plan {
+fn plan(like: &Like, rate: f64, stretches: &Stretches) -> PlanRecord {
     let (base, length_ns) = (like.plan, stretches.end_ns - stretches.warmup_ns);
     let load = Load {
         seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
@@ -132,7 +132,7 @@ fn plan(like: &Like, rate: f64, stretches: &Stretches) -> Plan {
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
     };
-    Plan { load, ..base.clone() }
+    PlanRecord { load, ..base.clone() }
 }
 
 /// The bytes of a profile, or why there is none.

@@ -46,7 +46,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let (warning, first_answer_ns) = first_answer(&plan, &injector, args.request.no_preflight)?;
     let warnings: Vec<String> = warning.into_iter().collect();
     let profiles = Wanted::of(&args.profiles, &args.request)?;
-    let settings = Settings { base: plan, slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
+    let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
     let forecast = find::forecast(&settings);
@@ -65,7 +65,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
     let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
-    let mut runner = ThisMachine::new(watcher, injector, None);
+    let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, live);
     conduct.carry_out(&mut study, &mut |_, _| ())?;
     if let (Some(wanted), Study::Find(search)) = (&profiles, &study) {
@@ -79,7 +79,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         Wanted::hint(&args.request, &mut conduct.live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
-            && let Some(place) = probes::served_by(&settings.base)
+            && let Some(place) = probes::served_by(&base.plan)
         {
             conduct.live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
         }

@@ -2,8 +2,8 @@
 //!
 //! It starts from the recorded arguments, each with its flag. What was left out of the record is asked for under the name of
 //! its flag, and what is given must leave the same record; anything else that is given is refused. What only a file says is
-//! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. Before the first
-//! load starts, its plan is compared with the recorded one.
+//! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. Before anything
+//! starts, the whole question, with the plan of every target, is compared with the recorded one.
 
 use crate::args::RerunArgs;
 use crate::failure::Failure;
@@ -11,15 +11,15 @@ use crate::output::note;
 use crate::results;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
-use plimsoll_model::{Asked, Experiment, Plan, Redact, Route, Said};
+use plimsoll_model::{Asked, Experiment, PlanRecord, Redact, Said};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The first recorded plan of what is repeated.
-static RECORDED: OnceLock<Plan> = OnceLock::new();
+/// What was asked of what is repeated.
+static RECORDED: OnceLock<Asked> = OnceLock::new();
 
 /// The words of the command to do again; `None` where it is only printed. Nothing is started here.
 pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
@@ -39,10 +39,8 @@ pub fn repeated(args: &RerunArgs) -> Result<Option<Vec<OsString>>, Failure> {
     say(&format!("again: {}", shown(&words(&command, &kept))));
     differences(&experiment);
     consent(&experiment.said, args)?;
-    if let Some(trial) = experiment.trials.first() {
-        // Another process does not do two commands.
-        let _ = RECORDED.set(trial.run.plan.clone());
-    }
+    // Another process does not do two commands.
+    let _ = RECORDED.set(experiment.asked);
     let arguments = filled.iter().chain(&place).map(Said::word);
     Ok(Some(["plimsoll".to_owned(), command].into_iter().chain(arguments).map(OsString::from).collect()))
 }
@@ -292,39 +290,57 @@ fn differences(experiment: &Experiment) {
     }
 }
 
-/// The first load of a repetition must be the one that was recorded, apart from what belongs to the machine: addresses,
-/// threads, the port of a server that was started for it.
-pub fn same_as_recorded(plan: &Plan) -> Result<(), Failure> {
-    static CHECKED: OnceLock<()> = OnceLock::new();
-    let Some(recorded) = RECORDED.get() else { return Ok(()) };
-    if CHECKED.set(()).is_err() {
-        return Ok(());
-    }
-    match difference(recorded, plan) {
+/// What a repetition asks must be what the record says that was asked, apart from what belongs to the machine: addresses,
+/// connections that are fitted to it, the port of a server that was started for it, how long the first answer took.
+pub fn same_as_recorded(asked: &Asked) -> Result<(), Failure> {
+    match RECORDED.get().and_then(|recorded| differing(recorded, asked)) {
         None => Ok(()),
         Some(what) => Err(Failure::start(format!(
-            "nothing was started: this would not be the recorded load, its {what} differs; start a new run instead"
+            "nothing was started: this would not be what was recorded, its {what} differs; start a new run instead"
         ))),
     }
 }
 
+/// What of a question is not as recorded.
+fn differing(recorded: &Asked, asked: &Asked) -> Option<&'static str> {
+    let (mut then, mut now) = (recorded.clone(), asked.clone());
+    let (plans_then, plans_now) = (then.plans_mut(), now.plans_mut());
+    if plans_then.len() != plans_now.len() {
+        return Some("number of targets");
+    }
+    for (then, now) in plans_then.into_iter().zip(plans_now) {
+        if let Some(what) = difference(then, now) {
+            return Some(what);
+        }
+        *then = now.clone();
+    }
+    for question in [&mut then, &mut now] {
+        match question {
+            Asked::Find(find) => find.first_answer_ns = 0,
+            // They are called by their URLs.
+            Asked::Prove(_) | Asked::Ladder(_) => {
+                question.blocks_mut().into_iter().flat_map(|it| &mut it.arms).for_each(|arm| arm.name.clear());
+            }
+            Asked::Run(_) | Asked::Sweep(_) => {}
+        }
+    }
+    (then != now).then_some("question")
+}
+
 /// What of a plan is not as recorded. Addresses may have changed, and connections are fitted to the machine.
-fn difference(recorded: &Plan, plan: &Plan) -> Option<&'static str> {
-    let plan = plan.redacted();
+fn difference(recorded: &PlanRecord, plan: &PlanRecord) -> Option<&'static str> {
     let (then, now) = (recorded.traffic.first(), plan.traffic.first());
-    // Of the body only the size is recorded, and of a long one only that it was long.
-    let body_bytes = |route: &Route| route.request.body.len().min(1 << 20);
-    let host = |plan: &Plan| (plan.traffic.origin.scheme.clone(), plan.traffic.origin.host.clone());
-    let connections = |plan: &Plan| (plan.carriage.keep_alive, plan.carriage.close_reset);
+    let host = |plan: &PlanRecord| (plan.traffic.origin.scheme.clone(), plan.traffic.origin.host.clone());
+    let connections = |plan: &PlanRecord| (plan.carriage.keep_alive, plan.carriage.close_reset);
     let (load_then, load_now) = (&recorded.load, &plan.load);
     let checks = [
         ("seed", load_then.seed == load_now.seed),
-        ("host", host(recorded) == host(&plan)),
-        ("method", then.request.method == now.request.method),
-        ("path or query", then.request.target == now.request.target),
-        ("header fields", then.request.headers == now.request.headers),
-        ("body", body_bytes(then) == body_bytes(now)),
-        ("use of connections", connections(recorded) == connections(&plan)),
+        ("host", host(recorded) == host(plan)),
+        ("method", then.method == now.method),
+        ("path or query", then.target == now.target),
+        ("header fields", then.headers == now.headers),
+        ("body", then.body_bytes == now.body_bytes),
+        ("use of connections", connections(recorded) == connections(plan)),
         ("unix socket", recorded.carriage.unix == plan.carriage.unix),
         ("shape", load_then.shape == load_now.shape),
         ("number of requests", load_then.requests_max == load_now.requests_max),

@@ -46,14 +46,14 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let asked = Asked::Run(RunAsked {
-        plan: plan.clone(),
+        plan: plan.record(),
         stop_if: stop_if.as_ref().map(ToString::to_string),
         profiles: profiles.as_ref().map(Wanted::asked),
     });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, noted, base.local, &injector, path.as_deref())?;
-    let mut runner = ThisMachine::new(watcher, injector, None);
+    let mut runner = ThisMachine::new(watcher, plan.clone(), injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, Live::new(args.out.quiet));
     conduct.carry_out(&mut study, &mut |done, live| {
         if let Done::Measured(trial) = done {
@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let summary = Summary::of(&trial.run);
     let level_rps = steady_rps(&summary, &plan.load.shape);
     if let (Some(wanted), Some(path)) = (&profiles, &path) {
-        wanted.capture(&mut conduct, &Like { plan: &plan, arrivals: base.arrivals }, level_rps, path)?;
+        wanted.capture(&mut conduct, &Like { plan: &plan.record(), arrivals: base.arrivals }, level_rps, path)?;
     }
     let (experiment, note, mut live) = conduct.end(None);
     let profiles = taken::read_back(&experiment, path.as_deref());

@@ -122,7 +122,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let run_path = args.dir.join(format!("{}.plimsoll", args.name));
     let dat_path = args.dir.join(format!("{}.dat", args.name));
     let Levels { users, lengths, warmup_ns } = levels;
-    let asked = Asked::Sweep(SweepAsked { base: base.plan.clone(), levels: users.clone(), lengths, warmup_ns });
+    let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
     let recording = Recording::begin(asked, before, base.local, &base.injector, Some(&run_path))?;
@@ -132,9 +132,9 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     if !args.out.json {
         print(&format!("{}\n", sweep_header(columns())));
     }
-    let injector = base.injector.clone();
+    let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
-    let mut runner = ThisMachine::new(watcher, injector, Some(fitting));
+    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
     let mut conduct = Conduct::new(&mut runner, recording, live);
     // A level that others disturbed may be measured again: then the table is written anew.
     let mut again = false;

@@ -115,7 +115,7 @@ pub struct Found {
 pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
     let (settings, findings, server) = concluded(experiment)?;
     let cpu_us = server.used.ok().and_then(|used| used.cpu_us_per_request());
-    Ok(Found { url: settings.base.traffic.url_redacted(), findings, cpu_us })
+    Ok(Found { url: settings.base.traffic.url(), findings, cpu_us })
 }
 
 /// The JSON document of a recorded search.

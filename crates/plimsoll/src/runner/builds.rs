@@ -29,7 +29,9 @@ pub struct Target {
 pub struct Builds<'a> {
     targets: &'a [Target],
     fitting: Fitting,
-    /// Who makes the load that is ready.
+    /// The load that is ready.
+    ready: Plan,
+    /// Who makes it.
     injector: Injector,
     /// How long a build may take until it answers.
     start_patience: Duration,
@@ -55,9 +57,21 @@ impl<'a> Builds<'a> {
         before_block: Option<&'a str>,
         beside: PathBuf,
     ) -> Builds<'a> {
-        let (began, injector) = (Instant::now(), fitting.base.injector.clone());
+        let (began, ready, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
         let (on, any_started, block) = (None, false, None);
-        Builds { targets, fitting, injector, start_patience, before_block, beside, began, on, any_started, block }
+        Builds {
+            targets,
+            fitting,
+            ready,
+            injector,
+            start_patience,
+            before_block,
+            beside,
+            began,
+            on,
+            any_started,
+            block,
+        }
     }
 
     fn target(&self) -> Option<&'a Target> {
@@ -118,7 +132,11 @@ impl Runner for Builds<'_> {
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
         self.turn_to(trial.tag).map_err(Unready::Failed)?;
-        self.fitting.fit(&mut trial.plan, &mut self.injector).map_err(Unready::Unheld)
+        let base = self.target().map_or(&self.fitting.base, |target| &target.base);
+        self.ready = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
+        let fitted = self.fitting.fit(&mut self.ready, &mut self.injector).map_err(Unready::Unheld)?;
+        trial.plan = self.ready.record();
+        Ok(fitted)
     }
 
     fn injectors(&self) -> Vec<Injector> {
@@ -126,12 +144,12 @@ impl Runner for Builds<'_> {
     }
 
     /// The build under the load must live to its end.
-    fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let port = plan.carriage.addresses.first().map(SocketAddr::port);
+    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let port = self.ready.carriage.addresses.first().map(SocketAddr::port);
         let mut seen = CpuSeen::begin(self.clocks(), self.fitting.base.local, port);
         let began = self.began;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        let (mut run, start_ns) = drive(began, plan, &self.injector, &mut |tick| {
+        let (mut run, start_ns) = drive(began, &self.ready, &self.injector, &mut |tick| {
             seen.look(tick.origin_ns, false);
             on_tick(tick, Glance::default())?;
             match running.as_mut().and_then(|running| running.died()) {

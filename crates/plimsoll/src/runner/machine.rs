@@ -16,6 +16,8 @@ use std::time::Instant;
 pub struct ThisMachine {
     began: Instant,
     watcher: Option<Watcher>,
+    /// What all loads share, and the load that is ready.
+    plan: Plan,
     injector: Injector,
     fitting: Option<Fitting>,
 }
@@ -38,8 +40,8 @@ impl Fitting {
 
 impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
-    pub fn new(watcher: Option<Watcher>, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
-        ThisMachine { began: Instant::now(), watcher, injector, fitting }
+    pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
+        ThisMachine { began: Instant::now(), watcher, plan, injector, fitting }
     }
 }
 
@@ -49,20 +51,23 @@ impl Runner for ThisMachine {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
-        match &self.fitting {
-            Some(fitting) => fitting.fit(&mut trial.plan, &mut self.injector).map_err(Unready::Unheld),
-            None => Ok(Vec::new()),
-        }
+        self.plan.load.clone_from(&trial.plan.load);
+        let fitted = match &self.fitting {
+            Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
+            None => Vec::new(),
+        };
+        trial.plan = self.plan.record();
+        Ok(fitted)
     }
 
     fn injectors(&self) -> Vec<Injector> {
         vec![self.injector.clone()]
     }
 
-    fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
         let mut seen = Seen::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
-        let (run, start_ns) = drive(self.began, plan, &self.injector, &mut |tick| {
+        let (run, start_ns) = drive(self.began, &self.plan, &self.injector, &mut |tick| {
             let part = if tick.end_ns > 0 { seen.tick(tick) } else { None };
             on_tick(tick, Glance { part, server_cores: live.cores() })
         })?;

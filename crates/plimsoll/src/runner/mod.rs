@@ -12,7 +12,7 @@ pub use machine::ThisMachine;
 use crate::failure::Failure;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
-use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
+use plimsoll_model::{Injector, Probes, Run, Stop};
 use std::ops::ControlFlow;
 
 /// Is told every tick, with what was seen of the target; may end the load.
@@ -50,14 +50,15 @@ pub trait Runner {
     /// Time since the experiment began, ns.
     fn elapsed_ns(&self) -> u64;
 
-    /// Makes all ready that a load needs: fits its plan to what there is, starts what is to be measured. Says what was fitted.
+    /// Makes all ready that a load needs: adds to its plan what no record has (bodies, keys), fits it to what there is, starts
+    /// what is to be measured. Says what was fitted.
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready>;
 
     /// Who makes the load that is ready: one for each machine.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Starts a load as soon as its connections are ready, and carries it out to its end, or to where `on_tick` ends it.
-    fn run(&mut self, plan: &Plan, on_tick: &mut OnTick) -> Result<Driven, Failure>;
+    /// Starts the load that was prepared as soon as its connections are ready, and carries it out to its end, or to where `on_tick` ends it.
+    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure>;
 
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;

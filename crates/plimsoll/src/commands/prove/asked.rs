@@ -213,11 +213,11 @@ impl Asked {
         let name = |arm: &Target| match &arm.command {
             Some(command) if self.whole_commands => command.clone(),
             Some(command) => command_shown(command),
-            None => arm.base.plan.traffic.url_redacted(),
+            None => arm.base.plan.record().traffic.url(),
         };
         let arm = |arm: &Target| plimsoll_model::Arm {
             name: name(arm),
-            plan: arm.base.plan.clone(),
+            plan: arm.base.plan.record(),
             started: arm.command.is_some(),
         };
         let blocks = BlocksAsked {

@@ -15,7 +15,7 @@ use plimsoll_analysis::prove::{self, Block, arm_name};
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
 use plimsoll_analysis::study::{TrialPlan, Until};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Curve, Ending, Load, LoadShape, Plan, ProfilesAsked, Purpose, Stop, Trial};
+use plimsoll_model::{Curve, Ending, Load, LoadShape, Plan, PlanRecord, ProfilesAsked, Purpose, Stop, Trial};
 use plimsoll_report::format;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ pub fn take(conduct: &mut Conduct, asked: &Asked, blocks: &[Block], beside: &Pat
 }
 
 /// The load under which a profile is taken.
-fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> Plan {
+fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> PlanRecord {
     let base = &asked.arms[usize::from(TURNS[turn])].base;
     let load = Load {
         seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
@@ -130,7 +130,7 @@ fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.carriage.connections_max),
         ..base.plan.load.clone()
     };
-    Plan { load, ..base.plan.clone() }
+    PlanRecord { load, ..base.plan.record() }
 }
 
 /// One profile of one side; the error completes "no profile: ...".
@@ -138,7 +138,7 @@ fn take_turn(
     conduct: &mut Conduct,
     asked: &Asked,
     turn: usize,
-    plan: Plan,
+    plan: PlanRecord,
     patience: &mut Duration,
 ) -> Result<Vec<u8>, String> {
     let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };

@@ -1,0 +1,230 @@
+//! What a run file holds of a plan: all of it but its secrets. It is made of a complete plan in one place
+//! ([`Plan::record`]), and is a type of its own, so that what was left out can neither be shown nor sent by mistake.
+//!
+//! Not here: which text is a secret ([`crate::redact`]).
+
+use crate::carriage::{Carriage, ResolveSpec};
+use crate::load::Load;
+use crate::plan::Plan;
+use crate::redact::{self, Redact};
+use crate::tls::TlsSpec;
+use crate::traffic::{Choice, Origin, Route, StatusSet, Traffic};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// A plan without its secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// What is asked.
+    pub traffic: TrafficRecord,
+    /// When, and by whom.
+    pub load: Load,
+    /// Over what.
+    pub carriage: CarriageRecord,
+}
+
+/// All that is asked in a load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficRecord {
+    /// Of whom.
+    pub origin: Origin,
+    /// What; never empty.
+    pub routes: Vec<RouteRecord>,
+    /// In which order.
+    pub choice: Choice,
+}
+
+/// One thing that is asked again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteRecord {
+    /// Its name in reports.
+    pub label: String,
+    /// Method.
+    pub method: String,
+    /// What is kept of path and query.
+    pub target: String,
+    /// Headers, with what is kept of their values.
+    pub headers: Vec<(String, String)>,
+    /// Length of the body.
+    pub body_bytes: u64,
+    /// How often, against the weights of the others.
+    pub weight: u32,
+    /// What counts as success.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, ns.
+    pub timeout_ns: u64,
+}
+
+/// How a load's connections are opened and closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriageRecord {
+    /// See [`Carriage::addresses`]; with those found during the load.
+    pub addresses: Vec<SocketAddr>,
+    /// What is kept of the path of the unix socket.
+    pub unix: Option<String>,
+    /// See [`Carriage::resolve`].
+    pub resolve: Option<ResolveSpec>,
+    /// See [`Carriage::tls`].
+    pub tls: Option<TlsRecord>,
+    /// See [`Carriage::keep_alive`].
+    pub keep_alive: bool,
+    /// See [`Carriage::close_reset`].
+    pub close_reset: bool,
+    /// See [`Carriage::connections_max`].
+    pub connections_max: u32,
+}
+
+/// How a load speaks TLS, without certificates and keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsRecord {
+    /// See [`TlsSpec::server_name`].
+    pub server_name: String,
+    /// See [`TlsSpec::verify`].
+    pub verify: bool,
+    /// See [`TlsSpec::resume`].
+    pub resume: bool,
+    /// See [`TlsSpec::alpn`].
+    pub alpn: Vec<String>,
+    /// Number of issuers trusted.
+    pub roots: u32,
+    /// Whether we have a certificate of our own.
+    pub own_certificate: bool,
+}
+
+impl Plan {
+    /// What a run file holds of it.
+    pub fn record(&self) -> PlanRecord {
+        PlanRecord { traffic: self.traffic.record(), load: self.load.clone(), carriage: self.carriage.record() }
+    }
+}
+
+impl From<Plan> for PlanRecord {
+    fn from(plan: Plan) -> PlanRecord {
+        plan.record()
+    }
+}
+
+impl Traffic {
+    fn record(&self) -> TrafficRecord {
+        TrafficRecord {
+            origin: self.origin.clone(),
+            routes: self.routes.iter().map(|route| route.record(self.redact)).collect(),
+            choice: self.choice,
+        }
+    }
+}
+
+impl Route {
+    fn record(&self, how: Redact) -> RouteRecord {
+        let kept = |(name, value): &(String, String)| (name.clone(), redact::header_value(name, value, how).to_owned());
+        RouteRecord {
+            label: self.label.clone(),
+            method: self.request.method.clone(),
+            target: redact::target(&self.request.target, how),
+            headers: self.request.headers.iter().map(kept).collect(),
+            body_bytes: self.request.body.len() as u64,
+            weight: self.weight,
+            ok_status: self.ok_status.clone(),
+            timeout_ns: self.timeout_ns,
+        }
+    }
+}
+
+impl Carriage {
+    fn record(&self) -> CarriageRecord {
+        CarriageRecord {
+            addresses: self.addresses.clone(),
+            unix: self.unix.as_deref().map(redact::path),
+            resolve: self.resolve.clone(),
+            tls: self.tls.as_ref().map(TlsSpec::record),
+            keep_alive: self.keep_alive,
+            close_reset: self.close_reset,
+            connections_max: self.connections_max,
+        }
+    }
+}
+
+impl TlsSpec {
+    fn record(&self) -> TlsRecord {
+        TlsRecord {
+            server_name: self.server_name.clone(),
+            verify: self.verify,
+            resume: self.resume,
+            alpn: self.alpn.clone(),
+            roots: self.roots.len() as u32,
+            own_certificate: self.certificate_pem.is_some(),
+        }
+    }
+}
+
+impl TrafficRecord {
+    /// The first route.
+    pub fn first(&self) -> &RouteRecord {
+        &self.routes[0]
+    }
+
+    /// The first route's URL.
+    pub fn url(&self) -> String {
+        format!("{}{}", self.origin, self.first().target)
+    }
+
+    /// What is asked, for people: `GET http://h:80/items`, or the labels of several routes.
+    pub fn title(&self) -> String {
+        match self.routes.as_slice() {
+            [only] => format!("{} {}", only.method, self.url()),
+            routes => {
+                let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
+                format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
+            }
+        }
+    }
+
+    /// Whether an answer of this status is a success of any route.
+    pub fn succeeds(&self, status: u16) -> bool {
+        self.routes.iter().any(|route| route.ok_status.contains(status))
+    }
+
+    /// The longest timeout of any route, ns.
+    pub fn timeout_ns_max(&self) -> u64 {
+        self.routes.iter().map(|route| route.timeout_ns).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Curve, LoadShape};
+    use crate::traffic::Request;
+
+    #[test]
+    fn nothing_secret_stays() {
+        let mut plan = Plan::get("::1", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        plan.traffic.routes = vec![Route::new(Request {
+            method: "POST".into(),
+            target: "/Zq7xK2mW9vLp4TnR8sYd?t=s3cret".into(),
+            headers: ["authorization", "COOKIE", "X-Any", "Accept"]
+                .map(|name| (name.to_owned(), if name == "Accept" { "*/*" } else { "s3cret" }.to_owned()))
+                .to_vec(),
+            body: b"s3cret body".to_vec(),
+        })];
+        plan.carriage.unix = Some("/run/Zq7xK2mW9vLp4TnR8sYd".into());
+        plan.carriage.tls = Some(TlsSpec {
+            roots: vec![b"s3cret".to_vec()],
+            certificate_pem: Some(b"s3cret".to_vec()),
+            key_pem: Some(b"s3cret".to_vec()),
+            ..TlsSpec::default()
+        });
+        let record = plan.record();
+        let route = record.traffic.first();
+        assert!(route.headers[..3].iter().all(|(_, value)| value == redact::REDACTED));
+        assert_eq!((route.headers[3].1.as_str(), route.body_bytes), ("*/*", 11));
+        assert_eq!(record.traffic.title(), "POST http://[::1]:80/Zq...?t=[redacted]");
+        let tls = record.carriage.tls.as_ref().expect("TLS");
+        assert_eq!((tls.roots, tls.own_certificate), (1, true));
+        let json = serde_json::to_string(&record).expect("serialises");
+        assert!(!json.contains("s3cret") && !json.contains("Zq7xK2mW"), "{json}");
+        assert_eq!(serde_json::from_str::<PlanRecord>(&json).expect("reads back"), record);
+        plan.traffic.redact = Redact::All;
+        assert_eq!(plan.record().traffic.first().headers[3].1, redact::REDACTED);
+    }
+}

@@ -21,8 +21,8 @@ from measure import Failure, need, run, tool
 class Settings:
     """How long and how often; `smoke` only looks whether everything still works."""
 
-    def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False):
-        self.smoke, self.fresh, self.servers = smoke, fresh, servers
+    def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None):
+        self.smoke, self.fresh, self.servers, self.against = smoke, fresh, servers, against
         self._rounds, self._seconds = rounds, seconds
         self.repeats = repeats or (1 if smoke else 10)
 

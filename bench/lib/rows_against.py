@@ -1,0 +1,67 @@
+"""The row of bench/run that holds this plimsoll against another one (`--against BINARY`, an older build), on what users pay
+for: CPU time a request, the median at one connection, an open loop, memory. Both sides alternate in one run, and what counts
+is the ratio within each round. Not here: other tools, and whether a figure is good in itself (rows.py).
+"""
+
+import measure
+import report
+import rows
+from measure import Failure, need, run
+from rows_connections import Nginx
+
+# A median that is worse by more than this does not hold.
+WORSE_MAX = 1.02
+
+
+def against(settings):
+    """This plimsoll against another build of it (`--against BINARY`), measure by measure."""
+    if not settings.against:
+        raise Failure("name the other build: --against BINARY")
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    one_cpu, every_cpu = {min(client_cpus)}, server_cpus | client_cpus
+    few, seconds = (200, 0.5) if settings.smoke else (5_000, 2)
+    many = 500 if settings.smoke else 20_000
+
+    def cpu_us(found, done):
+        return done.cpu_s * 1e6 / max(1, found["requests"])
+
+    def p50_us(found, done):
+        return found["response_time_ns"]["p50"] / 1e3
+
+    def peak_mb(found, done):
+        return done.peak_bytes / 1e6
+
+    closed = ["-c", 64, "--spin", "off", "--no-preflight", "--no-probes"]
+    # Name: the server, the client's cores, its flags, what is made of them, its unit, how often.
+    measures = {
+        "cpu": (lambda: measure.bench_server(server_cpus, "instant"), one_cpu, closed, cpu_us, "us", 11),
+        "https": (lambda: Nginx(server_cpus), one_cpu, [*closed, "--insecure"], cpu_us, "us", 7),
+        "p50": (lambda: measure.baseline(server_cpus), client_cpus, ["-c", 1, "--spin", "on", "--no-preflight"], p50_us, "us", 9),
+        "open": (lambda: measure.baseline(server_cpus), client_cpus, ["--rate", 50_000, "--no-preflight"], p50_us, "us", 9),
+        "memory": (lambda: measure.baseline(server_cpus), client_cpus, ["-c", few], peak_mb, "MB", 3),
+        "many": (lambda: measure.baseline(server_cpus), every_cpu, ["-c", many, "--timeout", "30s"], peak_mb, "MB", 3),
+    }
+    parts, data, notes, holds = [], {}, [], True
+    for name, (serve, cpus, flags, figure, unit, usual) in measures.items():
+        def side(binary):
+            def measured(url):
+                command = [binary, "run", url, "-d", rows.duration(settings.seconds(seconds)), "-t", "1", "--json", *map(str, flags)]
+                done = run(command, cpus, 90)
+                found = done.json()
+                if found["success_rate"] < 1:
+                    raise Failure(f"{name}: failures: {found['ledger']}")
+                return {"cpu_s": done.cpu_s, "figure": figure(found, done)}
+            return measured
+
+        rows.say(f"  {name}")
+        sides = {"this": side(need("plimsoll")), "that": side(settings.against)}
+        with serve() as server:
+            rounds = rows.alternate(settings, usual, sides, server, notes, lambda f: f"{f['figure']:.2f} {unit}")
+        over = report.ratios(rounds, "figure", "this", "that")
+        holds = holds and report.median(over) <= WORSE_MAX
+        parts.append(f"{name} {report.spread(over)} ({report.spread(report.values(rounds, 'this', 'figure'))} {unit})")
+        data[name] = rounds
+    return report.Row("against", f"this build over {settings.against}", f"each <= {WORSE_MAX}", "; ".join(parts), holds, data, notes)
+
+
+ROWS = {"against": against}

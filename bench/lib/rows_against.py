@@ -20,7 +20,7 @@ def against(settings):
     server_cpus, client_cpus = measure.cores(settings.smoke)
     one_cpu, every_cpu = {min(client_cpus)}, server_cpus | client_cpus
     few, seconds = (200, 0.5) if settings.smoke else (5_000, 2)
-    many = 500 if settings.smoke else 20_000
+    many = 500 if settings.smoke else 15_000
 
     def cpu_us(found, done):
         return done.cpu_s * 1e6 / max(1, found["requests"])

@@ -569,15 +569,16 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Void, "{}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
-        // With every connection waiting for the server it is the server's.
-        let mut waiting = unsent.clone();
-        waiting
-            .intervals
-            .values_mut()
-            .for_each(|i| i.load.connections_open = u64::from(waiting.plan.carriage.connections_max));
-        let outcome = judged(&waiting);
-        assert_eq!(outcome.verdict, Verdict::Fail);
-        assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+        // With every connection waiting for the server, be it to accept it, it is the server's.
+        let connections_max = u64::from(unsent.plan.carriage.connections_max);
+        let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
+        open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
+        under_way.intervals.values_mut().for_each(|i| i.routes.of_mut(0).in_flight_end = connections_max);
+        for waiting in [open, under_way] {
+            let outcome = judged(&waiting);
+            assert_eq!(outcome.verdict, Verdict::Fail);
+            assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+        }
     }
 
     #[test]

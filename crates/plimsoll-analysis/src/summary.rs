@@ -125,7 +125,8 @@ impl Summary {
             reason: None,
         };
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
-        let connections_reached = load.connections_open >= u64::from(run.plan.carriage.connections_max);
+        let connections_reached =
+            load.connections_open.max(under_way_max(run)) >= u64::from(run.plan.carriage.connections_max);
         (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| limit(run, &generator, lag_max_ns, connections_reached))
@@ -177,6 +178,12 @@ fn ran_out(connect_errors: &Tally) -> Option<String> {
 /// The lag p99 that is allowed under a latency bound: max(1 ms, 10 % of the bound).
 pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
+}
+
+/// Most exchanges under way at the end of any interval. Each has a connection, or waits for the server to accept one: what a
+/// server that stands still does not accept is no fault of ours.
+fn under_way_max(run: &Run) -> u64 {
+    run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
 }
 
 /// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.

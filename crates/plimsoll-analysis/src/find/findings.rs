@@ -194,7 +194,10 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
     let confirmed = lower > 0.0 && super::line::confirmed(settings, history, lower);
     // Stalls that alone are too many need more than a trial that they happened to spare.
-    let forbidden = stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !confirmed);
+    // At our own limit a line that is not confirmed rests on a trial of the climb, which lets stalls through.
+    let short = stopped_by == StoppedBy::Client;
+    let forbidden =
+        stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || (s.recur || short) && !confirmed);
     let lower = if forbidden { 0.0 } else { lower };
     let confirmed = confirmed && !forbidden;
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {

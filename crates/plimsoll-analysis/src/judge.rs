@@ -238,7 +238,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let (series, inside) = window_series(run, &window);
             // The last answers, which came after the window, tell how long a silence at its end lasted.
             outcome.evidence.stalls = stalls::of(&series, window.tick_ns);
-            outcome.evidence.saturated_rps = saturated(series[..inside].to_vec(), &window, failures > 0).map(|s| s.0);
+            outcome.evidence.saturated_rps = saturated(&series[..inside], &window, failures > 0).map(|s| s.0);
         }
     }
     if purpose != Purpose::Settle {
@@ -303,7 +303,7 @@ fn open_verdict(
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
-        && let Some((rps, error)) = saturated(series.to_vec(), window, evidence.rejecting)
+        && let Some((rps, error)) = saturated(series, window, evidence.rejecting)
     {
         (evidence.saturated_rps, evidence.saturated_error) = (Some(rps), error);
     }
@@ -358,7 +358,7 @@ fn window_series(run: &Run, window: &Window) -> (Vec<Seen>, usize) {
 /// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
 /// With its relative standard error. The highest and lowest tenth of the ticks are left out, so that a single stall does
 /// not count as capacity.
-fn saturated(series: Vec<Seen>, window: &Window, rejecting: bool) -> Option<(f64, f64)> {
+fn saturated(series: &[Seen], window: &Window, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
         false => series.len() / 4,

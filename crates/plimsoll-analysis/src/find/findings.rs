@@ -432,7 +432,7 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
 
 /// The change from the first to the last third of the capacities that failing trials showed, if it is one way.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
-    let near = trials.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+    let near = trials.iter().filter(|t| super::near_line(t));
     let capacities: Vec<f64> =
         near.filter(|t| t.verdict == Verdict::Fail).filter_map(|t| t.evidence.saturated_rps).collect();
     if capacities.len() < 6 {

@@ -3,7 +3,7 @@
 use super::evidence::{Class, Evidences, Regimes, index_near, rate_of};
 use super::findings::StoppedBy;
 use super::plans::{Planner, cost_ns, round_rate};
-use super::{Measure, Pace, RATE_MIN, Settings, Stalls, index_below, stalls};
+use super::{Measure, Pace, RATE_MIN, Settings, Stalls, index_below, limited, near_line, stalls};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::units::{MS, SECOND};
@@ -33,9 +33,8 @@ impl Ceiling {
     pub fn of(settings: &Settings, history: &[TrialOutcome], evidence: &Evidences) -> Ceiling {
         let asked = Ceiling { rps: settings.max_rate.unwrap_or(f64::INFINITY), stopped_by: StoppedBy::MaxRate };
         let limited = |near: bool| {
-            let void = history.iter().filter(|t| t.verdict == Verdict::Void && t.evidence.generator_limited);
-            void.filter(move |t| near == matches!(t.purpose, Purpose::Line | Purpose::Confirm))
-                .filter_map(TrialOutcome::offered_rps)
+            let void = history.iter().filter(move |t| limited(t) && near_line(t) == near);
+            void.filter_map(TrialOutcome::offered_rps)
         };
         let climbed = evidence.climb_lower().filter(|_| evidence.climb_upper().is_none());
         match climbed {
@@ -177,7 +176,7 @@ fn at(rate: f64) -> impl Fn(&&TrialOutcome) -> bool {
 
 /// Whether a whole trial near the line passed at `rate`.
 fn passed_at(history: &[TrialOutcome], rate: f64) -> bool {
-    let whole = history.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+    let whole = history.iter().filter(|t| near_line(t));
     whole.filter(at(rate)).any(|t| t.verdict == Verdict::Pass)
 }
 

@@ -227,6 +227,16 @@ fn disturbed(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.others.disturbed
 }
 
+/// Whether a trial was more than plimsoll could carry out.
+fn limited(trial: &TrialOutcome) -> bool {
+    trial.verdict == Verdict::Void && trial.evidence.generator_limited
+}
+
+/// Whether a trial was near the line, and not on the way there.
+fn near_line(trial: &TrialOutcome) -> bool {
+    matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
+}
+
 struct Search<'a> {
     settings: &'a Settings,
     history: &'a [TrialOutcome],
@@ -261,7 +271,7 @@ impl<'a> Search<'a> {
             return Err(StoppedBy::Stalls);
         }
         let evidence = Evidences::new(self.settings, self.history);
-        let climb_over = self.history.iter().any(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
+        let climb_over = self.history.iter().any(near_line);
         if !climb_over {
             match self.climb(&evidence) {
                 Climb::Try(rate) => return self.affordable(self.plans.open(Purpose::Climb, rate, self.pace.climb_ns)),
@@ -319,15 +329,12 @@ impl<'a> Search<'a> {
 
     /// Of the trials near the line.
     fn voids_in_a_row(&self) -> usize {
-        let near = self.history.iter().rev().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
-        near.take_while(|t| t.verdict == Verdict::Void && t.evidence.generator_limited).count()
+        self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
     fn climb(&self, evidence: &Evidences) -> Climb {
-        let trials: Vec<(f64, Verdict)> = self
-            .history
-            .iter()
-            .filter(|t| t.purpose == Purpose::Climb)
+        let climb = || self.history.iter().filter(|t| t.purpose == Purpose::Climb);
+        let trials: Vec<(f64, Verdict)> = climb()
             .filter_map(|t| t.offered_rps().map(|rate| (rate, t.verdict)))
             .filter(|(rate, _)| *rate > 0.0)
             .collect();
@@ -340,14 +347,12 @@ impl<'a> Search<'a> {
         let lowest_fail = evidence.climb_upper();
         let times = trials.iter().filter(|t| t.0 == rate).count();
         // Others come and go: what they spoilt is tried again for a while.
-        let disturbed = self.history.iter().rev().find(|t| t.purpose == Purpose::Climb).is_some_and(disturbed);
+        let disturbed = climb().next_back().is_some_and(disturbed);
         let tries = if highest_pass.is_some() { DISTURBED_TRIES } else { DISTURBED_TRIES_FIRST };
         if disturbed && times < tries {
             return Climb::Try(rate);
         }
-        let limited = |t: &&TrialOutcome| t.verdict == Verdict::Void && t.evidence.generator_limited;
-        let climb = || self.history.iter().filter(|t| t.purpose == Purpose::Climb);
-        let by_client = climb().next_back().is_some_and(|t| limited(&t));
+        let by_client = climb().next_back().is_some_and(limited);
         // Far below the peak a fail is looked at once more again.
         let times_max = if rate < 0.6 * peak && !by_client { 3 } else { 2 };
         match verdict {
@@ -359,7 +364,8 @@ impl<'a> Search<'a> {
         match (highest_pass, lowest_fail) {
             (Some(lower), None) if lower >= rate_max => Climb::Between,
             (Some(lower), None) => {
-                let void_above = climb().filter(limited).filter_map(TrialOutcome::offered_rps).filter(|r| *r > lower);
+                let void_above =
+                    climb().filter(|t| limited(t)).filter_map(TrialOutcome::offered_rps).filter(|r| *r > lower);
                 let void = void_above.min_by(f64::total_cmp).or((verdict == Verdict::Void).then_some(rate));
                 match void {
                     // The generator is the limit somewhere above the highest pass: close in on it a little.

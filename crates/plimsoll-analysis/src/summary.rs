@@ -125,11 +125,9 @@ impl Summary {
             reason: None,
         };
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
-        let connections_reached =
-            load.connections_open.max(under_way_max(run)) >= u64::from(run.plan.carriage.connections_max);
         (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
             .map(|reason| (true, reason))
-            .or_else(|| limit(run, &generator, lag_max_ns, connections_reached))
+            .or_else(|| limit(run, &generator, lag_max_ns, load.connections_open))
         {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
@@ -187,7 +185,7 @@ fn under_way_max(run: &Run) -> u64 {
 }
 
 /// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
-fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached: bool) -> Option<(bool, String)> {
+fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, String)> {
     let open = matches!(run.plan.load.shape, LoadShape::Open { .. });
     if generator.work_share >= WORK_SHARE_MAX {
         let share = generator.work_share * 100.0;
@@ -199,13 +197,13 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_reached:
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
-        return Some(match connections_reached {
+        let connections_max = run.plan.carriage.connections_max;
+        return Some(match connections_open.max(under_way_max(run)) >= u64::from(connections_max) {
             // Waiting for a slow server is the server's doing.
             true => (
                 false,
                 format!(
-                    "only {share} of the schedule was sent: all {} connections were waiting for the server (--max-connections)",
-                    run.plan.carriage.connections_max
+                    "only {share} of the schedule was sent: all {connections_max} connections were waiting for the server (--max-connections)"
                 ),
             ),
             false => (true, format!("only {share} of the schedule was sent")),

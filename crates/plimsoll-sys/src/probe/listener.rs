@@ -3,6 +3,7 @@
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, Socket, Version, states};
+use super::unix::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -66,9 +67,11 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
-/// The processes on this machine that the processes `server` have TCP connections to, and those that these have connections
-/// to in turn, each with the processes of whoever listens there; without `server` itself, the branch of `without`, and what
-/// reaches them through `port`, which is the server's own. Only connections that were opened by them count.
+/// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, and those that
+/// these have connections to in turn, each with the processes of whoever listens there; without `server` itself, the branch
+/// of `without`, and what reaches them through `port`, which is the server's own. Only connections that were opened by them
+/// count. Of a process that the server descends from (a supervisor that takes its output) the family is everybody's: it
+/// counts alone.
 pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without: u32) -> io::Result<BTreeSet<u32>> {
     let mut listening: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
@@ -80,7 +83,7 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
         ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
     })?;
     // From who opened a connection to who took it, as far as both are here: inodes, and those of who listens there.
-    let pairs: Vec<(u32, Vec<u32>)> = ends
+    let mut pairs: Vec<(u32, Vec<u32>)> = ends
         .iter()
         .filter(|((local, _), _)| !listening.contains_key(&local.port()))
         .filter_map(|((local, remote), from)| {
@@ -89,6 +92,7 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
             Some((*from, listeners.iter().chain([to]).copied().filter(|inode| *inode != 0).collect()))
         })
         .collect();
+    pairs.extend(unix_pairs(asker));
     if pairs.is_empty() || server.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -101,13 +105,16 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     };
     let ours: BTreeSet<u32> =
         families(&[without], 0, &parents).into_iter().filter(|pid| !server.contains(pid)).collect();
+    let above = ancestors(server, &parents);
     let mut found = server.clone();
     loop {
         let before = found.len();
         for (from, to) in &pairs {
             if holders_of(&[*from]).iter().any(|pid| found.contains(pid)) {
-                let pids = families(&holders_of(to), without, &parents);
-                found.extend(pids.into_iter().filter(|pid| !ours.contains(pid)));
+                let (above, beside): (Vec<u32>, Vec<u32>) =
+                    holders_of(to).into_iter().partition(|pid| above.contains(pid));
+                let pids = families(&beside, without, &parents).into_iter().chain(above);
+                found.extend(pids.filter(|pid| !ours.contains(pid) && *pid != without));
             }
         }
         if found.len() == before {
@@ -115,6 +122,34 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
         }
     }
     Ok(found.difference(server).copied().collect())
+}
+
+/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there. Nothing where the
+/// kernel does not tell. A pair of sockets that was made as one has no name on either side, and stays within a family.
+fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>)> {
+    let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+    let connected = asker.unix_sockets(states::ESTABLISHED).unwrap_or_default();
+    let by_inode: BTreeMap<u32, &UnixSocket> = connected.iter().map(|socket| (socket.inode, socket)).collect();
+    let opened = connected.iter().filter(|socket| socket.name.is_empty());
+    opened
+        .filter_map(|socket| {
+            let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
+            let listeners = listening.iter().filter(|listener| listener.name == taken.name);
+            Some((socket.inode, listeners.map(|listener| listener.inode).chain([taken.inode]).collect()))
+        })
+        .collect()
+}
+
+/// All processes that `pids` descend from.
+fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    for pid in pids {
+        let mut next = parents.get(pid);
+        while let Some(parent) = next.filter(|parent| found.insert(**parent)) {
+            next = parents.get(parent);
+        }
+    }
+    found.difference(pids).copied().collect()
 }
 
 /// An address of IPv4 that is written as one of IPv6, as IPv4.

@@ -1,7 +1,7 @@
 //! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of listeners, and for
 //! connections their ends, queues, owners and what held sending back.
 
-use super::unix::{self, UnixListener};
+use super::unix::{self, UnixSocket};
 use crate::check;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -163,10 +163,10 @@ impl Asker {
         }
     }
 
-    /// All unix sockets that listen.
-    pub fn unix_listeners(&mut self) -> io::Result<Vec<UnixListener>> {
+    /// All unix sockets in one of `states`.
+    pub fn unix_sockets(&mut self, states: u32) -> io::Result<Vec<UnixSocket>> {
         self.sequence = self.sequence.wrapping_add(1);
-        let body = unix::request_body();
+        let body = unix::request_body(states);
         let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, HEADER + body.len(), self.sequence);
         request.extend_from_slice(&body);
         self.send(&request)?;

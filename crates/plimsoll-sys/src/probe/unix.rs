@@ -1,5 +1,5 @@
-//! Unix sockets that listen, by netlink (`unix_diag`); where the kernel has none of that, by `/proc/net/unix`. Which process
-//! holds one is for [`super::listener`].
+//! Unix sockets that listen, and connections over them, by netlink (`unix_diag`); where the kernel has none of that, those
+//! that listen by `/proc/net/unix`. Which process holds one is for [`super::listener`].
 
 use super::sockets::{Asker, states};
 use std::io;
@@ -9,27 +9,32 @@ use std::path::Path;
 
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
+const UDIAG_SHOW_PEER: u32 = 0x04;
 const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
+const UNIX_DIAG_PEER: u16 = 2;
 /// Length of the fixed part of an answer.
 const MESSAGE: usize = 16;
 /// In `/proc/net/unix`: it takes connections.
 const ACCEPTS: u32 = 1 << 16;
 
-/// A unix socket that listens.
+/// A unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnixListener {
+pub struct UnixSocket {
     /// The number in `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// What it was bound to: a path as it was given then, or, after `@`, a name that is no file's.
+    /// What it was bound to: a path as it was given then, or, after `@`, a name that is no file's. A connection that was
+    /// accepted has its listener's name, one that was opened usually none (empty).
     pub name: Vec<u8>,
     /// The number of its file, where it has one and the kernel tells.
     pub file: Option<u32>,
+    /// Of a connection: the other end's number, where the kernel tells.
+    pub peer: Option<u32>,
 }
 
 /// The sockets that take connections to `path`; `@NAME` is the abstract socket of that name.
-pub fn listening_at(path: &str) -> io::Result<Vec<UnixListener>> {
-    let mut found = match Asker::open().and_then(|mut asker| asker.unix_listeners()) {
+pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
+    let mut found = match Asker::open().and_then(|mut asker| asker.unix_sockets(states::LISTEN)) {
         Ok(found) => found,
         Err(_) => parse_list(&std::fs::read("/proc/net/unix")?),
     };
@@ -54,13 +59,13 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixListener>> {
     Ok(found)
 }
 
-/// The question for all that listen.
-pub(super) fn request_body() -> Vec<u8> {
+/// The question for all in one of `states`.
+pub(super) fn request_body(states: u32) -> Vec<u8> {
     let mut out = vec![libc::AF_UNIX as u8, 0, 0, 0];
-    out.extend_from_slice(&states::LISTEN.to_ne_bytes());
+    out.extend_from_slice(&states.to_ne_bytes());
     // Any inode.
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS).to_ne_bytes());
+    out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER).to_ne_bytes());
     // A cookie that stands for any.
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -75,9 +80,10 @@ fn shown(name: &[u8]) -> Vec<u8> {
 }
 
 /// One socket of an answer.
-pub(super) fn parse_message(payload: &[u8]) -> Option<UnixListener> {
+pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    let mut socket = UnixListener { inode: u32_at(4)?, name: Vec::new(), file: None };
+    let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None };
+    let number = |value: &[u8]| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?));
     let mut rest = payload.get(MESSAGE..)?;
     while rest.len() >= 4 {
         let length = usize::from(u16::from_ne_bytes([rest[0], rest[1]]));
@@ -85,18 +91,17 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixListener> {
         let value = rest.get(4..length)?;
         match kind {
             UNIX_DIAG_NAME => socket.name = shown(value),
-            UNIX_DIAG_VFS => {
-                socket.file = value.get(..4).and_then(|ino| Some(u32::from_ne_bytes(ino.try_into().ok()?)))
-            }
+            UNIX_DIAG_VFS => socket.file = number(value),
+            UNIX_DIAG_PEER => socket.peer = number(value).filter(|peer| *peer != 0),
             _ => {}
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    (!socket.name.is_empty()).then_some(socket)
+    Some(socket)
 }
 
 /// The listeners in the text of `/proc/net/unix`.
-pub fn parse_list(text: &[u8]) -> Vec<UnixListener> {
+pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
     let line = |line: &[u8]| {
         // Num: RefCount Protocol Flags Type St Inode Path, separated by single or more spaces; the path may hold more.
         let mut rest = line;
@@ -111,7 +116,7 @@ pub fn parse_list(text: &[u8]) -> Vec<UnixListener> {
         let flags = u32::from_str_radix(fields.get(3)?, 16).ok()?;
         let inode = fields.get(6)?.parse().ok()?;
         let name = rest.strip_prefix(b" ")?.to_vec();
-        (flags & ACCEPTS != 0 && !name.is_empty()).then_some(UnixListener { inode, name, file: None })
+        (flags & ACCEPTS != 0 && !name.is_empty()).then_some(UnixSocket { inode, name, file: None, peer: None })
     };
     text.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
@@ -131,7 +136,7 @@ mod tests {
             0000000000000000: 00000002 00000000 00010000 0001 01 104\n\
             0000: 1 2\n\xff\xfe";
         let expect = [(101, "/run/a b.sock"), (102, "@abstract")];
-        let expect = expect.map(|(inode, name)| UnixListener { inode, name: name.into(), file: None });
+        let expect = expect.map(|(inode, name)| UnixSocket { inode, name: name.into(), file: None, peer: None });
         assert_eq!(parse_list(text), expect);
     }
 

@@ -1,6 +1,6 @@
 //! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
-//! those that they have connections to in turn. It belongs to the server's work, not to somebody else's. Over TCP; what is
-//! reached by a unix socket is not seen.
+//! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
+//! else's.
 
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;

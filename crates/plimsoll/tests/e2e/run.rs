@@ -4,7 +4,7 @@ use crate::rig::{
     assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal, unhindered,
 };
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn loads_of_every_shape_on_servers_in_use() {
@@ -112,6 +112,33 @@ fn conditions_decide_the_exit_code() {
         let done = plimsoll(&[&["run", url.as_str(), "--quiet"], flags.as_slice()].concat());
         assert_eq!(done.code, code, "{flags:?}: {}{}", done.stdout, done.stderr);
         assert!(format!("{}{}", done.stdout, done.stderr).contains(said), "{flags:?}: {}{}", done.stdout, done.stderr);
+    }
+}
+
+/// ^C is heard in each phase, also while a connection is being made that never comes to stand.
+#[test]
+fn an_interruption_is_heard_while_connecting() {
+    // A full accept queue: what comes besides waits for the kernel's patience.
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let dead = plimsoll_sys::tcp::Listener::bind(&any, 0, false).expect("bound");
+    let address = dead.local_address().expect("bound");
+    let _queue: Vec<_> = (0..4).map(|_| plimsoll_sys::tcp::Socket::connect(&address)).collect();
+    let (server, dead) = (baseline(1), format!("http://{address}/"));
+    let live = format!("{}/healthz", server.url);
+    for arguments in [
+        &["run", &dead, "-d", "60s"][..],
+        &["run", &live, "-d", "60s", "--pprof", &dead],
+        &["run", &live, "-d", "60s", "--metrics", &dead],
+        &["find", &dead],
+        &["prove", &dead, &live],
+    ] {
+        let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        std::thread::sleep(Duration::from_millis(700));
+        let told = Instant::now();
+        signal(child.id(), "INT");
+        let done = finish(child);
+        assert_eq!(done.code, 130, "{arguments:?}: {}", done.stderr);
+        assert!(told.elapsed() < Duration::from_secs(2), "{arguments:?}: {:?}", told.elapsed());
     }
 }
 

@@ -52,8 +52,9 @@ fn main() {
                 if share > 0.0 { lower / (share * model.capacity) } else { f64::from(u8::from(lower > 0.0)) * 9.0 };
             stated += u64::from(lower > 0.0);
             confirmed += u64::from(findings.load_line_rps.confirmed);
-            doubted +=
-                u64::from(findings.doubts.len() as u64 > u64::from(!findings.load_line_rps.confirmed && lower > 0.0));
+            doubted += u64::from(
+                findings.doubts.beside().count() as u64 > u64::from(!findings.load_line_rps.confirmed && lower > 0.0),
+            );
             above += u64::from(ratio > 1.03);
             ratios.push(ratio);
             if if stalling { ratio > 1.03 } else { !(0.97..=1.03).contains(&ratio) } {

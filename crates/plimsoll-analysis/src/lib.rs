@@ -3,7 +3,7 @@
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
 //! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
-//! each command does next; [`profile`] reads
+//! each command does next; [`doubts`] is what speaks against what was found; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod condition;
+pub mod doubts;
 pub mod failed;
 pub mod find;
 pub mod format;
@@ -31,6 +32,7 @@ pub mod summary;
 pub mod watch;
 
 pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
+pub use doubts::{Doubt, DoubtKind, Doubts};
 pub use failed::FailedKind;
 pub use find::{Findings, Measure, Settings, Step, StoppedBy};
 pub use judge::{Load, TrialOutcome, Verdict, judge};

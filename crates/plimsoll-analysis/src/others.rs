@@ -10,6 +10,7 @@
 //!
 //! Not here: how the readings were taken.
 
+use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::units::MS;
 use plimsoll_model::{Probes, Run};
 
@@ -192,10 +193,11 @@ impl Others {
         reasons.join(", and ")
     }
 
-    /// The warning to stand above figures; `None` where nobody disturbed.
-    pub fn warning(&self) -> Option<String> {
+    /// What they make doubtful; `None` where nobody disturbed.
+    pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
-        Some(format!("the machine was disturbed: {reason}; the server can do more than this shows"))
+        let text = format!("the machine was disturbed: {reason}; the server can do more than this shows");
+        Some(Doubt { kind: DoubtKind::Others, text })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not here: what the figures look like, and whether they are good.
 
+use crate::doubts::{Doubt, DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::format;
 use crate::others::Others;
@@ -100,6 +101,8 @@ pub struct Summary {
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
+    /// What speaks against these figures.
+    pub doubts: Doubts,
 }
 
 impl Summary {
@@ -132,6 +135,8 @@ impl Summary {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
+        let others = Others::of(run);
+        let doubts = doubts(&others, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),
             requests: ledger.requests(),
@@ -144,17 +149,60 @@ impl Summary {
                 None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
             },
             generator,
-            others: Others::of(run),
+            others,
             ending: run.ending.clone(),
             failed_answers: FailedKind::of_run(run),
             stages: stages(run),
+            doubts,
         }
+    }
+
+    /// All that speaks against these figures, with what was said before the load.
+    pub fn doubts_with(&self, noted: &[String]) -> Doubts {
+        let about_us = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
+        let (first, then): (Vec<Doubt>, Vec<Doubt>) =
+            self.doubts.clone().into_iter().partition(|doubt| about_us(doubt.kind));
+        first.into_iter().chain(Doubts::noted(noted)).chain(then).collect()
     }
 
     /// Where connections with this address number went. An address that is not in the plan was resolved later.
     pub fn address(&self, number: u16) -> &str {
         self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
     }
+}
+
+/// What speaks against the figures of a load, the gravest first.
+fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, ending: Option<&Ending>) -> Doubts {
+    let mut doubts: Doubts = others.doubt().into_iter().collect();
+    match (&generator.reason, generator.limited) {
+        (Some(reason), true) => {
+            doubts.add(DoubtKind::Generator, format!("the generator was the limit, not the server: {reason}"));
+        }
+        (Some(reason), false) => doubts.add(DoubtKind::Unsent, reason.clone()),
+        (None, _) => {}
+    }
+    if let Some(text) = surplus(load.surplus_bytes, load.surplus_connections) {
+        doubts.add(DoubtKind::Surplus, text);
+    }
+    match ending {
+        Some(Ending::Finished) => {}
+        Some(Ending::Stopped(stop)) => doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop(stop))),
+        None => doubts.add(DoubtKind::CutOff, "the recording was cut off before the run ended"),
+    }
+    doubts
+}
+
+/// Bytes that belong to no answer, in a sentence, if there were any.
+fn surplus(bytes: u64, connections: u64) -> Option<String> {
+    let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
+    let connections_text = match connections {
+        0 => return None,
+        1 => "1 connection, which was closed for it".to_owned(),
+        _ => format!("{} connections, which were closed for it", format::count(connections)),
+    };
+    Some(format!(
+        "the server sent {bytes_text} beyond the end of its answers (Content-Length, or no body where none may be) on {connections_text}"
+    ))
 }
 
 /// The error numbers (Linux) of connections that failed for want of something of ours: a local port, an open file.

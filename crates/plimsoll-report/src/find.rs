@@ -31,7 +31,7 @@ pub fn answer(findings: &Findings) -> String {
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
-    let doubts: String = findings.doubts.iter().map(|doubt| format!("; {doubt}")).collect();
+    let doubts: String = findings.doubts.beside().map(|doubt| format!("; {doubt}")).collect();
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| lower <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
@@ -181,8 +181,8 @@ pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Fin
             "the generator was the limit, not the server: the line lies above what it could offer",
         );
     }
-    for warning in context.warnings.iter().chain(&findings.warnings) {
-        report.text(Tone::Warning, warning.clone());
+    for warning in context.warnings.iter().map(String::as_str).chain(findings.doubts.above()) {
+        report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, answer(findings));
     let mut facts = vec![("target", context.plan.traffic.title())];

@@ -3,12 +3,12 @@
 use crate::csv::purpose_name;
 use crate::failed;
 use crate::format::rounded;
-use crate::run::{RunContext, load_text, stop_text, surplus_text, system_text};
+use crate::run::{RunContext, load_text, stop_text, system_text};
 use crate::sweep::{self, SweepFigures, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{FailedKind, Findings, Others, Summary};
+use plimsoll_analysis::{DoubtKind, FailedKind, Findings, Others, Summary};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, PlanRecord, TlsFailure};
 use serde_json::{Map, Value, json};
@@ -178,15 +178,10 @@ pub(crate) fn others(map: &mut Map<String, Value>, others: &Others) {
 /// The document of one run: `plimsoll.run/1`. It begins with the generator's doubts, if there are any.
 pub fn run(experiment: &Experiment, context: &RunContext, summary: &Summary) -> Value {
     let (plan, injectors) = (context.plan, context.injectors);
-    let mut warnings: Vec<String> = context.warnings.to_vec();
-    if summary.generator.limited {
-        let reason = summary.generator.reason.as_deref().unwrap_or_default();
-        warnings.insert(0, format!("the generator was the limit, not the server: {reason}"));
-    }
-    if let Some(warning) = summary.others.warning() {
-        warnings.insert(0, warning);
-    }
-    warnings.extend(surplus_text(summary));
+    let doubts = summary.doubts_with(context.warnings);
+    // These have fields of their own: `generator.reason` and `ended`.
+    let told = |kind| matches!(kind, DoubtKind::Unsent | DoubtKind::Ended | DoubtKind::CutOff);
+    let warnings: Vec<&str> = doubts.texts(|kind| !told(kind)).collect();
     let mut map = frame("plimsoll.run/1", experiment, Some(Made { plan, injectors }));
     map.insert("warnings".into(), warnings.into());
     map.insert("load".into(), load_text(&plan.load.shape).into());
@@ -257,16 +252,17 @@ pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) 
             Value::Object(map)
         })
         .collect();
-    let all_warnings: Vec<String> = context.warnings.iter().chain(&findings.warnings).cloned().collect();
+    let noted = context.warnings.iter().map(String::as_str);
+    let warnings: Vec<&str> = noted.chain(findings.doubts.above()).collect();
     let mut map = frame("plimsoll.find/1", experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
     let line = &findings.load_line_rps;
-    map.insert("warnings".into(), all_warnings.into());
+    map.insert("warnings".into(), warnings.into());
     others(&mut map, &findings.others);
     map.insert(
         "load_line_rps".into(),
         json!({ "lower": line.lower, "upper": line.upper, "confirmed": line.confirmed }),
     );
-    map.insert("doubts".into(), findings.doubts.clone().into());
+    map.insert("doubts".into(), findings.doubts.beside().collect::<Vec<_>>().into());
     let stalls = findings.stalls.as_ref().map(|stalls| {
         json!({
             "count": stalls.count,

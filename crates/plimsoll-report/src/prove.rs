@@ -263,8 +263,8 @@ fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
 /// The report of a comparison.
 pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
-    for warning in context.warnings.iter().chain(&proof.warnings) {
-        report.text(Tone::Warning, warning.clone());
+    for warning in context.warnings.iter().map(String::as_str).chain(proof.doubts.above()) {
+        report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, prove_answer(proof));
     let sides: Vec<(String, String)> = sides(context).collect();
@@ -376,8 +376,8 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
 /// The report of a ladder.
 pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
-    for warning in context.warnings.iter().chain(&ladder.warnings) {
-        report.text(Tone::Warning, warning.clone());
+    for warning in context.warnings.iter().map(String::as_str).chain(ladder.doubts.above()) {
+        report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, ladder_answer(ladder));
     let sides: Vec<(String, String)> = sides(context).collect();

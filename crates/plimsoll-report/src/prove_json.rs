@@ -7,7 +7,7 @@ use crate::run::load_text;
 use plimsoll_analysis::prove::{
     Block, Compared, Criterion, Interval, Ladder, Proof, Reading, Standing, StoppedBy, arm_name,
 };
-use plimsoll_analysis::{FailedKind, Others};
+use plimsoll_analysis::{Doubts, FailedKind, Others};
 use serde_json::{Map, Value, json};
 
 /// The name of a measure, with its unit.
@@ -56,11 +56,12 @@ fn readings(blocks: &[Block]) -> Value {
 }
 
 /// What every document of a comparison begins with.
-fn begin(schema: &str, context: &ProveContext, warnings: &[String], blocks: &[Block]) -> Map<String, Value> {
+fn begin(schema: &str, context: &ProveContext, doubts: &Doubts, blocks: &[Block]) -> Map<String, Value> {
     let mut map = frame(schema, context.experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
     let loads = blocks.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     json::others(&mut map, &Others::over(loads, "loads"));
-    map.insert("warnings".into(), context.warnings.iter().chain(warnings).cloned().collect::<Vec<_>>().into());
+    let noted = context.warnings.iter().map(String::as_str);
+    map.insert("warnings".into(), noted.chain(doubts.above()).collect::<Vec<_>>().into());
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     map.insert("failed_answers".into(), failed::list(&kinds));
     map.insert("sides".into(), context.sides.to_vec().into());
@@ -99,7 +100,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
             "margin": point.margin,
         })
     };
-    let mut map = begin("plimsoll.prove/1", context, &proof.warnings, blocks);
+    let mut map = begin("plimsoll.prove/1", context, &proof.doubts, blocks);
     let (load, load_s) = load(context, 0);
     map.insert("load".into(), load.into());
     map.insert("load_s".into(), load_s.into());
@@ -146,7 +147,7 @@ pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Valu
             })
         })
         .collect();
-    let mut map = begin("plimsoll.ladder/1", context, &ladder.warnings, blocks);
+    let mut map = begin("plimsoll.ladder/1", context, &ladder.doubts, blocks);
     map.insert("rungs".into(), rungs.into());
     map.insert("blocks".into(), ladder.blocks.into());
     map.insert("blocks_void".into(), ladder.blocks_void.into());

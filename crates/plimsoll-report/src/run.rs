@@ -5,7 +5,7 @@ use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Others, Summary};
+use plimsoll_analysis::{DoubtKind, Others, Summary};
 use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, PlanRecord, Spin, Stop, Tally, TlsFailure};
 use std::borrow::Cow;
 
@@ -124,20 +124,6 @@ pub(crate) fn others_text(others: &Others) -> String {
     }
 }
 
-/// The warning about bytes that belong to no answer, if there were any.
-pub(crate) fn surplus_text(summary: &Summary) -> Option<String> {
-    let (bytes, connections) = (summary.load.surplus_bytes, summary.load.surplus_connections);
-    let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", count(bytes)) };
-    let connections_text = match connections {
-        0 => return None,
-        1 => "1 connection, which was closed for it".to_owned(),
-        _ => format!("{} connections, which were closed for it", count(connections)),
-    };
-    Some(format!(
-        "the server sent {bytes_text} beyond the end of its answers (Content-Length, or no body where none may be) on {connections_text}"
-    ))
-}
-
 /// How the load was fitted to this machine, where it was.
 pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
@@ -186,32 +172,13 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 /// The report of one load.
 pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     let mut report = Report::default();
-    if let Some(warning) = summary.others.warning() {
-        report.text(Tone::Warning, warning);
-    }
-    if summary.generator.limited {
-        let reason = summary.generator.reason.as_deref().unwrap_or("it could not keep up");
-        report.text(
-            Tone::Warning,
-            format!("the generator was the limit, not the server: {reason}. The figures below are about plimsoll."),
-        );
-    } else if let Some(reason) = &summary.generator.reason {
-        report.text(Tone::Warning, reason.clone());
-    }
-    for warning in context.warnings {
-        report.text(Tone::Warning, warning.clone());
-    }
-    if let Some(warning) = surplus_text(summary) {
-        report.text(Tone::Warning, warning);
-    }
-    match &summary.ending {
-        Some(Ending::Stopped(stop)) => {
-            report.text(Tone::Warning, format!("ended early: {}", stop_text(stop)));
-        }
-        None => {
-            report.text(Tone::Warning, "the recording was cut off before the run ended");
-        }
-        Some(Ending::Finished) => {}
+    for doubt in summary.doubts_with(context.warnings).iter() {
+        let text = match (doubt.kind, &summary.ending) {
+            (DoubtKind::Generator, _) => format!("{}. The figures below are about plimsoll.", doubt.text),
+            (DoubtKind::Ended, Some(Ending::Stopped(stop))) => format!("ended early: {}", stop_text(stop)),
+            _ => doubt.text.clone(),
+        };
+        report.text(Tone::Warning, text);
     }
     report.text(
         Tone::Answer,

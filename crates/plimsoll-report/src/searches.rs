@@ -133,7 +133,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
         ));
     }
     for side in sides {
-        let of_side = side.findings.warnings.iter().map(|warning| format!("{}: {warning}", side.name));
+        let of_side = side.findings.doubts.above().map(|warning| format!("{}: {warning}", side.name));
         warnings.extend(of_side);
     }
     warnings

@@ -151,7 +151,8 @@ fn users(number: f64) -> String {
 /// What speaks against the figures of a sweep: what was noted before it, generators that were the limit, levels that were
 /// not measured or are not known well.
 pub fn sweep_warnings(noted: &[String], levels: &[SweepLevel]) -> Vec<String> {
-    let mut warnings: Vec<String> = sweep_others(levels).warning().into_iter().chain(noted.iter().cloned()).collect();
+    let disturbed = sweep_others(levels).doubt().map(|doubt| doubt.text);
+    let mut warnings: Vec<String> = disturbed.into_iter().chain(noted.iter().cloned()).collect();
     let limited = |level: &&SweepLevel| level.figures().is_some_and(|f| f.summary.generator.limited);
     let mut limits = levels.iter().filter(limited);
     if let Some(first) = limits.next() {

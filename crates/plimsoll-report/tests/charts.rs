@@ -9,7 +9,7 @@ use plimsoll_analysis::levels::{Level, Over};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Load, Others, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, Load, Others, Slo, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
@@ -217,11 +217,10 @@ fn findings(scale: f64) -> Findings {
         knee: None,
         trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
         stopped_by: StoppedBy::Width,
-        doubts: Vec::new(),
         stalls: None,
         held_s: 10.0,
         elapsed_s: 58.2,
-        warnings: Vec::new(),
+        doubts: Doubts::default(),
         others: Others::default(),
     }
 }

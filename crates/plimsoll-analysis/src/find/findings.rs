@@ -6,6 +6,7 @@ use super::line::Ceiling;
 use super::peak::{self, Knee, Peak};
 use super::{Pace, Settings, Stalls, index_below};
 use crate::condition::{format_number, share_syntax};
+use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
@@ -76,16 +77,14 @@ pub struct Findings {
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StoppedBy,
-    /// What makes the bracket less than certain, in a few words each: it belongs beside the figure.
-    pub doubts: Vec<String>,
     /// Stalls longer than the promise allows.
     pub stalls: Option<Stalls>,
     /// The longest that the server held the line itself in one trial, in seconds.
     pub held_s: f64,
     /// How long the search took, in seconds.
     pub elapsed_s: f64,
-    /// Sentences about all that speaks against these figures.
-    pub warnings: Vec<String>,
+    /// All that speaks against these figures.
+    pub doubts: Doubts,
     /// What others used of the machine during the trials.
     pub others: Others,
 }
@@ -227,30 +226,28 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         knee: peak::knee(history),
         trials: recorded.to_vec(),
         stopped_by,
-        doubts: Vec::new(),
         stalls,
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
-        warnings: Vec::new(),
+        doubts: Doubts::default(),
         others: Others::over(measured().map(|trial| &trial.others), "trials"),
     };
-    let mut warnings: Vec<String> = findings.others.warning().into_iter().collect();
-    warnings.extend(end_warnings(&findings, &evidence));
+    let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
+    doubts.extend(of_the_end(&findings, &evidence));
     if slower_index.is_some() {
-        warnings.push(
-            "The lower end is what the slower regime did under overload; no trial held just that load.".to_owned(),
-        );
+        let text = "The lower end is what the slower regime did under overload; no trial held just that load.";
+        doubts.add(DoubtKind::Server, text);
     }
     if lower > 0.0 && !confirmed {
         let held = match findings.held_s {
             s if s > 0.0 => format!("it rests on a trial of {} s", format_number((s * 10.0).round() / 10.0)),
             _ => "no trial held just that load".to_owned(),
         };
-        findings.doubts.push(format!("not confirmed: {held}"));
+        doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {held}"));
     }
-    findings.doubts.extend(conflicts(&findings, &evidence));
-    warnings.extend(trial_warnings(settings, &findings, &evidence));
-    findings.warnings = warnings;
+    doubts.extend(conflicts(&findings, &evidence));
+    doubts.extend(of_trials(settings, &findings, &evidence));
+    findings.doubts = doubts;
     findings
 }
 
@@ -262,9 +259,9 @@ const LIKE: f64 = 1.03;
 const FAR: f64 = 1.1;
 
 /// What whole trials said against the bracket, and by how much like trials differed: in a few words each.
-fn conflicts(findings: &Findings, evidence: &Evidences) -> Vec<String> {
+fn conflicts(findings: &Findings, evidence: &Evidences) -> Doubts {
     let Bracket { lower, upper, .. } = findings.load_line_rps;
-    let mut doubts = Vec::new();
+    let mut doubts = Doubts::default();
     if lower <= 0.0 {
         return doubts;
     }
@@ -278,12 +275,12 @@ fn conflicts(findings: &Findings, evidence: &Evidences) -> Vec<String> {
     let passed = of(Verdict::Pass).filter(|(_, _, primed)| !limiter || *primed);
     let passed = passed.filter(|(rate, climb, _)| *rate > upper * if *climb { FAR } else { 1.0 });
     if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {
-        doubts.push(format!("{}/s passed in a trial, too", format::rate(rate)));
+        doubts.add(DoubtKind::Contradicted, format!("{}/s passed in a trial, too", format::rate(rate)));
     }
     // What a disturbance broke, and the server held since, is no doubt of the server.
     let failed = evidence.whole().filter(|t| t.verdict == Verdict::Fail).filter_map(TrialOutcome::offered_rps);
     if let Some(rate) = failed.filter(|rate| *rate < lower * 0.999).min_by(f64::total_cmp) {
-        doubts.push(format!("{}/s failed in a trial", format::rate(rate)));
+        doubts.add(DoubtKind::Contradicted, format!("{}/s failed in a trial", format::rate(rate)));
     }
     let shares = evidence.whole().filter_map(|t| {
         let rate = t.offered_rps()?;
@@ -291,43 +288,48 @@ fn conflicts(findings: &Findings, evidence: &Evidences) -> Vec<String> {
     });
     let (least, most) = shares.fold((f64::INFINITY, 0f64), |(a, b), share| (a.min(share), b.max(share)));
     if most > 0.0 && least < most * (1.0 - SPREAD_MAX) {
-        doubts.push(format!(
-            "goodput of like trials differed by {}",
-            format::share(((1.0 - least / most) * 100.0).round() / 100.0)
-        ));
+        let by = format::share(((1.0 - least / most) * 100.0).round() / 100.0);
+        doubts.add(DoubtKind::Spread, format!("goodput of like trials differed by {by}"));
     }
     doubts
 }
 
 /// What the way the search ended has to say.
-fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
+    let mut doubts = Doubts::default();
     match findings.stopped_by {
-        StoppedBy::Client => warnings.push(
-            "plimsoll itself was the limit: the server's line is higher than it could measure from here.".to_owned(),
-        ),
-        StoppedBy::MaxRate => warnings
-            .push("The highest load allowed (--max-rate) still passes: the line is higher than was tried.".to_owned()),
+        StoppedBy::Client => {
+            let text = "plimsoll itself was the limit: the server's line is higher than it could measure from here.";
+            doubts.add(DoubtKind::Generator, text);
+        }
+        StoppedBy::MaxRate => {
+            let text = "The highest load allowed (--max-rate) still passes: the line is higher than was tried.";
+            doubts.add(DoubtKind::Beyond, text);
+        }
         StoppedBy::LowestFails => {
             let lowest = evidence.open().iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
-            warnings.push(format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest)));
+            let text = format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest));
+            doubts.add(DoubtKind::Beyond, text);
         }
-        StoppedBy::NothingSucceeds => warnings.push("Not a single request succeeded, so there is no line.".to_owned()),
+        StoppedBy::NothingSucceeds => {
+            doubts.add(DoubtKind::Nothing, "Not a single request succeeded, so there is no line.");
+        }
         StoppedBy::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
-            warnings.push(format!(
+            let text = format!(
                 "Nobody answered within {}, so there is no line; a larger --budget waits for longer.",
                 format::duration(waited as f64)
-            ))
+            );
+            doubts.add(DoubtKind::Nothing, text);
         }
         StoppedBy::Interrupted => {
-            warnings.push("The search was interrupted; these are its findings so far.".to_owned())
+            doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
-        StoppedBy::Disturbed => warnings.push(
-            "Others disturbed most of the trials; what is stated is what held in spite of them. Stop what else runs, and \
-             search again."
-                .to_owned(),
-        ),
+        StoppedBy::Disturbed => {
+            let text = "Others disturbed most of the trials; what is stated is what held in spite of them. Stop what else \
+                        runs, and search again.";
+            doubts.add(DoubtKind::Others, text);
+        }
         StoppedBy::Budget | StoppedBy::Width | StoppedBy::Stalls => {}
     }
     if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
@@ -335,19 +337,22 @@ fn end_warnings(findings: &Findings, evidence: &Evidences) -> Vec<String> {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
                 let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
-                warnings.push(format!(
-                    "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
-                ));
+                doubts.add(
+                    DoubtKind::Promise,
+                    format!(
+                        "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
+                    ),
+                );
                 break;
             }
         }
     }
-    warnings
+    doubts
 }
 
 /// What the trials have to say.
-fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Doubts {
+    let mut doubts = Doubts::default();
     let trials = &super::sound(&findings.trials);
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.forbids, findings.load_line_rps.lower > 0.0) {
@@ -357,51 +362,58 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
                 "no trial of this budget was long enough to show a rate that holds in spite of them".to_owned()
             }
         };
-        warnings.push(format!("The server stalls ({}): {then}.", stalls.text()));
+        doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
     }
     if let Some(regimes) = evidence.regimes.filter(Regimes::likely) {
         let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
-        warnings.push(format!(
+        doubts.add(DoubtKind::Server, format!(
             "{sure} between two regimes: some trials held the load, in others it did only about {} a second. The line is that of the slower.",
             format::rate(regimes.slower_rps)
         ));
     } else if evidence.inversions() > 0 {
-        warnings.push(format!(
-            "Loads are inverted: {} trials failed at a lower load than others passed.",
-            evidence.inversions()
-        ));
+        doubts.add(
+            DoubtKind::Server,
+            format!("Loads are inverted: {} trials failed at a lower load than others passed.", evidence.inversions()),
+        );
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
-        warnings.push(format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
+        doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
     if trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
-        warnings.push(
-            "After an overload the server did not come to rest; trials that followed may have met its backlog."
-                .to_owned(),
+        doubts.add(
+            DoubtKind::Server,
+            "After an overload the server did not come to rest; trials that followed may have met its backlog.",
         );
     }
     if trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some()) {
-        warnings.push(
-            "The server rejects what is too much; its saved-up allowance was used up before each trial near the line."
-                .to_owned(),
+        doubts.add(
+            DoubtKind::Server,
+            "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",
         );
     }
     if peak::still_growing(trials) {
-        warnings.push(
-            "Goodput was still growing with the number of users when the climb ended; the peak is higher.".to_owned(),
+        doubts.add(
+            DoubtKind::Beyond,
+            "Goodput was still growing with the number of users when the climb ended; the peak is higher.",
         );
     }
     let gap = measured.iter().filter_map(|t| t.evidence.little_gap).fold(0.0, f64::max);
     if gap > LITTLE_MAX {
-        warnings.push(format!(
-            "Little's law does not hold: the number in flight and rate x stay differ by {}.",
-            crate::watch::percent(gap)
-        ));
+        doubts.add(
+            DoubtKind::Accounts,
+            format!(
+                "Little's law does not hold: the number in flight and rate x stay differ by {}.",
+                crate::watch::percent(gap)
+            ),
+        );
     }
     if let Some(drift) = drift(trials) {
-        warnings.push(format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)));
+        doubts.add(
+            DoubtKind::Server,
+            format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)),
+        );
     }
     let line = findings.load_line_rps.lower;
     let fails_below = |trials: &mut dyn Iterator<Item = &TrialOutcome>| {
@@ -411,23 +423,26 @@ fn trial_warnings(settings: &Settings, findings: &Findings, evidence: &Evidences
     let counted = fails_below(&mut evidence.whole());
     match fails_below(&mut evidence.open().iter().copied()).saturating_sub(counted) {
         0 => {}
-        1 => warnings.push("A trial failed below the line; it is taken for disturbed, as others held more.".to_owned()),
-        fails => warnings
-            .push(format!("{fails} trials failed below the line; they are taken for disturbed, as others held more.")),
+        1 => doubts
+            .add(DoubtKind::SetAside, "A trial failed below the line; it is taken for disturbed, as others held more."),
+        fails => doubts.add(
+            DoubtKind::SetAside,
+            format!("{fails} trials failed below the line; they are taken for disturbed, as others held more."),
+        ),
     }
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     // Not `sum`, which makes -0 of nothing.
     let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
     if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n) {
-        warnings.push(format!(
+        doubts.add(DoubtKind::Promise, format!(
             "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
             share_syntax(settings.slo.success_min),
             format::count(needed as u64),
             format::count(made.round() as u64)
         ));
     }
-    warnings
+    doubts
 }
 
 /// The change from the first to the last third of the capacities that failing trials showed, if it is one way.

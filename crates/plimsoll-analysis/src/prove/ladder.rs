@@ -6,6 +6,7 @@
 use super::looks::ERROR;
 use super::reading::{self, Block};
 use super::stats::{self, Interval};
+use crate::doubts::{DoubtKind, Doubts};
 use plimsoll_model::Criterion;
 
 /// One rung.
@@ -33,8 +34,8 @@ pub struct Ladder {
     pub blocks: usize,
     /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
     pub blocks_void: usize,
-    /// What a reader must know.
-    pub warnings: Vec<String>,
+    /// What speaks against these figures.
+    pub doubts: Doubts,
 }
 
 /// What the blocks say of each rung. `broken`: why the measuring broke off, if it did.
@@ -66,10 +67,9 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         out.push(one);
     }
     let blocks_void = blocks.len() - counted.len();
-    let mut warnings = Vec::new();
-    warnings.extend(reading::void_blocks(blocks, counted.len()));
+    let mut doubts = reading::void_blocks(blocks, counted.len());
     if let Some(reason) = broken {
-        warnings.push(format!("the measuring broke off: {reason}"));
+        doubts.add(DoubtKind::Ended, format!("the measuring broke off: {reason}"));
     }
-    Ladder { rungs: out, blocks: counted.len(), blocks_void, warnings }
+    Ladder { rungs: out, blocks: counted.len(), blocks_void, doubts }
 }

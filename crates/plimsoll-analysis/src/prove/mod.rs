@@ -22,6 +22,7 @@ pub use plimsoll_model::Criterion;
 pub use reading::{Block, Blocks, Reading, arm_name, blocks, order};
 pub use stats::Interval;
 
+use crate::doubts::{DoubtKind, Doubts};
 use crate::others::Others;
 use looks::{CONTROL_ERROR, LAST, Look};
 use plimsoll_model::rng::Rng;
@@ -91,7 +92,7 @@ pub enum StoppedBy {
     Blocks,
     /// The time was used up.
     Budget,
-    /// Hardly a block counted: why, the last warning says.
+    /// Hardly a block counted: why, the last doubt says.
     Void,
     /// Something else, in words: ^C, a build that died.
     Broken(String),
@@ -173,8 +174,8 @@ pub struct Proof {
     pub budget_enough_ns: Option<u64>,
     /// Why it ended.
     pub stopped_by: StoppedBy,
-    /// What a reader must know.
-    pub warnings: Vec<String>,
+    /// What speaks against these figures.
+    pub doubts: Doubts,
 }
 
 /// The logarithms of B/A of a measure, block by block, where both have it.
@@ -307,32 +308,33 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Pr
     }
     measures.append(&mut secondary(settings, &counted, part));
     let mut verdict = measures.first().map_or(Verdict::Inconclusive, |compared| compared.verdict);
-    let mut warnings = Vec::new();
     let void = blocks.len() - counted.len();
-    warnings.extend(reading::void_blocks(blocks, counted.len()));
-    warnings.extend(reading::answers_differ(&counted));
+    let mut doubts = reading::void_blocks(blocks, counted.len());
+    doubts.extend(reading::answers_differ(&counted));
     if let StoppedBy::Broken(reason) = &stopped_by {
-        warnings.push(format!("no verdict, because the comparison broke off: {reason}"));
+        doubts.add(DoubtKind::Ended, format!("no verdict, because the comparison broke off: {reason}"));
         verdict = Verdict::Inconclusive;
     }
     if stopped_by == StoppedBy::Void {
-        warnings.push("no verdict, because hardly a block counted".into());
+        doubts.add(DoubtKind::Void, "no verdict, because hardly a block counted");
         verdict = Verdict::Inconclusive;
     }
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads that count") {
-        warnings.push(format!("the machine was disturbed: {reason}, as was asked for (--count-disturbed)"));
+        let text = format!("the machine was disturbed: {reason}, as was asked for (--count-disturbed)");
+        doubts.add(DoubtKind::Others, text);
     }
     let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
     let disturbed_mostly = disturbed > counted.len();
     if disturbed_mostly {
         let sentence =
             "no verdict, because others disturbed more blocks than count: stop what else runs, or ask again later";
-        warnings.push(sentence.into());
+        doubts.add(DoubtKind::Others, sentence);
         verdict = Verdict::Inconclusive;
     }
     if control.rejected {
-        warnings.push("no verdict, because two measurements of the same build differ (the A/A control)".into());
+        let text = "no verdict, because two measurements of the same build differ (the A/A control)";
+        doubts.add(DoubtKind::Unlike, text);
         verdict = Verdict::Inconclusive;
     }
     // What decides says what the whole says.
@@ -343,7 +345,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Pr
         && !disturbed_mostly;
     let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
     let (blocks, budget_enough_ns) = (counted.len(), None);
-    Proof { verdict, measures, control, blocks, blocks_void: void, blocks_more, budget_enough_ns, stopped_by, warnings }
+    Proof { verdict, measures, control, blocks, blocks_void: void, blocks_more, budget_enough_ns, stopped_by, doubts }
 }
 
 /// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.

@@ -1,5 +1,6 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
+use crate::doubts::{Doubt, DoubtKind, Doubts};
 use crate::format;
 use crate::others::Others;
 use crate::server::ServerUse;
@@ -179,8 +180,8 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// What to warn about where the arms do not answer alike: a status or a size that differs from the first arm's.
-pub fn answers_differ(blocks: &[Block]) -> Option<String> {
+/// The doubt where the arms do not answer alike: a status or a size that differs from the first arm's.
+pub fn answers_differ(blocks: &[Block]) -> Option<Doubt> {
     let of = |block: &Block, arm: usize| (block.readings[arm].status, block.readings[arm].answer_bytes);
     let arms = blocks.first()?.readings.len();
     for arm in 1..arms {
@@ -198,37 +199,39 @@ pub fn answers_differ(blocks: &[Block]) -> Option<String> {
                 true => format!("status {status} and {} bytes", format::count(bytes.round() as u64)),
                 false => format!("status {status}"),
             };
-            return Some(format!(
+            let text = format!(
                 "the targets answer differently: A with {}, {} with {}; they may not do the same work",
                 answer(first_status, first_bytes),
                 arm_name(arm as u8),
                 answer(status, bytes)
-            ));
+            );
+            return Some(Doubt { kind: DoubtKind::Unlike, text });
         }
     }
     None
 }
 
 /// What to say of blocks that do not count: how many, and why, those that others disturbed in one sentence.
-pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Vec<String> {
+pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Doubts {
     let (disturbed, others): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.disturbed());
-    let mut sentences = Vec::new();
+    let mut doubts = Doubts::default();
     if !disturbed.is_empty() {
         let readings = disturbed.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
         let disturbing: Vec<&Others> = readings.filter(|others| others.disturbed).collect();
-        sentences.push(format!(
+        let text = format!(
             "the machine was disturbed: {} of {} blocks do not count: {}",
             disturbed.len(),
             blocks.len(),
             Others::blame(&disturbing)
-        ));
+        );
+        doubts.add(DoubtKind::Others, text);
     }
     let void = others.len().saturating_sub(counted);
     if void > 0 {
         let reason = others.iter().find_map(|block| block.void()).unwrap_or("a value was missing");
-        sentences.push(format!("{void} of {} blocks do not count: {reason}", blocks.len()));
+        doubts.add(DoubtKind::Void, format!("{void} of {} blocks do not count: {reason}", blocks.len()));
     }
-    sentences
+    doubts
 }
 
 /// Mean sizes of answers may differ by this share before it is worth a warning.

@@ -104,7 +104,7 @@ fn what_cannot_be_said_is_not() {
     // Broken off.
     let broken = conclude(&settings, &blocks, StoppedBy::Broken("^C".into()));
     assert_eq!(broken.verdict, Verdict::Inconclusive);
-    assert!(broken.warnings.iter().any(|warning| warning.contains("^C")), "{broken:?}");
+    assert!(broken.doubts.above().any(|warning| warning.contains("^C")), "{broken:?}");
     // None at all.
     let none = conclude(&settings, &[], StoppedBy::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
@@ -118,7 +118,7 @@ fn what_cannot_be_said_is_not() {
     let mut other = blocks.clone();
     other.iter_mut().for_each(|block| block.readings[1].answer_bytes = 60.0);
     let proof = conclude(&settings, &other, StoppedBy::Blocks);
-    assert!(proof.warnings.iter().any(|warning| warning.contains("answer differently")), "{proof:?}");
+    assert!(proof.doubts.above().any(|warning| warning.contains("answer differently")), "{proof:?}");
 }
 
 /// Others that meet one side more often than the other move no verdict: their blocks do not count, by a rule that does not
@@ -148,9 +148,9 @@ fn blocks_that_others_disturbed_do_not_count() {
         assert_eq!(proof.blocks, blocks.len() - disturbed);
         assert!(!matches!(proof.verdict, Verdict::Better | Verdict::Worse), "{share}: {proof:?}");
         let said = format!("{disturbed} of {} blocks do not count: others used 1.9 of 2 cores", blocks.len());
-        assert!(proof.warnings.iter().any(|warning| warning.contains(&said)), "{said}: {:?}", proof.warnings);
-        let refused = proof.warnings.iter().any(|warning| warning.contains("others disturbed more blocks than count"));
-        assert_eq!(refused, !conclusive, "{:?}", proof.warnings);
+        assert!(proof.doubts.above().any(|warning| warning.contains(&said)), "{said}: {:?}", proof.doubts);
+        let refused = proof.doubts.above().any(|warning| warning.contains("others disturbed more blocks than count"));
+        assert_eq!(refused, !conclusive, "{:?}", proof.doubts);
         if !conclusive {
             assert_eq!((proof.verdict, proof.blocks_more), (Verdict::Inconclusive, None));
         }

@@ -620,8 +620,8 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         findings.stopped_by,
         findings.elapsed_s,
         findings.held_s,
-        findings.doubts,
-        findings.warnings.join(" ")
+        findings.doubts.beside().collect::<Vec<_>>(),
+        findings.doubts.above().collect::<Vec<_>>().join(" ")
     );
     text
 }

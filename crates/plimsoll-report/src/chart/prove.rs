@@ -368,6 +368,7 @@ fn narrowed(
 mod tests {
     use super::*;
     use crate::prove::prove_answer;
+    use plimsoll_analysis::Doubts;
     use plimsoll_analysis::prove::{Control, StoppedBy};
 
     /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
@@ -399,7 +400,7 @@ mod tests {
             blocks_more,
             budget_enough_ns: blocks_more.map(|_| 240_000_000_000),
             stopped_by: StoppedBy::Budget,
-            warnings: Vec::new(),
+            doubts: Doubts::default(),
         }
     }
 

@@ -1,0 +1,182 @@
+//! What speaks against the figures of a finding ([`Doubts`]): every finding carries its own, in the order in which they are
+//! to be read, and hands its figures out with them. Each has a kind, by which a format knows where it belongs, and a
+//! sentence.
+//!
+//! Not here: when something is doubtful (each finding says so where it is concluded), and how a doubt looks.
+
+/// What a doubt is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DoubtKind {
+    /// Said before the first load.
+    Noted,
+    /// plimsoll was the limit, not the server.
+    Generator,
+    /// Requests were not sent, because the server kept every connection waiting.
+    Unsent,
+    /// Others on the machine disturbed.
+    Others,
+    /// Loads that say nothing about the server.
+    Void,
+    /// Loads that said something, and were not believed.
+    SetAside,
+    /// It ended before its end.
+    Ended,
+    /// The recording was cut off, so that more may have been measured.
+    CutOff,
+    /// Something was asked for and not measured.
+    Unmeasured,
+    /// The server was started anew under load.
+    Restarted,
+    /// Bytes that belong to no answer.
+    Surplus,
+    /// No trial of its own held the figure.
+    Unconfirmed,
+    /// Whole trials spoke against the figure.
+    Contradicted,
+    /// Like trials differed.
+    Spread,
+    /// A figure that is known only roughly.
+    Rough,
+    /// The figure lies beyond what was tried.
+    Beyond,
+    /// There is no figure, as nothing succeeded or was answered.
+    Nothing,
+    /// The promise: it cannot hold, or too little was measured to prove it.
+    Promise,
+    /// What the server did is more than one figure tells: it stalls, alternates, rejects, drifts.
+    Server,
+    /// Accounts that must be equal are not.
+    Accounts,
+    /// What is compared is not alike.
+    Unlike,
+}
+
+impl DoubtKind {
+    /// All of them.
+    pub const ALL: [DoubtKind; 21] = [
+        DoubtKind::Noted,
+        DoubtKind::Generator,
+        DoubtKind::Unsent,
+        DoubtKind::Others,
+        DoubtKind::Void,
+        DoubtKind::SetAside,
+        DoubtKind::Ended,
+        DoubtKind::CutOff,
+        DoubtKind::Unmeasured,
+        DoubtKind::Restarted,
+        DoubtKind::Surplus,
+        DoubtKind::Unconfirmed,
+        DoubtKind::Contradicted,
+        DoubtKind::Spread,
+        DoubtKind::Rough,
+        DoubtKind::Beyond,
+        DoubtKind::Nothing,
+        DoubtKind::Promise,
+        DoubtKind::Server,
+        DoubtKind::Accounts,
+        DoubtKind::Unlike,
+    ];
+
+    /// Whether it is said in a few words that stand in one line with the figure, and not in a sentence above all figures.
+    pub fn is_beside(self) -> bool {
+        matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
+    }
+}
+
+/// One thing that speaks against a figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// What it is about.
+    pub kind: DoubtKind,
+    /// A sentence; of a kind that stands beside a figure, a few words.
+    pub text: String,
+}
+
+/// All that speaks against the figures of a finding, in the order in which it is to be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Doubts(Vec<Doubt>);
+
+impl Doubts {
+    /// What was said before the first load.
+    pub fn noted(sentences: &[String]) -> Doubts {
+        sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.clone() }).collect()
+    }
+
+    /// Adds one at the end.
+    pub fn add(&mut self, kind: DoubtKind, text: impl Into<String>) {
+        self.0.push(Doubt { kind, text: text.into() });
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Doubt> {
+        self.0.iter()
+    }
+
+    /// The texts of those of whose kind it is true.
+    pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| doubt.text.as_str())
+    }
+
+    /// The sentences that stand above all figures.
+    pub fn above(&self) -> impl Iterator<Item = &str> {
+        self.texts(|kind| !kind.is_beside())
+    }
+
+    /// The words that stand in one line with the figure.
+    pub fn beside(&self) -> impl Iterator<Item = &str> {
+        self.texts(DoubtKind::is_beside)
+    }
+
+    /// Whether there is one of this kind.
+    pub fn has(&self, kind: DoubtKind) -> bool {
+        self.0.iter().any(|doubt| doubt.kind == kind)
+    }
+
+    /// Whether nothing is doubted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Doubt> for Doubts {
+    fn from_iter<I: IntoIterator<Item = Doubt>>(doubts: I) -> Doubts {
+        Doubts(doubts.into_iter().collect())
+    }
+}
+
+impl Extend<Doubt> for Doubts {
+    fn extend<I: IntoIterator<Item = Doubt>>(&mut self, doubts: I) {
+        self.0.extend(doubts);
+    }
+}
+
+impl IntoIterator for Doubts {
+    type Item = Doubt;
+    type IntoIter = std::vec::IntoIter<Doubt>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn their_order_is_kept_and_their_kind_says_where_they_stand() {
+        let mut doubts = Doubts::noted(&["slow".into()]);
+        for kind in DoubtKind::ALL {
+            doubts.add(kind, format!("{kind:?}"));
+        }
+        let (above, beside): (Vec<&str>, Vec<&str>) = (doubts.above().collect(), doubts.beside().collect());
+        assert_eq!(above[..4], ["slow", "Noted", "Generator", "Unsent"]);
+        assert_eq!(beside, ["Unconfirmed", "Contradicted", "Spread"]);
+        assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
+        assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
+        assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
+        let again: Doubts = doubts.clone().into_iter().collect();
+        assert_eq!(again, doubts);
+    }
+}

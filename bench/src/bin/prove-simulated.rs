@@ -4,7 +4,7 @@
 #[path = "../../../crates/plimsoll-analysis/tests/prove/simulator.rs"]
 mod simulator;
 
-use plimsoll_analysis::prove::Verdict;
+use plimsoll_analysis::prove::ProveVerdict;
 use simulator::{HERE, NOISY, World};
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,8 +32,14 @@ fn main() -> ExitCode {
 
 /// Comparisons by verdict, as a JSON object.
 fn counted(world: &World, blocks: usize, count: u64) -> String {
-    let verdicts: Vec<Verdict> = (0..count).map(|seed| world.prove(seed, blocks).verdict).collect();
-    let all = [Verdict::Better, Verdict::Worse, Verdict::Same, Verdict::Small, Verdict::Inconclusive];
+    let verdicts: Vec<ProveVerdict> = (0..count).map(|seed| world.prove(seed, blocks).verdict).collect();
+    let all = [
+        ProveVerdict::Better,
+        ProveVerdict::Worse,
+        ProveVerdict::Same,
+        ProveVerdict::Small,
+        ProveVerdict::Inconclusive,
+    ];
     let each = all.map(|one| format!("\"{one}\": {}", verdicts.iter().filter(|verdict| **verdict == one).count()));
     format!("{{{}}}", each.join(", "))
 }

@@ -12,7 +12,7 @@
 use crate::format;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
-use plimsoll_model::{Failure, Histogram, Interval, Ledger, Run};
+use plimsoll_model::{Histogram, Interval, Ledger, RequestFailure, Run};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
@@ -173,7 +173,7 @@ impl Condition {
         if totals.whole.ledger.scheduled == 0 {
             return None;
         }
-        let seen = Seen {
+        let seen = Observed {
             ledger: &totals.whole.ledger,
             requests: totals.whole.ledger.scheduled,
             overdue: 0,
@@ -272,7 +272,7 @@ impl Metric {
 }
 
 /// What a figure is computed from.
-struct Seen<'a> {
+struct Observed<'a> {
     ledger: &'a Ledger,
     /// The number that shares are of.
     requests: u64,
@@ -286,14 +286,14 @@ struct Seen<'a> {
     cpu_ns: Option<f64>,
 }
 
-impl Seen<'_> {
+impl Observed<'_> {
     fn figure(&self, metric: Metric) -> Option<f64> {
         let share = |count: u64| (self.requests > 0).then(|| count as f64 / self.requests as f64);
         let amount = |count: u64, amount| match amount {
             Amount::Count => Some(count as f64),
             Amount::Share => share(count),
         };
-        let timeouts = self.ledger.failed[Failure::Timeout as usize];
+        let timeouts = self.ledger.failed[RequestFailure::Timeout as usize];
         match metric {
             Metric::Latency(clock, statistic) => {
                 let histogram = match clock {
@@ -314,7 +314,7 @@ impl Seen<'_> {
     }
 }
 
-impl Seen<'_> {
+impl Observed<'_> {
     /// A latency over all requests. Timeouts are in the histograms, above what was answered in time.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
@@ -439,7 +439,7 @@ impl ConditionWatch {
             if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::PATIENCE_NS {
                 return None;
             }
-            let seen = Seen {
+            let seen = Observed {
                 ledger: &self.ledger,
                 requests: ended,
                 overdue,
@@ -721,7 +721,7 @@ mod tests {
         let figures = late.routes.of_mut(0);
         figures.response = response.drain();
         figures.ledger.scheduled = 3;
-        figures.ledger.failed[Failure::Timeout as usize] = 3;
+        figures.ledger.failed[RequestFailure::Timeout as usize] = 3;
         run.push(units::SECOND / 2, &late);
         for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
             assert_eq!(!Conditions::parse(gate).expect("parses").crossed(&run).is_empty(), crossed, "{gate}");

@@ -2,7 +2,7 @@
 //!
 //! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a report.
 
-use plimsoll_model::{FailedAnswer, Failure, Purpose, Run, Tag, Trial};
+use plimsoll_model::{FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 
 /// The failed answers of a kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
 /// The requests of a load that ended with this status, or with what is no HTTP.
 fn requests(run: &Run, status: u16) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match status {
-        0 => interval.whole().ledger.failed[Failure::Protocol as usize],
+        0 => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
         _ => interval.whole().statuses.get(status),
     };
     run.intervals.values().map(of_kind).sum()
@@ -75,7 +75,7 @@ mod tests {
         for (status, at_ns, requests) in answers {
             run.failed_answers.push(FailedAnswer::answer(*status, *at_ns, format!("HTTP/1.1 {start_ns}").as_bytes()));
             match status {
-                0 => interval.routes.of_mut(0).ledger.failed[Failure::Protocol as usize] = *requests,
+                0 => interval.routes.of_mut(0).ledger.failed[RequestFailure::Protocol as usize] = *requests,
                 _ => interval.routes.of_mut(0).statuses.add(*status, *requests),
             }
         }

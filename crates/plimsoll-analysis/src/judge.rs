@@ -20,9 +20,9 @@ use crate::others::Others;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
 use crate::summary::Summary;
-use crate::watch::{Seen, Watch, broken, judged_window_ns, percent};
+use crate::watch::{TickFigures, Watch, broken, judged_window_ns, percent};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Failure, Histogram, Ledger, LoadShape, Purpose, Run};
+use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Purpose, RequestFailure, Run};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ pub const GROWTH_MAX: f64 = 0.01;
 
 /// How much was asked of the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Load {
+pub enum Offered {
     /// Requests a second.
     Rate(f64),
     /// Users who each wait for their answer.
@@ -65,7 +65,7 @@ pub struct TrialOutcome {
     /// What it was for.
     pub purpose: Purpose,
     /// What was asked, in the judged window.
-    pub load: Load,
+    pub load: Offered,
     /// When it began, in ns since the start of the search.
     pub start_ns: u64,
     /// Length of the judged window as it came to be.
@@ -103,8 +103,8 @@ pub struct Evidence {
     pub excess: f64,
     /// Bad requests for that bound.
     pub bad: u64,
-    /// Failures by kind, in the order of [`Failure::ALL`].
-    pub failed: [u64; Failure::KINDS],
+    /// Failures by kind, in the order of [`RequestFailure::ALL`].
+    pub failed: [u64; RequestFailure::KINDS],
     /// Requests never sent.
     pub unsent: u64,
     /// Requests without an answer at the end.
@@ -139,16 +139,16 @@ impl TrialOutcome {
     /// Requests a second asked for, of an open trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
-            Load::Rate(rate) => Some(rate),
-            Load::Users(_) => None,
+            Offered::Rate(rate) => Some(rate),
+            Offered::Users(_) => None,
         }
     }
 
     /// Users of a closed trial.
     pub fn concurrency(&self) -> Option<u64> {
         match self.load {
-            Load::Rate(_) => None,
-            Load::Users(users) => Some(users),
+            Offered::Rate(_) => None,
+            Offered::Users(users) => Some(users),
         }
     }
 }
@@ -184,8 +184,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     let mut outcome = TrialOutcome {
         purpose,
         load: match &plan.load.shape {
-            LoadShape::Open { rate, .. } => Load::Rate(rate.stages.last().map_or(0.0, |s| s.to)),
-            LoadShape::Closed { users } => Load::Users(users.max() as u64),
+            LoadShape::Open { rate, .. } => Offered::Rate(rate.stages.last().map_or(0.0, |s| s.to)),
+            LoadShape::Closed { users } => Offered::Users(users.max() as u64),
         },
         start_ns,
         duration_ns: window.length_ns(),
@@ -214,10 +214,10 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         others: summary.others.clone(),
     };
     match outcome.load {
-        Load::Rate(_) if purpose != Purpose::Settle => {
+        Offered::Rate(_) if purpose != Purpose::Settle => {
             open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
-        Load::Rate(_) => {
+        Offered::Rate(_) => {
             // The watch ends a settling load as soon as it has done its work.
             let (verdict, reason) = match &run.ending {
                 Some(Ending::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
@@ -228,7 +228,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
-        Load::Users(_) => {
+        Offered::Users(_) => {
             if summary.generator.limited {
                 outcome.verdict = Verdict::Void;
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
@@ -251,7 +251,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
-        (Load::Rate(_), Verdict::Pass) => outcome.reason = format!("{}, although {reason}", outcome.reason),
+        (Offered::Rate(_), Verdict::Pass) => outcome.reason = format!("{}, although {reason}", outcome.reason),
         _ => {
             (outcome.verdict, outcome.reason) = (Verdict::Void, format!("disturbed: {reason}"));
             outcome.evidence.generator_limited = false;
@@ -298,7 +298,7 @@ fn open_verdict(
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
 
-    let rejections = ledger.failed_total() - ledger.failed[Failure::Timeout as usize];
+    let rejections = ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize];
     let falling_behind = evidence.growth > GROWTH_MAX;
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
@@ -345,11 +345,11 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
 }
 
 /// The ticks of a closed trial from its window on, and how many of them are inside the window.
-fn window_series(run: &Run, window: &Window) -> (Vec<Seen>, usize) {
+fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
-    let series: Vec<(bool, Seen)> = ticks
+    let series: Vec<(bool, TickFigures)> = ticks
         .filter(|(at_ns, _)| *at_ns >= window.from_ns)
-        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, Seen::of(tick)))
+        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, TickFigures::of(tick)))
         .collect();
     let inside = series.iter().take_while(|(inside, _)| *inside).count();
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
@@ -358,7 +358,7 @@ fn window_series(run: &Run, window: &Window) -> (Vec<Seen>, usize) {
 /// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
 /// With its relative standard error. The highest and lowest tenth of the ticks are left out, so that a single stall does
 /// not count as capacity.
-fn saturated(series: &[Seen], window: &Window, rejecting: bool) -> Option<(f64, f64)> {
+fn saturated(series: &[TickFigures], window: &Window, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
         false => series.len() / 4,
@@ -444,8 +444,8 @@ mod tests {
     use super::*;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, Interval, LoadFigures, Plan, Probes, RouteFigures, Sample, Series, SeriesKind, Stage, Stop,
-        WorkerTime,
+        Arrivals, Curve, Interval, LoadFigures, Plan, Probes, RouteFigures, Series, SeriesKind, SeriesSample, Stage,
+        Stop, WorkerTime,
     };
 
     const TICK: u64 = Plan::TICK_NS;
@@ -623,8 +623,10 @@ mod tests {
             for tick in 0..=(seconds * 10.0) as i64 {
                 let at_ns = tick * 100 * MS as i64;
                 let level = if name == "host.cores" { 2.0 } else { 1.0 };
-                series
-                    .push(Sample { at_ns, value: if kind == SeriesKind::Gauge { level } else { rate * at_ns as f64 } });
+                series.push(SeriesSample {
+                    at_ns,
+                    value: if kind == SeriesKind::Gauge { level } else { rate * at_ns as f64 },
+                });
             }
             probes.series.insert(name.into(), series);
         }

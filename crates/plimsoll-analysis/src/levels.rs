@@ -12,7 +12,7 @@ use std::fmt;
 
 /// What a level's load is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub enum LoadUnit {
     /// Users at once.
     Concurrency,
     /// Requests a second asked for.
@@ -38,10 +38,10 @@ pub struct Level {
 
 impl Level {
     /// The level that `run` measured; `None` where its load changes over time.
-    pub fn of(run: &Run) -> Option<(Over, Level)> {
+    pub fn of(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
-            LoadShape::Closed { users } => (Over::Concurrency, users),
-            LoadShape::Open { rate, .. } => (Over::Rate, rate),
+            LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
+            LoadShape::Open { rate, .. } => (LoadUnit::Rate, rate),
         };
         let load = curve.max();
         if curve.stages.iter().any(|stage| stage.from != load || stage.to != load) {
@@ -184,7 +184,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
 
 /// How two recordings differ at one load: B over A, less 1. `None` where A is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Users, or requests a second asked for.
     pub load: f64,
     /// Of the successes a second.
@@ -196,11 +196,11 @@ pub struct Change {
 }
 
 /// The changes from `a` to `b` at the loads that both hold, ascending.
-pub fn changes(a: &[Level], b: &[Level]) -> Vec<Change> {
+pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
     let shared = a.iter().filter_map(|a| b.iter().find(|b| b.load == a.load).map(|b| (a, b)));
-    let mut changes: Vec<Change> = shared
-        .map(|(a, b)| Change {
+    let mut changes: Vec<LevelChange> = shared
+        .map(|(a, b)| LevelChange {
             load: a.load,
             rps: relative(a.rps, b.rps),
             mean: relative(a.mean_ns, b.mean_ns),

@@ -61,7 +61,7 @@ pub struct Others {
 
 /// The accounts of the machine up to a moment, ns of CPU time since the first reading.
 #[derive(Debug, Clone, Copy)]
-struct Account {
+struct CpuAccount {
     at_ns: i64,
     busy_ns: f64,
     stolen_ns: f64,
@@ -111,9 +111,9 @@ impl Others {
             let server_ns = if local > 0.0 { since("server.cpu") } else { Some(0.0) };
             let downstream_ns = since("downstream.cpu").unwrap_or(0.0);
             let known_ns = since("client.cpu").zip(server_ns).map(|(ours, server)| ours + server + downstream_ns);
-            Some(Account { at_ns, busy_ns, stolen_ns, known_ns })
+            Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
         };
-        let accounts: Vec<Account> =
+        let accounts: Vec<CpuAccount> =
             idle.samples[first..=last].iter().filter_map(|sample| account(sample.at_ns)).collect();
         let Some(whole) = accounts.last().copied() else { return unknown("the machine's CPU time was not read") };
         let span_ns = (end_ns - start_ns) as f64;
@@ -218,7 +218,7 @@ fn unseen(probes: &Probes) -> String {
 }
 
 /// The worst stretch of about half a second: cores used by others, and its length in seconds; `None` if none was that bad.
-fn burst(accounts: &[Account], cores: f64, used_max: f64) -> Option<(f64, f64)> {
+fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // CPU time of a server's short-lived children is known late. What others used only grows, so that what looks like
     // theirs at a moment, and is known to be the server's later on, is taken back.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
@@ -248,7 +248,7 @@ fn burst(accounts: &[Account], cores: f64, used_max: f64) -> Option<(f64, f64)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, Sample, Series, SeriesKind};
+    use plimsoll_model::{Curve, LoadShape, Plan, Series, SeriesKind, SeriesSample};
 
     /// Cores used during each tenth of a second, on a machine of so many cores.
     struct Scene {
@@ -306,7 +306,7 @@ mod tests {
                 // The kernel's accounts come in hundredths of a second.
                 let unit = if name.starts_with("host") { 1e7 } else { 1.0 };
                 let at_ns = tick as i64 * step_ns - 20 * MS as i64;
-                series.push(Sample { at_ns, value: (sum / unit).floor() * unit });
+                series.push(SeriesSample { at_ns, value: (sum / unit).floor() * unit });
             }
             let load = scene.server.unwrap_or(1.0) + scene.ours + scene.downstream;
             let used = load + (scene.others)(tick) + scene.stolen;
@@ -326,7 +326,7 @@ mod tests {
         }
         for (name, value) in [("host.cores", scene.cores), ("target.local", f64::from(u8::from(scene.local)))] {
             let mut series = Series::new(SeriesKind::Gauge, "");
-            series.push(Sample { at_ns: 0, value });
+            series.push(SeriesSample { at_ns: 0, value });
             run.probes.series.insert(name.into(), series);
         }
         if scene.server.is_none() {

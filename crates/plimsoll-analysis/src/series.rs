@@ -54,7 +54,7 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
-        let response = whole.response.to_dense();
+        let response = whole.response.to_histogram();
         let quantile = |h: &Histogram, q| (h.count() > 0).then(|| h.quantile_ns(q) as f64);
         let rate = |count: u64| count as f64 / length_s;
         Moment {
@@ -68,7 +68,7 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
             p90_ns: quantile(&response, 0.9),
             p99_ns: quantile(&response, 0.99),
             max_ns: quantile(&response, 1.0),
-            lag_p99_ns: quantile(&interval.load.lag.to_dense(), 0.99),
+            lag_p99_ns: quantile(&interval.load.lag.to_histogram(), 0.99),
             work_share: interval.load.workers.iter().map(|w| w.work_share()).fold(0.0, f64::max),
         }
     };

@@ -7,7 +7,7 @@
 use crate::find::Findings;
 use crate::judge::Verdict;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Failure, Probes, Purpose, Run, SeriesKind, ServerSeen};
+use plimsoll_model::{Probes, Purpose, RequestFailure, Run, SeriesKind, ServerSeen};
 
 /// How far from the window's edge a reading may be: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
@@ -105,7 +105,7 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            answered: ledger.succeeded + ledger.failed[Failure::Status as usize],
+            answered: ledger.succeeded + ledger.failed[RequestFailure::Status as usize],
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most("server.rss"),
@@ -204,7 +204,7 @@ impl AtLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RouteFigures, Sample, Series};
+    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RouteFigures, Series, SeriesSample};
 
     fn run(window_ns: (u64, u64), answered: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
@@ -222,7 +222,7 @@ mod tests {
         let mut series = Series::new(kind, "ns");
         for tick in -2..=(run.window_ns.1 / (100 * MS)) as i64 + 2 {
             let at_ns = tick * 100 * MS as i64 + 7 * MS as i64;
-            series.push(Sample { at_ns, value: value(at_ns as f64) });
+            series.push(SeriesSample { at_ns, value: value(at_ns as f64) });
         }
         run.probes.series.insert(name.into(), series);
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(ServerUse::of(&nothing), Err("the target is not on this machine".into()));
         let mut late = run((0, 1_000_000_000), 5);
         let mut series = Series::new(SeriesKind::Counter, "ns");
-        series.push(Sample { at_ns: 900_000_000, value: 1.0 });
+        series.push(SeriesSample { at_ns: 900_000_000, value: 1.0 });
         late.probes.series.insert("server.cpu".into(), series);
         assert!(ServerUse::of(&late).is_err_and(|why| why.contains("a part of the load")));
         let mut silent = run((0, 1_000_000_000), 0);

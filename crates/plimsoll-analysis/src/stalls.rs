@@ -1,7 +1,7 @@
 //! Stalls ([`Stall`]): stretches in which a server answered nobody although requests waited. What is seen of them in one
 //! load; what those of many loads say together is the search's affair.
 
-use crate::watch::Seen;
+use crate::watch::TickFigures;
 
 /// A stretch without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,13 @@ const WITHOUT_CORE_MAX: f64 = 0.5;
 
 /// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the first of them come after a
 /// silence, too: whoever knows how long an answer takes must leave those out.
-pub(crate) fn of(series: &[Seen], tick_ns: u64) -> Vec<Stall> {
-    let answers = |seen: &Seen| seen.succeeded + seen.failed;
+pub(crate) fn of(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
+    let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = asked as f64 / series.len().max(1) as f64;
     let mut stalls = Vec::new();
     // Of the silent ticks from `from` to `to`, which answers ended, or the load.
-    let mut end = |from: usize, to: usize, answered: Option<&Seen>| {
+    let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
         let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
@@ -86,14 +86,14 @@ mod tests {
         const TICK: u64 = 100_000_000;
         // (scheduled, answered, slowest in ms, in flight) for each tick; (start in ticks, length in ms) of each stall.
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
-            let seen: Vec<Seen> = ticks
+            let seen: Vec<TickFigures> = ticks
                 .iter()
-                .map(|&(scheduled, succeeded, ms, in_flight_end)| Seen {
+                .map(|&(scheduled, succeeded, ms, in_flight_end)| TickFigures {
                     scheduled,
                     succeeded,
                     slowest_ns: ms * 1_000_000,
                     in_flight_end,
-                    ..Seen::default()
+                    ..TickFigures::default()
                 })
                 .collect();
             let found: Vec<(u64, u64)> =
@@ -117,15 +117,24 @@ mod tests {
     #[test]
     fn a_silence_of_our_own_is_not_the_servers() {
         const TICK: u64 = 100_000_000;
-        let calm = Seen { scheduled: 50, succeeded: 50, slowest_ns: 3_000_000, in_flight_end: 1, ..Seen::default() };
-        let silent = |without_core_ms: u64| Seen {
+        let calm = TickFigures {
+            scheduled: 50,
+            succeeded: 50,
+            slowest_ns: 3_000_000,
+            in_flight_end: 1,
+            ..TickFigures::default()
+        };
+        let silent = |without_core_ms: u64| TickFigures {
             scheduled: 50,
             in_flight_end: 50,
             without_core_ns: without_core_ms * 1_000_000,
-            ..Seen::default()
+            ..TickFigures::default()
         };
-        let late =
-            |service_ms: u64| Seen { slowest_ns: 251_000_000, slowest_service_ns: service_ms * 1_000_000, ..calm };
+        let late = |service_ms: u64| TickFigures {
+            slowest_ns: 251_000_000,
+            slowest_service_ns: service_ms * 1_000_000,
+            ..calm
+        };
         // (ms without a core in each silent tick, longest service time at the end) and whether it is a stall of requests
         // that had left.
         for (without_core_ms, service_ms, expect) in

@@ -6,7 +6,7 @@
 use crate::format;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Arrivals, Failure, Interval, LoadShape, PlanRecord, Purpose, RouteFigures, WorkerTime};
+use plimsoll_model::{Arrivals, Interval, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, WorkerTime};
 use std::ops::ControlFlow;
 
 /// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
@@ -44,7 +44,7 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 
 /// What ends a load early.
 #[derive(Debug, Clone, PartialEq)]
-enum Until {
+enum WatchUntil {
     /// A verdict that is certain.
     Certain,
     /// A server that answers within this time again.
@@ -59,7 +59,7 @@ enum Until {
 
 /// What one tick of the judged window showed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TickFigures {
     pub scheduled: u64,
     pub succeeded: u64,
     pub failed: u64,
@@ -72,11 +72,11 @@ pub(crate) struct Seen {
     pub without_core_ns: u64,
 }
 
-impl Seen {
-    pub fn of(tick: &Interval) -> Seen {
+impl TickFigures {
+    pub fn of(tick: &Interval) -> TickFigures {
         let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
         let whole = tick.whole();
-        Seen {
+        TickFigures {
             scheduled: whole.ledger.scheduled,
             succeeded: whole.ledger.succeeded,
             failed: whole.ledger.failed_total(),
@@ -91,7 +91,7 @@ impl Seen {
 /// Looks after a trial under way: feed it every tick.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    until: Until,
+    until: WatchUntil,
     climbing: bool,
     from_ns: u64,
     to_ns: u64,
@@ -102,7 +102,7 @@ pub struct Watch {
     /// Each bound, and how many requests are known to have broken it, of those that ended.
     bounds: Vec<(Allowance, u64)>,
     /// Ticks of the judged window and after, in order.
-    seen: Vec<Seen>,
+    seen: Vec<TickFigures>,
     /// Requests that ended since the window's start.
     ended: u64,
     first_bad: Option<usize>,
@@ -127,7 +127,7 @@ impl Watch {
         };
         let open = matches!(plan.load.shape, LoadShape::Open { .. });
         Watch {
-            until: if judged && open { Until::Certain } else { Until::End },
+            until: if judged && open { WatchUntil::Certain } else { WatchUntil::End },
             climbing: purpose == Purpose::Climb,
             from_ns,
             to_ns,
@@ -145,25 +145,25 @@ impl Watch {
 
     /// A watch that ends a settling load once every answer takes `calm_ns` at most.
     pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
-        Watch { until: Until::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
+        Watch { until: WatchUntil::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a priming load once requests have been rejected for a moment.
     pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
-        Watch { until: Until::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
+        Watch { until: WatchUntil::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
     pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
-        Watch { until: Until::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
+        Watch { until: WatchUntil::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
     /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason to end the run now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
-            Until::End => return ControlFlow::Continue(()),
-            Until::Calm(_) | Until::Rejecting => return self.settle(tick),
-            Until::Answered(shown_ns) => {
+            WatchUntil::End => return ControlFlow::Continue(()),
+            WatchUntil::Calm(_) | WatchUntil::Rejecting => return self.settle(tick),
+            WatchUntil::Answered(shown_ns) => {
                 self.ended += tick.whole().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
@@ -171,7 +171,7 @@ impl Watch {
                     false => ControlFlow::Continue(()),
                 };
             }
-            Until::Certain => {}
+            WatchUntil::Certain => {}
         }
         if start_ns + self.tick_ns <= self.from_ns {
             return ControlFlow::Continue(());
@@ -191,7 +191,7 @@ impl Watch {
         if answers > 0 {
             self.quickest_ns = self.quickest_ns.min(whole.response.sum_ns() as f64 / answers as f64);
         }
-        self.seen.push(Seen::of(tick));
+        self.seen.push(TickFigures::of(tick));
         if any_bad || self.overdue_any() {
             self.first_bad.get_or_insert(self.seen.len());
         }
@@ -238,7 +238,7 @@ impl Watch {
     }
 
     /// The ticks of the judged window and after.
-    pub(crate) fn seen(&self) -> &[Seen] {
+    pub(crate) fn seen(&self) -> &[TickFigures] {
         &self.seen
     }
 
@@ -284,7 +284,7 @@ impl Watch {
         let whole = tick.whole();
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
-            Until::Calm(calm_ns) => {
+            WatchUntil::Calm(calm_ns) => {
                 // So many requests arrive while one may be under way.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
@@ -309,7 +309,7 @@ impl Watch {
 
 /// Successes in a tick that took longer than `bound_ns`. Timeouts are in the same histogram, and are failures already.
 fn slower_than(whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
-    let timeouts = if timeout_ns > bound_ns { whole.ledger.failed[Failure::Timeout as usize] } else { 0 };
+    let timeouts = if timeout_ns > bound_ns { whole.ledger.failed[RequestFailure::Timeout as usize] } else { 0 };
     whole.response.count_above(bound_ns).saturating_sub(timeouts)
 }
 

@@ -5,8 +5,8 @@
 
 mod simulator;
 
-use plimsoll_analysis::find::{Measure, Settings, Step, StoppedBy, conclude, forecast, next};
-use plimsoll_analysis::judge::{Evidence, Load};
+use plimsoll_analysis::find::{Measure, SearchStep, Settings, StoppedBy, conclude, forecast, next};
+use plimsoll_analysis::judge::{Evidence, Offered};
 use plimsoll_analysis::watch::judged_window_ns;
 use plimsoll_analysis::{Findings, Others, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
@@ -344,7 +344,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
     let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
-    let load = if purpose == Purpose::Peak { Load::Users(users) } else { Load::Rate(odd(rng)) };
+    let load = if purpose == Purpose::Peak { Offered::Users(users) } else { Offered::Rate(odd(rng)) };
     TrialOutcome {
         purpose,
         load,
@@ -388,11 +388,11 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
     let load = match &plan.load.shape {
-        LoadShape::Open { rate, .. } => Load::Rate(rate.stages.last().expect("a stage").to),
-        LoadShape::Closed { users } => Load::Users(users.max() as u64),
+        LoadShape::Open { rate, .. } => Offered::Rate(rate.stages.last().expect("a stage").to),
+        LoadShape::Closed { users } => Offered::Users(users.max() as u64),
     };
     let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.below(5) as usize];
-    let offered = if let Load::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
+    let offered = if let Offered::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
     let saturated = verdict == Verdict::Fail && rng.below(2) == 0;
     TrialOutcome {
         purpose: measure.purpose,
@@ -436,7 +436,7 @@ proptest! {
         settings.first_answer_ns = odd_count(&mut rng);
         let history: Vec<TrialOutcome> = (0..count).map(|_| anything(&mut rng)).collect();
         for elapsed_ns in [0, rng.below(settings.budget_ns), odd_count(&mut rng)] {
-            if let Step::Measure(measure) = next(&settings, &history, elapsed_ns) {
+            if let SearchStep::Measure(measure) = next(&settings, &history, elapsed_ns) {
                 let level = measure.plan.load.shape.curve().max();
                 prop_assert!(level.is_finite() && level > 0.0, "{level}");
             }
@@ -461,8 +461,8 @@ proptest! {
         for _ in 0.. {
             prop_assert!(history.len() < 3000, "no end");
             let measure = match next(&settings, &history, now_ns) {
-                Step::Measure(measure) => measure,
-                Step::Stop(findings) => {
+                SearchStep::Measure(measure) => measure,
+                SearchStep::Stop(findings) => {
                     prop_assert!(findings.load_line_rps.lower >= 0.0);
                     prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
                     let line = findings.load_line_rps.lower;

@@ -1,12 +1,13 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
 use plimsoll_model::{
-    Failure, Interval, LoadFigures, Outcome, Recording, RouteFigures, RouteNumber, TlsFailure, WorkerTime,
+    CountingHistogram, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber, TlsFailure,
+    WorkerTime,
 };
 
 /// One finished request; times absolute in ns.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct FinishedRequest {
     /// What was asked.
     pub route: RouteNumber,
     /// When it was to start.
@@ -28,8 +29,8 @@ pub struct Sample {
 /// The counters of one worker.
 pub struct Recorder {
     /// What it counts for the load; bytes are added where they come and go.
-    pub load: LoadFigures<Recording>,
-    routes: Vec<RouteFigures<Recording>>,
+    pub load: LoadFigures<CountingHistogram>,
+    routes: Vec<RouteFigures<CountingHistogram>>,
     pub work_ns: u64,
     /// Requests in flight, the sum of their intended starts, and the time already finished ones took since the last flush.
     in_flight: u64,
@@ -122,7 +123,7 @@ impl Recorder {
 
     /// A request that was [`Recorder::started`] is finished.
     #[inline]
-    pub fn finished(&mut self, sample: &Sample, measured: bool) {
+    pub fn finished(&mut self, sample: &FinishedRequest, measured: bool) {
         self.in_flight -= 1;
         self.in_flight_starts_ns -= u128::from(sample.intended_ns);
         self.in_flight_closed_ns += i128::from(sample.done_ns) - i128::from(sample.intended_ns);
@@ -145,7 +146,7 @@ impl Recorder {
             }
             Outcome::Failed(failure) => {
                 figures.ledger.failed[failure as usize] += 1;
-                if failure == Failure::Timeout {
+                if failure == RequestFailure::Timeout {
                     figures.response.record(response_ns.max(sample.timeout_ns));
                     // Sent late after a slow connect it was watched for less, but it had not been answered for that long.
                     if sample.sent_ns != 0 {
@@ -190,10 +191,10 @@ impl Recorder {
         self.load.connections_open = connections_open;
         self.load.workers.push(time);
         let routes = self.routes.iter_mut().zip(0..).filter_map(|(figures, number)| {
-            let counted = figures.take(Recording::drain);
+            let counted = figures.take(CountingHistogram::drain);
             (!counted.is_empty()).then_some((number, counted))
         });
-        Interval { load: self.load.take(Recording::drain), routes: routes.collect() }
+        Interval { load: self.load.take(CountingHistogram::drain), routes: routes.collect() }
     }
 }
 
@@ -209,7 +210,7 @@ mod tests {
         let finish = |recorder: &mut Recorder, intended_ns, done_ns| {
             let (outcome, timeout_ns) = (Outcome::Success, 1_000);
             let first_byte_ns = done_ns;
-            let sample = Sample {
+            let sample = FinishedRequest {
                 route: 0,
                 intended_ns,
                 sent_ns: intended_ns,
@@ -235,11 +236,11 @@ mod tests {
     #[test]
     fn a_timeout_is_at_least_as_long_as_the_timeout() {
         let mut recorder = Recorder::new(0, 1);
-        let outcome = Outcome::Failed(Failure::Timeout);
+        let outcome = Outcome::Failed(RequestFailure::Timeout);
         for (done_ns, expect) in [(900, 1_000), (5_000, 5_000)] {
             recorder.started(0, 0, true);
             let timeout_ns = 1_000;
-            let sample = Sample {
+            let sample = FinishedRequest {
                 route: 0,
                 intended_ns: 0,
                 sent_ns: 0,
@@ -255,10 +256,10 @@ mod tests {
     }
 
     /// A finished request of `route` that took `service_ns`.
-    fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> Sample {
+    fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
         let first_byte_ns = 1 + service_ns / 2;
         let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);
-        Sample { route, intended_ns: 0, sent_ns: 1, first_byte_ns, done_ns, status: 200, outcome, timeout_ns }
+        FinishedRequest { route, intended_ns: 0, sent_ns: 1, first_byte_ns, done_ns, status: 200, outcome, timeout_ns }
     }
 
     #[test]
@@ -268,7 +269,7 @@ mod tests {
             recorder.started(route, 0, true);
         }
         recorder.finished(&sample(2, 500, Outcome::Success), true);
-        recorder.finished(&sample(0, 900, Outcome::Failed(Failure::Status)), true);
+        recorder.finished(&sample(0, 900, Outcome::Failed(RequestFailure::Status)), true);
         recorder.unsent(0);
         let first = recorder.flush(1_000, 0, 0);
         let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
@@ -300,8 +301,8 @@ mod tests {
                     let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
                     let service_ns = (middle_ns * (0.5 * spread).exp()) as u64;
                     let (outcome, service_ns) = match rng.below(1_000) {
-                        0 => (Outcome::Failed(Failure::Timeout), 1_000_000_000),
-                        1..=10 => (Outcome::Failed(Failure::Status), service_ns / 4),
+                        0 => (Outcome::Failed(RequestFailure::Timeout), 1_000_000_000),
+                        1..=10 => (Outcome::Failed(RequestFailure::Status), service_ns / 4),
                         _ => (Outcome::Success, service_ns),
                     };
                     recorder.started(route, 0, true);
@@ -309,7 +310,7 @@ mod tests {
                 }
                 recorder.flush(tick * 100_000_000, 0, 64);
             }
-            let of_route = |figures: &RouteFigures<Recording>| {
+            let of_route = |figures: &RouteFigures<CountingHistogram>| {
                 let times = figures.held().filter_map(|(_, held)| match held {
                     Held::Times(times) => Some(times.bytes()),
                     _ => None,

@@ -15,7 +15,7 @@ const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 
 /// A request as it goes on the wire, and what its answer is to be.
 #[derive(Debug, Clone)]
-pub struct Route {
+pub struct EncodedRoute {
     /// Encoded once.
     pub request: EncodedRequest,
     /// Statuses that are success.
@@ -51,18 +51,18 @@ pub enum Next {
 #[derive(Debug, Clone)]
 pub enum Source {
     /// One request, and no second.
-    Single([Route; 1]),
+    Single([EncodedRoute; 1]),
     /// Each user asks one of several, drawn by weight, and no second.
     Weighted(Weighted),
     /// In tests: what each user does, step by step.
     #[cfg(test)]
-    Script { routes: Vec<Route>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
+    Script { routes: Vec<EncodedRoute>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
 }
 
 /// Routes that are drawn: a function of the seed, of who asks, and of how often it has asked.
 #[derive(Debug, Clone)]
 pub struct Weighted {
-    routes: Vec<Route>,
+    routes: Vec<EncodedRoute>,
     /// The sum of the weights up to and with each route.
     up_to: Vec<u64>,
     seed: u64,
@@ -92,7 +92,7 @@ impl Source {
     /// The source of `plan`, with all its requests as bytes.
     pub fn compile(plan: &Plan) -> Result<Source, h1::RequestError> {
         let compiled = |route: &plimsoll_model::Route| {
-            Ok(Route {
+            Ok(EncodedRoute {
                 request: encode_request(plan, &route.request)?,
                 ok_status: route.ok_status.clone(),
                 timeout_ns: route.timeout_ns,
@@ -131,7 +131,7 @@ impl Source {
 
     /// Everything that can be asked.
     #[inline]
-    pub fn routes(&self) -> &[Route] {
+    pub fn routes(&self) -> &[EncodedRoute] {
         match self {
             Source::Single(routes) => routes,
             Source::Weighted(weighted) => &weighted.routes,
@@ -142,7 +142,7 @@ impl Source {
 
     /// The route with this number.
     #[inline]
-    pub fn route(&self, number: RouteNumber) -> &Route {
+    pub fn route(&self, number: RouteNumber) -> &EncodedRoute {
         &self.routes()[usize::from(number)]
     }
 

@@ -11,7 +11,7 @@ use crate::interval::Interval;
 use crate::load::{Curve, Load};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
-use crate::probes::{Probes, Sample};
+use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::run::Run;
 
@@ -194,7 +194,7 @@ impl Interval {
 }
 
 /// Whether a reading can be drawn; what cannot is left out.
-pub(crate) fn is_reading(sample: &Sample) -> bool {
+pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
     is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }
 

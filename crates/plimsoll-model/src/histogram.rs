@@ -4,7 +4,7 @@
 //! [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are exact. Longer values are
 //! counted in the last bucket; minimum, maximum and sum are kept exactly beside the buckets.
 //!
-//! [`Recording`] is made for recording (a shift, a look for the page, an add) and emptied often; [`SparseHistogram`] is the
+//! [`CountingHistogram`] is made for recording (a shift, a look for the page, an add) and emptied often; [`SparseHistogram`] is the
 //! same data at rest; [`Histogram`] sums many of them up and tells their quantiles.
 //! Not here: corrections for coordinated omission. Those who record pass the intended start instead.
 
@@ -21,18 +21,18 @@ use pages::Pages;
 /// A histogram of times in ns that are being counted: as [`Histogram`], but its counts are of 32 bits, since it is emptied
 /// long before any of them is full.
 #[derive(Clone)]
-pub struct Recording {
+pub struct CountingHistogram {
     pages: Pages<u32>,
     exact: Exact,
 }
 
-impl Default for Recording {
+impl Default for CountingHistogram {
     fn default() -> Self {
-        Recording { pages: Pages::new(), exact: Exact::EMPTY }
+        CountingHistogram { pages: Pages::new(), exact: Exact::EMPTY }
     }
 }
 
-impl Recording {
+impl CountingHistogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
@@ -49,7 +49,7 @@ impl Recording {
 
     /// Its memory in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<Recording>() + self.pages.bytes()
+        size_of::<CountingHistogram>() + self.pages.bytes()
     }
 }
 
@@ -198,7 +198,7 @@ impl Histogram {
 
 impl SparseHistogram {
     /// As a histogram that tells quantiles.
-    pub fn to_dense(&self) -> Histogram {
+    pub fn to_histogram(&self) -> Histogram {
         let mut dense = Histogram::new();
         dense.merge_sparse(self);
         dense
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn memory_is_taken_only_where_values_fall() {
-        let mut recording = Recording::default();
+        let mut recording = CountingHistogram::default();
         let empty = recording.bytes();
         assert!(empty < 2_200, "{empty}");
         // An octave, and a timeout far away from it.
@@ -270,7 +270,7 @@ mod tests {
             ab.merge(&sparse_b);
             ba.merge(&sparse_a);
             prop_assert_eq!(&ab, &ba);
-            prop_assert_eq!(ab.to_dense(), all.clone());
+            prop_assert_eq!(ab.to_histogram(), all.clone());
             left.merge(&right);
             prop_assert_eq!(&left, &all);
             right.merge(&of(&a));
@@ -290,7 +290,7 @@ mod tests {
         #[test]
         fn sparse_agrees_with_dense(values in prop::collection::vec(0..HIGHEST_NS, 0..100), bound in 0..HIGHEST_NS) {
             let mut dense = of(&values);
-            let mut recording = Recording::default();
+            let mut recording = CountingHistogram::default();
             values.iter().for_each(|v| recording.record(*v));
             let recorded = [recording.drain(), recording.drain()];
             let above = dense.count_above(bound);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
-pub enum Failure {
+pub enum RequestFailure {
     /// An answer came, but its status is not one of those that count as success.
     Status = 0,
     /// The connection could not be opened (refused, unreachable, no port or file left).
@@ -23,16 +23,16 @@ pub enum Failure {
     Tls = 6,
 }
 
-impl Failure {
+impl RequestFailure {
     /// Every kind, in the order of [`Ledger::failed`].
-    pub const ALL: [Failure; Failure::KINDS] = [
-        Failure::Status,
-        Failure::Connect,
-        Failure::Reset,
-        Failure::ClosedEarly,
-        Failure::Protocol,
-        Failure::Timeout,
-        Failure::Tls,
+    pub const ALL: [RequestFailure; RequestFailure::KINDS] = [
+        RequestFailure::Status,
+        RequestFailure::Connect,
+        RequestFailure::Reset,
+        RequestFailure::ClosedEarly,
+        RequestFailure::Protocol,
+        RequestFailure::Timeout,
+        RequestFailure::Tls,
     ];
     /// Number of kinds.
     pub const KINDS: usize = 7;
@@ -40,13 +40,13 @@ impl Failure {
     /// The name used in every output.
     pub fn name(self) -> &'static str {
         match self {
-            Failure::Status => "status",
-            Failure::Connect => "connect",
-            Failure::Reset => "reset",
-            Failure::ClosedEarly => "closed_early",
-            Failure::Protocol => "protocol",
-            Failure::Timeout => "timeout",
-            Failure::Tls => "tls",
+            RequestFailure::Status => "status",
+            RequestFailure::Connect => "connect",
+            RequestFailure::Reset => "reset",
+            RequestFailure::ClosedEarly => "closed_early",
+            RequestFailure::Protocol => "protocol",
+            RequestFailure::Timeout => "timeout",
+            RequestFailure::Tls => "tls",
         }
     }
 }
@@ -57,7 +57,7 @@ pub enum Outcome {
     /// Answered with a status that counts as success.
     Success,
     /// Failed, and why.
-    Failed(Failure),
+    Failed(RequestFailure),
 }
 
 /// Counts of requests by how they ended. Addition is merging: over intervals, workers and machines.
@@ -67,8 +67,8 @@ pub struct Ledger {
     pub scheduled: u64,
     /// Answered with success.
     pub succeeded: u64,
-    /// Failed, by [`Failure`].
-    pub failed: [u64; Failure::KINDS],
+    /// Failed, by [`RequestFailure`].
+    pub failed: [u64; RequestFailure::KINDS],
     /// Never sent: no connection was left for them, or the generator did not get to them.
     pub unsent: u64,
     /// Sent, but neither answered nor failed when the grace period ended.

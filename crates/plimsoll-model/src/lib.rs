@@ -43,14 +43,14 @@ pub use asked::{
 };
 pub use carriage::{Carriage, ResolveSpec};
 pub use failed_answer::FailedAnswer;
-pub use histogram::{Histogram, Recording, SparseHistogram};
+pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};
 pub use interval::{Interval, RouteNumber, Routes};
-pub use ledger::{Failure, Ledger, Outcome};
+pub use ledger::{Ledger, Outcome, RequestFailure};
 pub use load::{Arrivals, Curve, Load, LoadShape, Stage};
 pub use measures::{LoadFigures, RouteFigures, WorkerTime};
 pub use plan::{ArmIndex, Plan, Purpose, Tag};
-pub use probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
+pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 pub use record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::Redact;
 pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial, Unheld};

@@ -3,11 +3,11 @@
 //! names in CSV and JSON. A new figure is a line here, and its recording.
 //!
 //! [`LoadFigures`] are counted for a load as a whole, [`RouteFigures`] for each of its routes. Both take the form in which
-//! times are held as a parameter: [`Recording`] while they are counted, [`SparseHistogram`] at rest, [`Histogram`] as sums.
+//! times are held as a parameter: [`CountingHistogram`] while they are counted, [`SparseHistogram`] at rest, [`Histogram`] as sums.
 //!
 //! Not here: what is made of several figures (rates, shares), and what they mean.
 //!
-//! [`Recording`]: crate::Recording
+//! [`CountingHistogram`]: crate::Recording
 
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::ledger::Ledger;
@@ -221,7 +221,7 @@ macro_rules! table {
             }
 
             /// Adds others of the same table.
-            fn add<G>(&mut self, other: &$table<G>, over: Over) where H: AddTimes<G> {
+            fn add<G>(&mut self, other: &$table<G>, over: AddedOver) where H: AddTimes<G> {
                 self.held_mut().zip(other.held()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }
         }
@@ -229,12 +229,12 @@ macro_rules! table {
         impl $table {
             /// Adds the figures of other workers or machines.
             pub(crate) fn merge_beside(&mut self, other: &$table) {
-                self.add(other, Over::Workers);
+                self.add(other, AddedOver::Workers);
             }
 
             /// Adds the figures of what follows in time.
             pub(crate) fn merge_after(&mut self, later: &$table) {
-                self.add(later, Over::Time);
+                self.add(later, AddedOver::Time);
             }
 
             /// Whether nothing happened, and nothing is under way.
@@ -252,7 +252,7 @@ macro_rules! table {
         impl $table<Histogram> {
             /// Adds the figures of one interval to the sums of a run.
             pub(crate) fn sum_up(&mut self, interval: &$table) {
-                self.add(interval, Over::Run);
+                self.add(interval, AddedOver::Run);
             }
         }
     };
@@ -318,7 +318,7 @@ table! {
 
 /// What figures are added over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum AddedOver {
     /// Workers or machines, at the same time.
     Workers,
     /// Time: the others come later.
@@ -344,11 +344,11 @@ impl AddTimes<SparseHistogram> for Histogram {
     }
 }
 
-fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: Over) {
+fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: AddedOver) {
     match (mine, theirs) {
         (HeldMut::Count(mine), Held::Count(theirs)) => match (figure.kind, over) {
-            (Kind::Gauge, Over::Time) => *mine = theirs,
-            (Kind::Gauge, Over::Run) => *mine = theirs.max(*mine),
+            (Kind::Gauge, AddedOver::Time) => *mine = theirs,
+            (Kind::Gauge, AddedOver::Run) => *mine = theirs.max(*mine),
             _ => *mine = mine.saturating_add(theirs),
         },
         (HeldMut::Times(mine), Held::Times(theirs)) => mine.add(theirs),

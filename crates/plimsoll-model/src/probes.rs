@@ -17,7 +17,7 @@ pub enum SeriesKind {
 
 /// One reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
+pub struct SeriesSample {
     /// Schedule time in ns: 0 is the start of the load, negative while connections were made ready.
     pub at_ns: i64,
     /// The value, in the unit of its series.
@@ -43,7 +43,7 @@ pub struct Series {
     /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or empty for a plain count.
     pub unit: String,
     /// Readings, by time.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
     /// Where readings are missing, by time; stretches with the same reason that touch are one.
     pub gaps: Vec<Gap>,
 }
@@ -84,7 +84,7 @@ impl Series {
     }
 
     /// Adds a reading that is later than all others; an earlier one finds its place too.
-    pub fn push(&mut self, sample: Sample) {
+    pub fn push(&mut self, sample: SeriesSample) {
         self.samples.push(sample);
         if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
             self.samples.sort_by_key(order);
@@ -101,7 +101,7 @@ impl Series {
     /// first reading and after the last, the nearest one counts if it is at most `reach_ns` away.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
-        let near = |sample: &Sample| (sample.at_ns - at_ns).abs() <= reach_ns;
+        let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
         match (next.checked_sub(1).map(|before| self.samples[before]), self.samples.get(next)) {
             (Some(a), Some(b)) => {
                 let share = (at_ns - a.at_ns) as f64 / (b.at_ns - a.at_ns).max(1) as f64;
@@ -114,7 +114,7 @@ impl Series {
     }
 
     /// The readings from `from_ns` to `to_ns`.
-    pub fn between(&self, from_ns: i64, to_ns: i64) -> &[Sample] {
+    pub fn between(&self, from_ns: i64, to_ns: i64) -> &[SeriesSample] {
         let first = self.samples.partition_point(|sample| sample.at_ns < from_ns);
         let end = self.samples.partition_point(|sample| sample.at_ns <= to_ns);
         &self.samples[first.min(end)..end]
@@ -122,7 +122,7 @@ impl Series {
 
     /// What can be drawn over time: a gauge's readings as they are; of a counter the change a second, each at the end of
     /// its step. CPU time in ns becomes cores, time spent waiting how many waited on average.
-    pub fn drawn(&self) -> Vec<Sample> {
+    pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
             SeriesKind::Counter => {
@@ -131,7 +131,7 @@ impl Series {
                 steps
                     .map(|pair| {
                         let change = (pair[1].value - pair[0].value).max(0.0);
-                        Sample {
+                        SeriesSample {
                             at_ns: pair[1].at_ns,
                             value: change * per_second / (pair[1].at_ns - pair[0].at_ns) as f64,
                         }
@@ -174,7 +174,7 @@ impl Series {
 }
 
 /// A total order of readings: by time, then by value.
-fn order(sample: &Sample) -> (i64, u64) {
+fn order(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
 }
 
@@ -239,7 +239,7 @@ mod tests {
 
     fn series(kind: SeriesKind, unit: &str, samples: &[(i64, f64)]) -> Series {
         let mut series = Series::new(kind, unit);
-        samples.iter().for_each(|(at_ns, value)| series.push(Sample { at_ns: *at_ns, value: *value }));
+        samples.iter().for_each(|(at_ns, value)| series.push(SeriesSample { at_ns: *at_ns, value: *value }));
         series
     }
 

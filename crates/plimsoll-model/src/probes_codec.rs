@@ -8,12 +8,12 @@
 //! ```
 
 use crate::bounds::is_reading;
-use crate::probes::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
+use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 use crate::tagged::{Reader, varint};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct ProbesHead {
     servers: Vec<ServerSeen>,
     unseen: Vec<String>,
     cpu_ns: u64,
@@ -45,7 +45,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
         unit: series.unit.clone(),
         gaps: series.gaps.clone(),
     });
-    let head = Head {
+    let head = ProbesHead {
         servers: probes.servers.clone(),
         unseen: probes.unseen.clone(),
         cpu_ns: probes.cpu_ns,
@@ -69,7 +69,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
 
 pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
     let length = reader.length()?;
-    let head: Head = serde_json::from_slice(reader.take(length)?).ok()?;
+    let head: ProbesHead = serde_json::from_slice(reader.take(length)?).ok()?;
     let mut probes = Probes {
         servers: head.servers,
         unseen: head.unseen,
@@ -85,7 +85,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
         for _ in 0..count {
             at_ns = at_ns.wrapping_add(unzigzag(reader.varint()?));
             bits ^= reader.varint()?.swap_bytes();
-            let sample = Sample { at_ns, value: f64::from_bits(bits) };
+            let sample = SeriesSample { at_ns, value: f64::from_bits(bits) };
             if is_reading(&sample) {
                 samples.push(sample);
             }

@@ -80,7 +80,7 @@ fn probes(rng: &mut Rng) -> Probes {
         let mut series = Series::new(kind, unit);
         for _ in 0..rng.below(9) {
             let value = if rng.below(2) == 0 { rng.below(9) as f64 } else { rng.next_u64() as f64 / 7.0 };
-            let sample = Sample { at_ns: rng.below(20) as i64 - 5, value };
+            let sample = SeriesSample { at_ns: rng.below(20) as i64 - 5, value };
             if !series.samples.contains(&sample) {
                 series.push(sample);
             }

@@ -38,7 +38,7 @@ pub struct ChartBlock {
 
 /// One piece of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Block {
+pub enum ReportBlock {
     /// The heading of what follows.
     Heading(String),
     /// A chart. Only pages show it.
@@ -57,27 +57,27 @@ pub enum Block {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// The blocks.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ReportBlock>,
 }
 
 impl Report {
     /// Adds a heading.
     pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(Block::Heading(seen(text)));
+        self.blocks.push(ReportBlock::Heading(seen(text)));
         self
     }
 
     /// Adds a chart and the figures behind it.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| seen(*h)).collect();
-        self.blocks.push(Block::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
+        self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
         self
     }
 
     /// Adds a chart that is drawn for wide and for narrow screens, and the figures behind it.
     pub fn drawn(&mut self, draw: impl Fn(Theme) -> String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         self.chart(draw(Theme::Page), headings, rows);
-        if let Some(Block::Chart(chart)) = self.blocks.last_mut() {
+        if let Some(ReportBlock::Chart(chart)) = self.blocks.last_mut() {
             chart.narrow = Some(draw(Theme::Phone));
         }
         self
@@ -85,18 +85,18 @@ impl Report {
 
     /// Puts `sentence` in the place of the answer, which becomes the sentence after it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
-        if let Some(at) = self.blocks.iter().position(|block| matches!(block, Block::Text(Tone::Answer, _))) {
-            if let Block::Text(tone, _) = &mut self.blocks[at] {
+        if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
+            if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
                 *tone = Tone::Plain;
             }
-            self.blocks.insert(at, Block::Text(Tone::Answer, seen(sentence)));
+            self.blocks.insert(at, ReportBlock::Text(Tone::Answer, seen(sentence)));
         }
         self
     }
 
     /// Adds HTML as it is. It must be complete in itself and load nothing; its own text must be escaped already.
     pub fn fragment(&mut self, html: String) -> &mut Self {
-        self.blocks.push(Block::Fragment(html));
+        self.blocks.push(ReportBlock::Fragment(html));
         self
     }
 
@@ -108,7 +108,8 @@ impl Report {
 
     /// The blocks up to and with the answer, then what `between` adds, then the rest: a picture comes after the answer.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
-        let answer = self.blocks.iter().position(|b| matches!(b, Block::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
+        let answer =
+            self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
         let rest = self.blocks.split_off(answer);
         self.blocks.extend(between.blocks);
         self.blocks.extend(rest);
@@ -117,19 +118,20 @@ impl Report {
 
     /// Adds a sentence.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(Block::Text(tone, seen(text)));
+        self.blocks.push(ReportBlock::Text(tone, seen(text)));
         self
     }
 
     /// Adds labelled values.
     pub fn facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
-        self.blocks.push(Block::Facts(facts.into_iter().map(|(label, value)| (seen(label), seen(value))).collect()));
+        self.blocks
+            .push(ReportBlock::Facts(facts.into_iter().map(|(label, value)| (seen(label), seen(value))).collect()));
         self
     }
 
     /// Adds a table.
     pub fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        self.blocks.push(Block::Table(headings.iter().map(|h| seen(*h)).collect(), all_seen(rows)));
+        self.blocks.push(ReportBlock::Table(headings.iter().map(|h| seen(*h)).collect(), all_seen(rows)));
         self
     }
 }

@@ -2,7 +2,7 @@
 //! it. The columns are those of the table of measures.
 
 use plimsoll_model::measures::{Column, Figure, Held, Kind};
-use plimsoll_model::{Experiment, Failure, LoadFigures, Purpose, RouteFigures, SparseHistogram, Tag, Trial};
+use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
 /// The headings of a figure's columns.
@@ -10,7 +10,7 @@ fn headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
     let heading = |column: &Column| match (figure.kind, column) {
         (Kind::Ledger, _) => {
-            let failed = Failure::ALL.iter().map(|kind| format!("failed_{}", kind.name()));
+            let failed = RequestFailure::ALL.iter().map(|kind| format!("failed_{}", kind.name()));
             ["scheduled", "succeeded"].map(String::from).into_iter().chain(failed).chain(["unsent".into()]).collect()
         }
         (_, Column::Value) => vec![name.to_owned()],
@@ -29,7 +29,7 @@ fn values(figure: &Figure, held: Held<SparseHistogram>) -> Vec<u64> {
             [ledger.scheduled, ledger.succeeded].into_iter().chain(ledger.failed).chain([ledger.unsent]).collect()
         }
         Held::Times(times) => {
-            let dense = times.to_dense();
+            let dense = times.to_histogram();
             let value = |column: &Column| match column {
                 Column::Quantile(per_mille) => dense.quantile_ns(f64::from(*per_mille) / 1_000.0),
                 Column::Max => dense.max_ns(),

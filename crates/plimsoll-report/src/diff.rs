@@ -3,7 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::chart::heading;
 use crate::format::{count, duration, rate, share};
-use plimsoll_analysis::levels::{Change, Level, Over, changes};
+use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde_json::{Value, json};
 
 /// One of the two recordings.
@@ -18,9 +18,9 @@ pub struct DiffSide<'a> {
 }
 
 /// (change, level of A, level of B) at each load that both hold.
-fn rows(sides: &[DiffSide; 2]) -> Vec<(Change, Level, Level)> {
+fn rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
-    let row = |change: Change| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
+    let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
     changes(sides[0].levels, sides[1].levels).into_iter().filter_map(row).collect()
 }
 
@@ -41,7 +41,7 @@ fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
 }
 
 /// The table of relative changes of the second against the first.
-pub fn diff_report(over: Over, sides: &[DiffSide; 2]) -> Report {
+pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
     let rows = rows(sides);
     let [a, b] = sides;
@@ -51,12 +51,12 @@ pub fn diff_report(over: Over, sides: &[DiffSide; 2]) -> Report {
     }
     report.text(Tone::Answer, heading::throughput_diff((a.name, a.levels), (b.name, b.levels)).title);
     let load = match over {
-        Over::Concurrency => "concurrency",
-        Over::Rate => "offered/s",
+        LoadUnit::Concurrency => "concurrency",
+        LoadUnit::Rate => "offered/s",
     };
-    let load_of = |change: &Change| match over {
-        Over::Concurrency => count(change.load.round() as u64),
-        Over::Rate => rate(change.load),
+    let load_of = |change: &LevelChange| match over {
+        LoadUnit::Concurrency => count(change.load.round() as u64),
+        LoadUnit::Rate => rate(change.load),
     };
     let table = rows.iter().map(|(change, a, b)| {
         vec![
@@ -81,7 +81,7 @@ pub fn diff_report(over: Over, sides: &[DiffSide; 2]) -> Report {
 
 /// The same as a document of the schema `plimsoll.diff/1`. Rates in 1/s, times in ns, shares 0..=1, changes as B over A
 /// less 1; a spread is a coefficient of variation, null where a file does not tell it.
-pub fn diff_document(over: Over, sides: &[DiffSide; 2], charts: &[String]) -> Value {
+pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
     let level = |level: &Level| {
         json!({
             "throughput_rps": level.rps,
@@ -118,7 +118,7 @@ pub fn diff_document(over: Over, sides: &[DiffSide; 2], charts: &[String]) -> Va
         "warnings": warnings,
         "a": { "file": a.file, "name": a.name },
         "b": { "file": b.file, "name": b.name },
-        "over": match over { Over::Concurrency => "concurrency", Over::Rate => "rate" },
+        "over": match over { LoadUnit::Concurrency => "concurrency", LoadUnit::Rate => "rate" },
         "levels": levels,
         "charts": charts,
     })

@@ -6,7 +6,7 @@ use crate::format::{count, duration, rate, share};
 use crate::run::{RunContext, setup_fact, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
-use plimsoll_analysis::{FailedKind, Findings, Load, TrialOutcome, Verdict};
+use plimsoll_analysis::{FailedKind, Findings, Offered, TrialOutcome, Verdict};
 use plimsoll_model::{Experiment, LoadShape, Purpose};
 
 /// Why a search ended, in words.
@@ -68,8 +68,8 @@ pub(crate) const TRIAL_HEADINGS: [&str; 9] =
 /// One trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag, verdict and reason.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
-        Load::Rate(offered) => format!("{}/s", rate(offered)),
-        Load::Users(number) => users(number),
+        Offered::Rate(offered) => format!("{}/s", rate(offered)),
+        Offered::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed trials and load in between are not judged by the SLO.

@@ -10,7 +10,7 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{DoubtKind, FailedKind, Findings, Others, Summary};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
-use plimsoll_model::{Ending, Experiment, Failure, Injector, LoadShape, PlanRecord, TlsFailure};
+use plimsoll_model::{Ending, Experiment, Injector, LoadShape, PlanRecord, RequestFailure, TlsFailure};
 use serde_json::{Map, Value, json};
 
 fn latency(latency: &Latency) -> Value {
@@ -76,7 +76,7 @@ fn figure_value(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Valu
             tally.iter().map(|(key, count)| (text(key), Value::from(count))).collect::<Map<_, _>>().into()
         }
         Held::Ledger(ledger) => {
-            let failed: Map<String, Value> = Failure::ALL
+            let failed: Map<String, Value> = RequestFailure::ALL
                 .iter()
                 .map(|kind| (kind.name().to_owned(), ledger.failed[*kind as usize].into()))
                 .collect();

@@ -12,7 +12,7 @@ pub mod csv;
 pub mod flame;
 pub mod json;
 pub mod junit;
-pub mod levels;
+pub mod load_profiles;
 pub mod markdown;
 pub mod page;
 pub mod profile;
@@ -21,10 +21,10 @@ pub mod prove_profiles;
 pub mod text;
 pub mod visible;
 
+mod charted;
 mod diff;
 mod failed;
 mod find;
-mod full;
 mod progress;
 mod prove;
 mod run;
@@ -36,13 +36,13 @@ mod wrap;
 
 pub use plimsoll_analysis::format;
 
-pub use block::{Block, Report, Tone};
-pub use diff::{DiffSide, diff_document, diff_report};
-pub use find::{find_report, search_text, trial_heading, trial_line};
-pub use full::{
+pub use block::{Report, ReportBlock, Tone};
+pub use charted::{
     Around, find_page, heat_svg, ladder_page, ladder_svg, percentiles_svg, prove_page, prove_svg, run_page,
     series_section, time_svg, two_searches,
 };
+pub use diff::{DiffSide, diff_document, diff_report};
+pub use find::{find_report, search_text, trial_heading, trial_line};
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{
     ProveContext, broken_text, ladder_heading, ladder_line, ladder_report, ladder_standing, measure_text, prove_answer,

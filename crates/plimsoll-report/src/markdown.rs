@@ -1,18 +1,18 @@
 //! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables. Charts are for pages.
 
-use crate::block::{Block, Report, Tone};
+use crate::block::{Report, ReportBlock, Tone};
 
 /// The report as Markdown (GitHub's tables).
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     for block in &report.blocks {
         match block {
-            Block::Chart(_) | Block::Fragment(_) => continue,
-            Block::Heading(text) => out.push_str(&format!("### {}\n", literal(text))),
-            Block::Text(Tone::Warning, text) => out.push_str(&format!("> **Warning:** {}\n", literal(text))),
-            Block::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", literal(text))),
-            Block::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", literal(text))),
-            Block::Facts(facts) => {
+            ReportBlock::Chart(_) | ReportBlock::Fragment(_) => continue,
+            ReportBlock::Heading(text) => out.push_str(&format!("### {}\n", literal(text))),
+            ReportBlock::Text(Tone::Warning, text) => out.push_str(&format!("> **Warning:** {}\n", literal(text))),
+            ReportBlock::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", literal(text))),
+            ReportBlock::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", literal(text))),
+            ReportBlock::Facts(facts) => {
                 for (label, value) in facts {
                     match label.is_empty() {
                         // More of the fact before it.
@@ -21,7 +21,7 @@ pub fn render(report: &Report) -> String {
                     }
                 }
             }
-            Block::Table(headings, rows) => {
+            ReportBlock::Table(headings, rows) => {
                 let line = |cells: &[String]| {
                     let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
                     format!("| {} |\n", cells.join(" | "))

@@ -2,7 +2,7 @@
 
 use crate::block::{Report, Tone};
 use crate::format;
-use plimsoll_analysis::profile::{Basis, Change, Comparison, DiffRow, FINDING_Q, Row, Sort, Top, percent};
+use plimsoll_analysis::profile::{Basis, CostChange, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
 use plimsoll_model::profile::{Function, Profile, ValueType};
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
 }
 
 /// The unit of the costs of a comparison, and what they are stated per.
-pub fn diff_unit(comparison: &Comparison) -> (&str, Option<&'static str>) {
+pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         Basis::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
         Basis::Shares => ("percent", None),
@@ -130,13 +130,13 @@ pub fn diff_unit(comparison: &Comparison) -> (&str, Option<&'static str>) {
 }
 
 /// Before, after, the change, and that in standard deviations.
-pub(crate) fn change_cells(change: &Change, unit: &str) -> [String; 4] {
+pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
 /// The table of differences: findings, of which at most `limit` are shown; what may be chance is only counted.
-pub fn diff_report(comparison: &Comparison, sort: Sort, limit: usize) -> Report {
+pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
     let kind = &comparison.sample_type.kind;
@@ -146,7 +146,7 @@ pub fn diff_report(comparison: &Comparison, sort: Sort, limit: usize) -> Report 
             "without --requests-a and --requests-b only shares can be compared: what got dearer as a whole stays unseen",
         );
     }
-    let (changed, tested): (fn(&DiffRow) -> &Change, _) = match sort {
+    let (changed, tested): (fn(&DiffRow) -> &CostChange, _) = match sort {
         Sort::Flat => (|row| &row.flat, comparison.tested_flat),
         Sort::Cum => (|row| &row.cum, comparison.tested_cum),
     };
@@ -186,7 +186,7 @@ pub fn diff_report(comparison: &Comparison, sort: Sort, limit: usize) -> Report 
 }
 
 /// A cost on both sides as a value of a document.
-pub(crate) fn change_value(change: &Change) -> Value {
+pub(crate) fn change_value(change: &CostChange) -> Value {
     json!({
         "before": change.before,
         "after": change.after,
@@ -198,7 +198,7 @@ pub(crate) fn change_value(change: &Change) -> Value {
 }
 
 /// The document `plimsoll.profile-diff/1`.
-pub fn diff_document(comparison: &Comparison, limit: usize) -> Value {
+pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     let (unit, per) = diff_unit(comparison);
     let rows =
         comparison.rows.iter().take(limit).map(

@@ -7,7 +7,8 @@ use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{
-    Block, Compared, Criterion, Interval, Ladder, Proof, Rules, Rung, Standing, StoppedBy, Verdict, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Rules, Rung, Standing,
+    arm_name,
 };
 use plimsoll_analysis::study::Broken;
 use plimsoll_model::{Experiment, Injector, PlanRecord, Purpose};
@@ -35,9 +36,11 @@ fn change(ratio: f64) -> String {
 }
 
 /// An interval of ratios as changes: `-6.1 to -3.4 %`.
-fn changes(interval: Option<Interval>) -> String {
+fn changes(interval: Option<ConfidenceInterval>) -> String {
     match interval {
-        Some(Interval { lower, upper }) => format!("{:+.1} to {:+.1} %", (lower - 1.0) * 100.0, (upper - 1.0) * 100.0),
+        Some(ConfidenceInterval { lower, upper }) => {
+            format!("{:+.1} to {:+.1} %", (lower - 1.0) * 100.0, (upper - 1.0) * 100.0)
+        }
         None => "too few blocks".into(),
     }
 }
@@ -45,7 +48,7 @@ fn changes(interval: Option<Interval>) -> String {
 /// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
 fn interval_text(one: &Compared) -> String {
     match one.verdict {
-        Verdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
+        ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
         _ => changes(one.ratio_interval),
     }
 }
@@ -161,14 +164,14 @@ pub fn prove_answer(proof: &Proof) -> String {
     let (margin, asked) = (percent(*margin), percent(*margin_asked));
     let noise = if margin == asked { "" } else { " that noise leaves" };
     match proof.verdict {
-        Verdict::Better => format!("B is better than A: {seen}, beyond the margin of {margin}{noise}"),
-        Verdict::Worse => format!("B is worse than A: {seen}, beyond the margin of {margin}{noise}"),
-        Verdict::Same => {
+        ProveVerdict::Better => format!("B is better than A: {seen}, beyond the margin of {margin}{noise}"),
+        ProveVerdict::Worse => format!("B is worse than A: {seen}, beyond the margin of {margin}{noise}"),
+        ProveVerdict::Same => {
             let seen = format!("{what} {} ({})", change(*ratio), interval_text(primary));
             format!("B is the same as A: {seen}, inside the margin of {asked}")
         }
-        Verdict::Small => format!("B differs from A, but by little: {seen}; the margin is {asked}"),
-        Verdict::Inconclusive => {
+        ProveVerdict::Small => format!("B differs from A, but by little: {seen}; the margin is {asked}"),
+        ProveVerdict::Inconclusive => {
             // A verdict asks for more than the interval that is shown.
             let likely = ratio_interval.is_some_and(|interval| !interval.contains(1.0));
             let likely = if likely { ", though a difference is likely" } else { "" };
@@ -187,7 +190,7 @@ const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
 /// What would tell, where it is a longer comparison.
 fn enough_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
-    let blocks = proof.stopped_by == StoppedBy::Blocks;
+    let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
         Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy a day would not tell".into(),
         Some(ns) if blocks => format!("--budget {} without --blocks would tell", flag_time(ns)),
@@ -198,13 +201,13 @@ fn enough_text(proof: &Proof) -> Option<String> {
 }
 
 /// Why a comparison ended, in words.
-fn stopped_text(stopped_by: &StoppedBy) -> &str {
+fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
-        StoppedBy::Verdict => "ended because the verdict was certain",
-        StoppedBy::Blocks => "all blocks asked for",
-        StoppedBy::Budget => "the budget was used up",
-        StoppedBy::Void => "ended because hardly a block counted",
-        StoppedBy::Broken(_) => "broken off",
+        ComparisonEnd::Verdict => "ended because the verdict was certain",
+        ComparisonEnd::Blocks => "all blocks asked for",
+        ComparisonEnd::Budget => "the budget was used up",
+        ComparisonEnd::Void => "ended because hardly a block counted",
+        ComparisonEnd::Broken(_) => "broken off",
     }
 }
 
@@ -225,7 +228,7 @@ fn elapsed_text(experiment: &Experiment) -> String {
     }
 }
 
-pub(crate) fn load_line(context: &ProveContext) -> String {
+pub(crate) fn compared_load(context: &ProveContext) -> String {
     match loads_text(context).as_slice() {
         [] => "none".into(),
         [one] => format!("{one} on each side of a block"),
@@ -280,7 +283,7 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             context.plan.load.seed
         ),
     ));
-    facts.push(("load", load_line(context)));
+    facts.push(("load", compared_load(context)));
     let control = match proof.control.half_width {
         Some(half_width) => format!(
             "two measurements of the same build differ by +-{}{} (p {})",
@@ -348,8 +351,8 @@ fn cost(us: f64) -> String {
 }
 
 /// Both ends of an interval, the unit once.
-fn from_to(interval: Option<Interval>, text: fn(f64) -> String) -> String {
-    let Some(Interval { lower, upper }) = interval else { return "too few blocks".into() };
+fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
+    let Some(ConfidenceInterval { lower, upper }) = interval else { return "too few blocks".into() };
     let (lower, upper) = (text(lower), text(upper));
     let number = lower.rsplit_once(' ').map_or(lower.as_str(), |(number, _)| number);
     format!("{number} to {upper}")
@@ -392,7 +395,7 @@ pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
             context.plan.load.seed
         ),
     ));
-    facts.push(("load", load_line(context)));
+    facts.push(("load", compared_load(context)));
     facts.extend(failed_facts(context));
     report.facts(facts);
     let (headings, rows) = rung_rows(ladder);

@@ -5,7 +5,7 @@ use crate::json::{self, Made, frame};
 use crate::prove::{ProveContext, elapsed_ns, length_ns};
 use crate::run::load_text;
 use plimsoll_analysis::prove::{
-    Block, Compared, Criterion, Interval, Ladder, Proof, Reading, Standing, StoppedBy, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, Reading, Standing, arm_name,
 };
 use plimsoll_analysis::{Doubts, FailedKind, Others};
 use serde_json::{Map, Value, json};
@@ -20,17 +20,17 @@ fn measure_name(measure: Criterion) -> &'static str {
     }
 }
 
-fn ends(interval: Option<Interval>) -> Value {
+fn ends(interval: Option<ConfidenceInterval>) -> Value {
     interval.map_or(Value::Null, |interval| json!([interval.lower, interval.upper]))
 }
 
-fn stopped_name(stopped_by: &StoppedBy) -> &'static str {
+fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     match stopped_by {
-        StoppedBy::Verdict => "verdict",
-        StoppedBy::Blocks => "blocks",
-        StoppedBy::Budget => "budget",
-        StoppedBy::Void => "void",
-        StoppedBy::Broken(_) => "broken",
+        ComparisonEnd::Verdict => "verdict",
+        ComparisonEnd::Blocks => "blocks",
+        ComparisonEnd::Budget => "budget",
+        ComparisonEnd::Void => "void",
+        ComparisonEnd::Broken(_) => "broken",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::format::{count, rate};
 use crate::profile::{diff_document, diff_report};
-use plimsoll_analysis::profile::{Comparison, Sort};
+use plimsoll_analysis::profile::{ProfileDiff, Sort};
 use serde_json::{Value, json};
 
 /// Rows of the table in the text, and of the document.
@@ -24,7 +24,7 @@ pub struct ProveProfiles {
     /// The profiles kept, by side.
     pub files: [Vec<String>; 2],
     /// CPU a request, A against B; none unless there is a profile of both.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ProfileDiff>,
     /// What is missing, and why.
     pub missing: Vec<String>,
     /// What speaks against the figures.

@@ -6,7 +6,9 @@ use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{DoubtKind, Others, Summary};
-use plimsoll_model::{Arrivals, Ending, Failure, Injector, LoadShape, PlanRecord, Spin, Stop, Tally, TlsFailure};
+use plimsoll_model::{
+    Arrivals, Ending, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure,
+};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
@@ -232,7 +234,7 @@ fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
 
 fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
     let ledger = &summary.whole.ledger;
-    let kinds: Vec<String> = Failure::ALL
+    let kinds: Vec<String> = RequestFailure::ALL
         .iter()
         .filter(|kind| ledger.failed[**kind as usize] > 0)
         .map(|kind| format!("{} {}", kind.name().replace('_', " "), count(ledger.failed[*kind as usize])))
@@ -258,7 +260,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
     facts.extend(failed::facts(&summary.failed_answers));
-    if ledger.failed_total() > ledger.failed[Failure::Timeout as usize] {
+    if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
         let failed = &summary.whole.failed;
         facts.push((
             "failures took",

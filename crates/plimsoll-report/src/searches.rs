@@ -42,14 +42,14 @@ impl SearchSide<'_> {
 }
 
 /// A figure that both searches have: its name in words and in documents, its values, and how it is written.
-struct Figure {
+struct ComparedFigure {
     name: &'static str,
     key: &'static str,
     values: [Option<f64>; 2],
     text: fn(f64) -> String,
 }
 
-impl Figure {
+impl ComparedFigure {
     /// B over A, less 1.
     fn change(&self) -> Option<f64> {
         match self.values {
@@ -59,42 +59,42 @@ impl Figure {
     }
 }
 
-fn figures(sides: &[SearchSide; 2]) -> Vec<Figure> {
+fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     let of = |value: &dyn Fn(&SearchSide) -> Option<f64>| [value(&sides[0]), value(&sides[1])];
     let users: fn(f64) -> String = |users| count(users as u64);
     vec![
-        Figure { name: "load line, requests/s", key: "line_rps", values: of(&|side| side.line()), text: rate },
-        Figure {
+        ComparedFigure { name: "load line, requests/s", key: "line_rps", values: of(&|side| side.line()), text: rate },
+        ComparedFigure {
             name: "did not hold, requests/s",
             key: "line_upper_rps",
             values: of(&|side| side.findings.load_line_rps.upper),
             text: rate,
         },
-        Figure {
+        ComparedFigure {
             name: "p99 at the line",
             key: "p99_at_line_ns",
             values: of(&|side| side.p99_at_line_ns()),
             text: duration,
         },
-        Figure {
+        ComparedFigure {
             name: "CPU a request at the line",
             key: "cpu_us_per_request",
             values: of(&|side| side.cpu_us),
             text: |us| duration(us * 1e3),
         },
-        Figure {
+        ComparedFigure {
             name: "peak, requests/s",
             key: "peak_rps",
             values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.rps)),
             text: rate,
         },
-        Figure {
+        ComparedFigure {
             name: "users at the peak",
             key: "peak_concurrency",
             values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.concurrency as f64)),
             text: users,
         },
-        Figure {
+        ComparedFigure {
             name: "users at the knee",
             key: "knee_concurrency",
             values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.concurrency as f64)),
@@ -174,7 +174,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
         report.text(Tone::Warning, warning);
     }
     report.text(Tone::Answer, answer(sides));
-    let cell = |figure: &Figure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
+    let cell = |figure: &ComparedFigure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
     let rows = figures(sides).into_iter().map(|figure| {
         let changed = figure.change().map_or_else(|| "-".to_owned(), change);
         vec![figure.name.to_owned(), cell(&figure, 0), cell(&figure, 1), changed]

@@ -1,6 +1,6 @@
 //! How what was seen of the server looks: lines of a report, and the member `server` of a JSON document.
 
-use crate::block::{Block, Report, Tone};
+use crate::block::{Report, ReportBlock, Tone};
 use crate::format::{bytes, count, duration, rate};
 use plimsoll_analysis::ServerUse;
 use plimsoll_model::{Probes, Run, ServerSeen};
@@ -151,12 +151,12 @@ pub fn add_server(report: &mut Report, view: &ServerView) {
         ),
     ));
     let at = match report.blocks.last() {
-        Some(Block::Table(..)) => report.blocks.len() - 1,
+        Some(ReportBlock::Table(..)) => report.blocks.len() - 1,
         _ => report.blocks.len(),
     };
-    report.blocks.insert(at, Block::Facts(facts));
+    report.blocks.insert(at, ReportBlock::Facts(facts));
     if let Some(text) = restarts_text(view) {
-        report.blocks.insert(0, Block::Text(Tone::Warning, text));
+        report.blocks.insert(0, ReportBlock::Text(Tone::Warning, text));
     }
 }
 

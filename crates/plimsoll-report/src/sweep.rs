@@ -3,12 +3,12 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
+use crate::charted::{Around, cut_off, environment, levels_charts, percent};
 use crate::failed;
 use crate::format::{count, duration, rate, share};
-use crate::full::{Around, cut_off, environment, levels_charts, percent};
 use crate::text::broken;
 use crate::visible::visible;
-use plimsoll_analysis::levels::{self, ERROR_WANTED, Level, Over, knee, peak};
+use plimsoll_analysis::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
 use plimsoll_analysis::{FailedKind, Others, ServerUse, Summary, series};
 use plimsoll_model::{Experiment, Purpose, Trial, Unheld};
 
@@ -282,7 +282,7 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
     let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
     if !measured.is_empty() {
-        levels_charts(&mut report, Over::Concurrency, &measured, &subtitle);
+        levels_charts(&mut report, LoadUnit::Concurrency, &measured, &subtitle);
     }
     report.heading("Evidence");
     let rows = levels.iter().map(|level| {

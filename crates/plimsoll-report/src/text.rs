@@ -1,6 +1,6 @@
 //! Reports on a terminal: plain columns, colours only where asked for.
 
-use crate::block::{Block, Report, Tone};
+use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;
 use anstyle::{AnsiColor, Style};
 
@@ -18,12 +18,12 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
     for block in &report.blocks {
         match block {
             // Pictures are for pages.
-            Block::Chart(_) | Block::Fragment(_) => {}
-            Block::Heading(text) => {
+            ReportBlock::Chart(_) | ReportBlock::Fragment(_) => {}
+            ReportBlock::Heading(text) => {
                 out.push_str(&format!("\n{}\n", broken(text, columns, 0)));
                 after_text = true;
             }
-            Block::Text(tone, text) => {
+            ReportBlock::Text(tone, text) => {
                 if !after_text {
                     out.push('\n');
                 }
@@ -31,7 +31,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
                 out.push('\n');
                 after_text = true;
             }
-            Block::Facts(facts) => {
+            ReportBlock::Facts(facts) => {
                 out.push('\n');
                 let width = facts.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
                 for (label, value) in facts {
@@ -41,7 +41,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
                 }
                 after_text = false;
             }
-            Block::Table(headings, rows) => {
+            ReportBlock::Table(headings, rows) => {
                 out.push('\n');
                 out.push_str(&table(headings, rows, columns));
                 after_text = false;

@@ -5,11 +5,11 @@
 
 use plimsoll_analysis::find::{Bracket, Findings, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
-use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Doubts, Load, Others, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, Offered, Others, Slo, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
@@ -51,7 +51,7 @@ fn well_formed(svg: &str) {
 fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
     TrialOutcome {
         purpose: Purpose::Climb,
-        load: Load::Rate(rate),
+        load: Offered::Rate(rate),
         start_ns: 0,
         duration_ns: 5_000_000_000,
         planned_ns: 5_000_000_000,
@@ -116,7 +116,7 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
 fn charts_for_narrow_screens_are_narrow() {
     let findings = findings(1.0);
     let panels = moments_panels(&moments());
-    let (levels, over) = (levels(1.0, 0.003), Over::Concurrency);
+    let (levels, over) = (levels(1.0, 0.003), LoadUnit::Concurrency);
     let blocks = blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&blocks);
     let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
@@ -161,7 +161,7 @@ fn what_a_service_carries_is_said_in_words() {
         let mut found = findings(1.0);
         (found.load_line_rps.lower, found.load_line_rps.upper) = (lower, upper);
         found.slo = Slo::parse(slo).expect("an SLO");
-        heading::carried(&found)
+        heading::line_title(&found)
     };
     let usual = "success>=99.9%, p99<=500ms";
     for (lower, upper, slo, expect) in [
@@ -314,7 +314,7 @@ fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
 const SETTINGS: Rules = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, seed: 7 };
 
 fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Standing>) {
-    (prove::conclude(&SETTINGS, blocks, prove::StoppedBy::Budget), prove::narrowing(&SETTINGS, blocks))
+    (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::narrowing(&SETTINGS, blocks))
 }
 
 fn sides() -> [String; 3] {
@@ -334,7 +334,7 @@ fn charts_look_as_they_did() {
     let two = [Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b }];
     let (slow, fast) = (levels(1.0, 0.003), levels(1.13, 0.001));
     let recorded = [Recorded { name: "api_v1", levels: &slow }, Recorded { name: "api_v2", levels: &fast }];
-    let (c, r) = (Over::Concurrency, Over::Rate);
+    let (c, r) = (LoadUnit::Concurrency, LoadUnit::Rate);
     for (theme, name) in THEMES {
         golden(&format!("find-{name}"), &find_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
     }
@@ -368,7 +368,7 @@ fn charts_of_nothing_say_so() {
     let mut nothing = findings(1.0);
     nothing.trials.clear();
     let none = Recorded { name: "A", levels: &[] };
-    let c = Over::Concurrency;
+    let c = LoadUnit::Concurrency;
     let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
     let (proof, narrowing) = a_proof(&void);
     for svg in [
@@ -427,7 +427,7 @@ proptest! {
     #[test]
     fn no_levels_break_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
         let recorded = [Recorded { name: "A", levels: &a }, Recorded { name: "B", levels: &b }];
-        let c = Over::Concurrency;
+        let c = LoadUnit::Concurrency;
         well_formed(&throughput_chart(&heading::throughput(c, &a, ""), c, &a, Theme::Light));
         well_formed(&success_chart(&heading::success(c, &a, ""), c, &a, Theme::Dark));
         well_formed(&throughput_diff_chart(&heading::throughput_diff(("A", &a), ("B", &b)), c, recorded, Theme::Light));
@@ -457,7 +457,7 @@ proptest! {
         let line = |name: &str| Line { name: name.into(), points: points.clone() };
         let both = [line("a"), line("b")];
         well_formed(&percentile_chart(&heading("x"), &both, Theme::Light));
-        for (unit, log) in [(Unit::Count, false), (Unit::Time, true), (Unit::Share, false), (Unit::Bytes, true)] {
+        for (unit, log) in [(AxisUnit::Count, false), (AxisUnit::Time, true), (AxisUnit::Share, false), (AxisUnit::Bytes, true)] {
             let panel = Panel { title: "t".into(), unit, log, lines: both.to_vec() };
             well_formed(&time_chart(&heading("x"), &[panel], Theme::Light));
         }

@@ -1,4 +1,4 @@
-//! What was said: the command line as typed. Nothing here touches the world; `meant` makes it into plans.
+//! What was said: the command line as typed. Nothing here touches the world; `resolve` makes it into plans.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plimsoll_model::{Redact, Spin};

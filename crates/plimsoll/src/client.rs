@@ -81,19 +81,19 @@ fn tls_text(reason: TlsFailure) -> String {
 }
 
 /// A connected socket that waits, up to a moment.
-pub struct Line {
+pub struct BlockingSocket {
     socket: Socket,
     epoll: Epoll,
     deadline: Instant,
 }
 
-impl Line {
+impl BlockingSocket {
     /// Waits until what `connect` begins stands.
-    pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<Line> {
+    pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
         let socket = connect()?;
         let epoll = Epoll::new(1)?;
         epoll.add(socket.as_raw_fd(), 0)?;
-        let mut line = Line { socket, epoll, deadline };
+        let mut line = BlockingSocket { socket, epoll, deadline };
         while !line.wait()? {}
         line.socket.take_error()?;
         Ok(line)
@@ -135,7 +135,8 @@ impl Question<'_> {
         connect: impl FnOnce() -> io::Result<Socket>,
         heard: &mut dyn FnMut(&Piece) -> bool,
     ) -> Result<u16, AskError> {
-        let mut line = Line::open(connect, self.connect_until.min(self.deadline)).map_err(AskError::Connect)?;
+        let mut line =
+            BlockingSocket::open(connect, self.connect_until.min(self.deadline)).map_err(AskError::Connect)?;
         line.deadline = self.deadline;
         let mut conn = match self.tls {
             None => Conn::new(),
@@ -198,7 +199,7 @@ impl Question<'_> {
     }
 
     /// Sends what there is to send, as far as the socket takes it.
-    fn send(&self, line: &Line, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
+    fn send(&self, line: &BlockingSocket, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let bytes = conn.out(|_| self.request, scratch);
             if bytes.is_empty() {

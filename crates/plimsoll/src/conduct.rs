@@ -213,7 +213,7 @@ impl<'a> Conduct<'a> {
                     }
                     (Stand::Proof(..), None) => return,
                 };
-                if looks::interim_part(stand.blocks()).is_some() || number.is_multiple_of(20) {
+                if looks::interim(stand.blocks()).is_some() || number.is_multiple_of(20) {
                     self.live.row(&heading, &line);
                 }
                 self.standing = standing;

@@ -1,10 +1,10 @@
-//! How connections are meant: the flags on addresses, closing and TLS become a [`Carriage`]. What they say is checked
+//! How connections are asked for: the flags on addresses, closing and TLS become a [`Carriage`]. What they say is checked
 //! against the machine here, so that a load never starts with an address or certificate that cannot work.
 
 use crate::args::ConnectionArgs;
 use crate::failure::Failure;
 use crate::files::{self, Use};
-use crate::meant::positive_time;
+use crate::resolve::positive_time;
 use crate::target::Target;
 use plimsoll_model::{AddressRange, Carriage, ResolveSpec, TlsSpec};
 use plimsoll_wire::tls::{ConfigError, certificates};

@@ -21,7 +21,7 @@ pub mod exit {
 pub struct Failure(String);
 
 impl Failure {
-    /// What was asked cannot be meant.
+    /// What was asked cannot be resolved.
     pub fn usage(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

@@ -19,7 +19,6 @@ mod files;
 mod keeper;
 mod kept;
 mod live;
-mod meant;
 mod output;
 mod pictures;
 mod pprof;
@@ -28,6 +27,7 @@ mod probes;
 mod progress;
 mod recording;
 mod refused;
+mod resolve;
 mod results;
 mod runner;
 mod secrets;
@@ -104,7 +104,7 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Tol
     let mut commands = Cli::command();
     commands.build();
     let told = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches))) {
-        Some((command, matches)) => Told::of(command, matches, meant::fresh_seed()),
+        Some((command, matches)) => Told::of(command, matches, resolve::fresh_seed()),
         None => Told::default(),
     };
     Ok((cli, told))

@@ -1,6 +1,6 @@
 //! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
 
-use crate::client::{AskError, Line, Question};
+use crate::client::{AskError, BlockingSocket, Question};
 use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use plimsoll_model::failed_answer::KEPT_BYTES;
@@ -59,7 +59,7 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Answer, Failure> {
 pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
     if let Some(path) = &plan.carriage.unix {
-        return Line::open(|| Socket::connect_unix(path), deadline).is_ok();
+        return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
     // Who holds the address may be too busy to accept; where the kernel does not tell, only who accepts is seen.
     let held = |address: &SocketAddr| {
@@ -68,7 +68,7 @@ pub fn is_taken(plan: &Plan) -> bool {
                 .and_then(|mut asker| listening_on(&mut asker, *address))
                 .is_ok_and(|sockets| !sockets.is_empty())
     };
-    let accepts = |address: &SocketAddr| Line::open(|| Socket::connect_from(None, address), deadline).is_ok();
+    let accepts = |address: &SocketAddr| BlockingSocket::open(|| Socket::connect_from(None, address), deadline).is_ok();
     plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
 }
 

@@ -5,9 +5,9 @@
 
 use crate::failure::Failure;
 use crate::keeper::{self, Left};
-use crate::meant::Base;
 use crate::preflight;
 use crate::probes::Finder;
+use crate::resolve::Base;
 use crate::secrets::command_shown;
 use crate::target::system_text;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};

@@ -75,7 +75,7 @@ impl Regimes {
 
 /// What a load is, by the trials at, above and below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum LoadClass {
     /// The server holds it.
     Lower,
     /// The server does not hold it.
@@ -259,15 +259,15 @@ impl<'a> Evidences<'a> {
 
     /// MLRsearch's classification with an exceed ratio of one half: a load is a lower (upper) bound once no outcome of
     /// the trials still missing to `decide_s` seconds could make it something else.
-    pub fn class(&self, index: i32, decide_s: f64) -> Class {
+    pub fn class(&self, index: i32, decide_s: f64) -> LoadClass {
         let (passed, failed) = self.seconds(index);
         let whole = (passed + failed).max(decide_s * 0.999);
         if failed > 0.5 * whole {
-            Class::Upper
+            LoadClass::Upper
         } else if whole - passed <= 0.5 * whole && passed > 0.0 {
-            Class::Lower
+            LoadClass::Lower
         } else {
-            Class::Open
+            LoadClass::Open
         }
     }
 
@@ -280,12 +280,12 @@ impl<'a> Evidences<'a> {
 
     /// The highest lower bound.
     pub fn lower(&self, decide_s: f64) -> Option<i32> {
-        self.span().rev().find(|k| self.class(*k, decide_s) == Class::Lower)
+        self.span().rev().find(|k| self.class(*k, decide_s) == LoadClass::Lower)
     }
 
     /// The lowest upper bound.
     pub fn upper(&self, decide_s: f64) -> Option<i32> {
-        self.span().find(|k| self.class(*k, decide_s) == Class::Upper)
+        self.span().find(|k| self.class(*k, decide_s) == LoadClass::Upper)
     }
 
     /// The same without trials that were probably disturbed: where to look next.

@@ -107,8 +107,8 @@ pub struct Forecast {
 /// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match super::next(settings, history, elapsed_ns) {
-        super::Step::Stop(findings) => *findings,
-        super::Step::Measure(_) => of(settings, history, elapsed_ns, StoppedBy::Interrupted),
+        super::SearchStep::Stop(findings) => *findings,
+        super::SearchStep::Measure(_) => of(settings, history, elapsed_ns, StoppedBy::Interrupted),
     }
 }
 

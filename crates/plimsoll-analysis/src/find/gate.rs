@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A figure of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Figure {
+enum DemandFigure {
     /// The lower end of the load line, requests a second.
     Line,
     /// The peak goodput, requests a second.
@@ -22,7 +22,7 @@ enum Figure {
 /// One demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
-    figure: Figure,
+    figure: DemandFigure,
     op: Op,
     value: f64,
 }
@@ -55,15 +55,15 @@ impl Demand {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
         let figure = match name.to_ascii_lowercase().as_str() {
-            "line" | "rate" | "rps" => Figure::Line,
-            "peak" | "goodput" | "throughput" => Figure::Peak,
-            "knee" => Figure::Knee,
-            "cpu" => Figure::Cpu,
+            "line" | "rate" | "rps" => DemandFigure::Line,
+            "peak" | "goodput" | "throughput" => DemandFigure::Peak,
+            "knee" => DemandFigure::Knee,
+            "cpu" => DemandFigure::Cpu,
             _ => return Err(DemandError::Figure(name.to_owned())),
         };
         let value = match figure {
-            Figure::Cpu => parse_duration_ns(value)? as f64,
-            Figure::Line | Figure::Peak | Figure::Knee => parse_number(value)?,
+            DemandFigure::Cpu => parse_duration_ns(value)? as f64,
+            DemandFigure::Line | DemandFigure::Peak | DemandFigure::Knee => parse_number(value)?,
         };
         Ok(Demand { figure, op, value })
     }
@@ -72,18 +72,18 @@ impl Demand {
     /// cannot tell must not let pass, and where there is no line, no demand on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was seen.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
-            Figure::Line => Some(findings.load_line_rps.lower).filter(|line| *line > 0.0),
-            Figure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
-            Figure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
-            Figure::Cpu => cpu_ns,
+            DemandFigure::Line => Some(findings.load_line_rps.lower).filter(|line| *line > 0.0),
+            DemandFigure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
+            DemandFigure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
+            DemandFigure::Cpu => cpu_ns,
         };
         match figure {
             None => Some("nothing was measured".to_owned()),
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
-                Figure::Line => format!("the line was {} requests/s", format::rate(figure)),
-                Figure::Peak => format!("the peak was {} requests/s", format::rate(figure)),
-                Figure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
-                Figure::Cpu => format!("it was {} at the line", format::duration(figure)),
+                DemandFigure::Line => format!("the line was {} requests/s", format::rate(figure)),
+                DemandFigure::Peak => format!("the peak was {} requests/s", format::rate(figure)),
+                DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
+                DemandFigure::Cpu => format!("it was {} at the line", format::duration(figure)),
             }),
             Some(_) => None,
         }
@@ -93,10 +93,10 @@ impl Demand {
 impl fmt::Display for Demand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, value) = match self.figure {
-            Figure::Line => ("line", format_number(self.value)),
-            Figure::Peak => ("peak", format_number(self.value)),
-            Figure::Knee => ("knee", format_number(self.value)),
-            Figure::Cpu => ("cpu", duration_syntax(self.value)),
+            DemandFigure::Line => ("line", format_number(self.value)),
+            DemandFigure::Peak => ("peak", format_number(self.value)),
+            DemandFigure::Knee => ("knee", format_number(self.value)),
+            DemandFigure::Cpu => ("cpu", duration_syntax(self.value)),
         };
         write!(f, "{name}{}{value}", self.op)
     }

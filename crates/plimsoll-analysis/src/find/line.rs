@@ -1,6 +1,6 @@
 //! Near the line: which of the grid's loads to try next, and when to stop.
 
-use super::evidence::{Class, Evidences, Regimes, index_near, rate_of};
+use super::evidence::{Evidences, LoadClass, Regimes, index_near, rate_of};
 use super::findings::StoppedBy;
 use super::plans::{Planner, cost_ns, round_rate};
 use super::{Measure, Pace, RATE_MIN, Settings, Stalls, index_below, limited, near_line, stalls};
@@ -58,7 +58,7 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
 
     let narrow = matches!((lower, upper), (Some(lower), Some(upper)) if upper - lower <= 1);
     let topped = matches!((lower, upper), (Some(lower), None) if at_rate_max(lower));
-    let last = Last { pace, plans, rate_max };
+    let last = LastTrials { pace, plans, rate_max };
     if (narrow || topped) && regimes_open.is_none() {
         return last.step(evidence, if narrow { StoppedBy::Width } else { topped_by });
     }
@@ -81,13 +81,13 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
 
 /// The end of a search, for which the last of the budget is kept: a whole trial at the line as it would be stated, and one
 /// that confirms it.
-struct Last<'a> {
+struct LastTrials<'a> {
     pace: &'a Pace,
     plans: &'a Planner<'a>,
     rate_max: f64,
 }
 
-impl Last<'_> {
+impl LastTrials<'_> {
     /// What is still missing, or that nothing is.
     fn step(&self, evidence: &Evidences, reason: StoppedBy) -> Result<Measure, StoppedBy> {
         let rate = self.rate(evidence).ok_or(reason)?;
@@ -229,7 +229,7 @@ fn choose(evidence: &Evidences, decide_s: f64, plans: &Planner, rate_max: f64) -
         _ => {}
     }
     (below, above) = (below.min(top), above.min(top));
-    let open = |k: i32| evidence.class(k, decide_s) == Class::Open;
+    let open = |k: i32| evidence.class(k, decide_s) == LoadClass::Open;
     let last = plans.history.iter().rev().find(|t| t.purpose == Purpose::Line).and_then(TrialOutcome::offered_rps);
     let just_measured = |k: i32| last == Some(rate_of(k, rate_max));
     match (open(below), open(above)) {

@@ -28,7 +28,7 @@ pub use stalls::Stalls;
 pub use findings::{Bracket, Findings, Forecast, StoppedBy, conclude, forecast};
 pub use gate::{Demand, DemandError};
 
-use crate::judge::{Load, TrialOutcome, Verdict};
+use crate::judge::{Offered, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use crate::watch::Watch;
 use evidence::Evidences;
@@ -67,7 +67,7 @@ pub struct Measure {
 
 /// What to do next.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum SearchStep {
     /// Carry this out, judge it, and ask again.
     Measure(Box<Measure>),
     /// The search is over.
@@ -76,11 +76,11 @@ pub enum Step {
 
 /// What to do after the trials in `history`, `elapsed_ns` after the search began. The same arguments always give the
 /// same step.
-pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Step {
+pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let sound = sound(history);
-    match Search::new(settings, &sound, elapsed_ns).step() {
-        Ok(measure) => Step::Measure(Box::new(measure)),
-        Err(stopped_by) => Step::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
+    match LoadChoice::new(settings, &sound, elapsed_ns).step() {
+        Ok(measure) => SearchStep::Measure(Box::new(measure)),
+        Err(stopped_by) => SearchStep::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
     }
 }
 
@@ -101,14 +101,14 @@ fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let clean = |trial: &TrialOutcome| {
         let mut trial = trial.clone();
         match &mut trial.load {
-            Load::Rate(rate) => {
+            Offered::Rate(rate) => {
                 number(rate);
                 if *rate < RATE_MIN {
                     *rate = 0.0;
                 }
             }
             // No plan has none, and twice none is none.
-            Load::Users(users) => *users = (*users).max(1),
+            Offered::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
             *time_ns = (*time_ns).min(TIME_MAX_NS);
@@ -237,7 +237,7 @@ fn near_line(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
 }
 
-struct Search<'a> {
+struct LoadChoice<'a> {
     settings: &'a Settings,
     history: &'a [TrialOutcome],
     pace: Pace,
@@ -254,10 +254,10 @@ enum Climb {
     Over(StoppedBy),
 }
 
-impl<'a> Search<'a> {
-    fn new(settings: &'a Settings, history: &'a [TrialOutcome], elapsed_ns: u64) -> Search<'a> {
+impl<'a> LoadChoice<'a> {
+    fn new(settings: &'a Settings, history: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         let pace = Pace::after(settings, history);
-        Search { settings, history, pace, plans: Planner::new(settings, history, elapsed_ns) }
+        LoadChoice { settings, history, pace, plans: Planner::new(settings, history, elapsed_ns) }
     }
 
     fn step(&self) -> Result<Measure, StoppedBy> {

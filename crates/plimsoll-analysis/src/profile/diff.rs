@@ -34,14 +34,14 @@ const EVENTS_MIN: f64 = 10.0;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Side<'a> {
+pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: &'a View,
     /// Values are divided by this: requests, or the total in percent.
     pub(super) units: f64,
 }
 
-impl Side<'_> {
+impl ProfileSide<'_> {
     fn sample_type(&self) -> ValueType {
         self.profile.sample_types[self.view.sample_type].clone()
     }
@@ -74,7 +74,7 @@ pub enum DiffError {
 
 /// A cost on both sides, in the unit of the column per request, or in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Change {
+pub struct CostChange {
     /// On the first side.
     pub before: f64,
     /// On the second side.
@@ -88,7 +88,7 @@ pub struct Change {
     variance: f64,
 }
 
-impl Change {
+impl CostChange {
     /// What it costs more than before.
     pub fn delta(&self) -> f64 {
         self.after - self.before
@@ -119,20 +119,20 @@ pub struct DiffRow {
     /// The function.
     pub function: String,
     /// What it cost itself.
-    pub flat: Change,
+    pub flat: CostChange,
     /// What it and its callees cost.
-    pub cum: Change,
+    pub cum: CostChange,
 }
 
 impl DiffRow {
-    fn column(&self, sort: Sort) -> &Change {
+    fn column(&self, sort: Sort) -> &CostChange {
         match sort {
             Sort::Flat => &self.flat,
             Sort::Cum => &self.cum,
         }
     }
 
-    fn column_mut(&mut self, sort: Sort) -> &mut Change {
+    fn column_mut(&mut self, sort: Sort) -> &mut CostChange {
         match sort {
             Sort::Flat => &mut self.flat,
             Sort::Cum => &mut self.cum,
@@ -142,13 +142,13 @@ impl DiffRow {
 
 /// Two profiles compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct ProfileDiff {
     /// What is counted.
     pub sample_type: ValueType,
     /// What costs are stated per.
     pub basis: Basis,
     /// All samples.
-    pub total: Change,
+    pub total: CostChange,
     /// Every function of either side: findings first, then by the size of the difference.
     pub rows: Vec<DiffRow>,
     /// For how many functions the cost of their own was tested.
@@ -166,9 +166,9 @@ pub fn diff(
     after: (&Profile, &View),
     basis: Basis,
     sort: Sort,
-) -> Result<Comparison, DiffError> {
+) -> Result<ProfileDiff, DiffError> {
     let [first, second] = sides(before, after, basis)?;
-    let mut sums = Sums::default();
+    let mut sums = CostSums::default();
     sums.add(&first, false);
     sums.add(&second, true);
     Ok(sums.tested(first.sample_type(), basis, sort))
@@ -189,22 +189,22 @@ pub struct Repetition<'a> {
 ///
 /// # Errors
 /// [`DiffError::Types`] if the columns are not all of one kind.
-pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) -> Result<Comparison, DiffError> {
-    let mut sums = Sums::default();
-    let mut each: [Vec<Sums>; 2] = Default::default();
+pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) -> Result<ProfileDiff, DiffError> {
+    let mut sums = CostSums::default();
+    let mut each: [Vec<CostSums>; 2] = Default::default();
     let mut sample_type = None;
     let mut requests = [0.0; 2];
     for (number, repetitions) in [before, after].into_iter().enumerate() {
         requests[number] = repetitions.iter().map(|one| one.requests).sum();
         for Repetition { profile, view, requests: own } in repetitions {
-            let side = Side { profile, view, units: requests[number] };
+            let side = ProfileSide { profile, view, units: requests[number] };
             let known = sample_type.get_or_insert_with(|| side.sample_type());
             if *known != side.sample_type() {
                 return Err(DiffError::Types(known.clone(), side.sample_type()));
             }
             sums.add(&side, number == 1);
-            let mut alone = Sums::default();
-            alone.add(&Side { units: *own, ..side }, false);
+            let mut alone = CostSums::default();
+            alone.add(&ProfileSide { units: *own, ..side }, false);
             each[number].push(alone);
         }
     }
@@ -216,22 +216,22 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
 
 /// Costs by function, as they add up.
 #[derive(Default)]
-struct Sums {
-    total: Change,
+struct CostSums {
+    total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
 }
 
-impl Sums {
-    fn add(&mut self, side: &Side, is_after: bool) {
-        let Sums { total, rows, known } = self;
+impl CostSums {
+    fn add(&mut self, side: &ProfileSide, is_after: bool) {
+        let CostSums { total, rows, known } = self;
         let functions = side.profile.functions();
         let row_of: Vec<usize> = functions
             .iter()
             .map(|f| match known.get(&f.name) {
                 Some(row) => *row,
                 None => {
-                    let none = Change::default();
+                    let none = CostChange::default();
                     rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none });
                     known.insert(f.name.clone(), rows.len() - 1);
                     rows.len() - 1
@@ -264,12 +264,12 @@ impl Sums {
 
     /// Takes into account how much the profiles of each side differ among themselves: `each` has those of both sides, as
     /// the first side of sums of their own.
-    fn widen(&mut self, each: &[Vec<Sums>; 2]) {
+    fn widen(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
         }
-        let between = |cost: &dyn Fn(&Sums) -> f64| {
-            let of = |side: &Vec<Sums>| {
+        let between = |cost: &dyn Fn(&CostSums) -> f64| {
+            let of = |side: &Vec<CostSums>| {
                 let costs: Vec<f64> = side.iter().map(cost).collect();
                 let count = costs.len() as f64;
                 let mean = costs.iter().sum::<f64>() / count;
@@ -283,7 +283,7 @@ impl Sums {
             let mut excesses = Vec::new();
             for row in &self.rows {
                 let cost =
-                    |one: &Sums| one.known.get(&row.function).map_or(0.0, |at| one.rows[*at].column(sort).before);
+                    |one: &CostSums| one.known.get(&row.function).map_or(0.0, |at| one.rows[*at].column(sort).before);
                 let variance = between(&cost);
                 let change = row.column(sort);
                 if change.events >= EVENTS_MIN && change.variance > 0.0 {
@@ -300,8 +300,8 @@ impl Sums {
         self.total.variance = self.total.variance.max(total);
     }
 
-    fn tested(self, sample_type: ValueType, basis: Basis, sort: Sort) -> Comparison {
-        let Sums { mut total, mut rows, .. } = self;
+    fn tested(self, sample_type: ValueType, basis: Basis, sort: Sort) -> ProfileDiff {
+        let CostSums { mut total, mut rows, .. } = self;
         total.test();
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
         let tested_flat = correct(&mut rows, |row| &mut row.flat);
@@ -312,7 +312,7 @@ impl Sums {
                 .then(y.delta().abs().total_cmp(&x.delta().abs()))
                 .then_with(|| a.function.cmp(&b.function))
         });
-        Comparison { sample_type, basis, total, rows, tested_flat, tested_cum }
+        ProfileDiff { sample_type, basis, total, rows, tested_flat, tested_cum }
     }
 }
 
@@ -321,7 +321,7 @@ pub(super) fn sides<'a>(
     before: (&'a Profile, &'a View),
     after: (&'a Profile, &'a View),
     basis: Basis,
-) -> Result<[Side<'a>; 2], DiffError> {
+) -> Result<[ProfileSide<'a>; 2], DiffError> {
     let type_of = |(profile, view): (&Profile, &View)| profile.sample_types[view.sample_type].clone();
     if type_of(before) != type_of(after) {
         return Err(DiffError::Types(type_of(before), type_of(after)));
@@ -333,7 +333,7 @@ pub(super) fn sides<'a>(
     if units.contains(&0.0) {
         return Err(DiffError::Nothing(type_of(before)));
     }
-    let side = |(profile, view), units| Side { profile, view, units };
+    let side = |(profile, view), units| ProfileSide { profile, view, units };
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
@@ -343,8 +343,8 @@ pub(super) fn sides<'a>(
 /// Go's heap profiles hold estimates: of objects with mean size `s`, each was caught with probability
 /// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so that the number caught follows from the estimate. In
 /// other profiles the first column counts events, or the column is a multiple of the period.
-pub(super) fn events_variance(side: &Side, sample: &Sample) -> Option<(f64, f64)> {
-    let Side { profile, view, .. } = side;
+pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
+    let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
     let value = values[view.sample_type] as f64;
     let events = heap_events(profile, view.sample_type, values).or_else(|| {
@@ -376,7 +376,7 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
 }
 
 /// Tests one column of all rows and corrects for their number. Gives how many were tested.
-fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut Change) -> usize {
+fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
         let change = column(row);

@@ -3,7 +3,7 @@
 //! [`read()`] turns pprof (gzip'd or plain), folded stacks and the text of `perf script` into one
 //! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are meant; [`top()`] sums
 //! them by function as `go tool pprof -top` does; [`Tree`] merges stacks for a flame graph; [`diff()`] compares two
-//! profiles per request, with a test that keeps noise out. [`grouped()`] splits costs by endpoint, and [`Level`] says
+//! profiles per request, with a test that keeps noise out. [`grouped()`] splits costs by endpoint, and [`ProfiledTrial`] says
 //! what the load was while profiles were taken.
 //!
 //! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
@@ -11,18 +11,18 @@
 mod by;
 mod diff;
 mod folded;
-mod levels;
 mod perf;
 mod pprof;
 mod read;
+mod stretches;
 mod top;
 mod tree;
 mod view;
 
 pub use by::{By, grouped, has_label, label_keys};
-pub use diff::{Basis, Change, Comparison, DiffError, DiffRow, FINDING_Q, Repetition, diff, diff_repeated};
-pub use levels::{Level, Meanwhile, Stretches, rates, steady_rps};
+pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
 pub use read::{READ_BYTES_MAX, ReadError, read, read_up_to};
+pub use stretches::{Meanwhile, ProfiledTrial, Stretches, rates, steady_rps};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

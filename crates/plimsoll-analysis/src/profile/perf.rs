@@ -11,7 +11,7 @@ use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBui
 use std::collections::HashMap;
 
 /// What the first line of a sample says.
-struct Head<'a> {
+struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
@@ -33,7 +33,7 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
 }
 
 /// `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`; everything before the time but the numbers is the thread.
-fn head(line: &str) -> Option<Head<'_>> {
+fn head(line: &str) -> Option<SampleHead<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {
         let (word, end) = word_at(line, at);
@@ -57,7 +57,7 @@ fn head(line: &str) -> Option<Head<'_>> {
         (word, end) = word_at(line, end);
     }
     let event = word.strip_suffix(':')?;
-    Some(Head { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
+    Some(SampleHead { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
 }
 
 /// `7f12 name+0x1a (/lib/x.so)` as a name; `None` if it is no frame.

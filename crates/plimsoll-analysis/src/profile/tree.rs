@@ -48,15 +48,15 @@ pub struct Tree {
 
 /// What samples sum up to.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct SampleSums {
     width: f64,
     value: f64,
     before: f64,
     variance: f64,
 }
 
-impl Sums {
-    fn add(&mut self, other: &Sums) {
+impl SampleSums {
+    fn add(&mut self, other: &SampleSums) {
         self.width += other.width;
         self.value += other.value;
         self.before += other.before;
@@ -68,8 +68,8 @@ impl Sums {
 const ROOT: u32 = u32::MAX;
 
 /// A frame that waits to be kept: the samples in a part of the order, which agree in their first `depth` + 1 functions.
-struct Waiting {
-    sums: Sums,
+struct WaitingFrame {
+    sums: SampleSums,
     caller: u32,
     function: u32,
     depth: u32,
@@ -77,27 +77,27 @@ struct Waiting {
     end: usize,
 }
 
-impl Ord for Waiting {
+impl Ord for WaitingFrame {
     /// The widest first; of two alike, the one that stands first in the order, which makes it certain.
-    fn cmp(&self, other: &Waiting) -> Ordering {
+    fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
     }
 }
 
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+impl PartialOrd for WaitingFrame {
+    fn partial_cmp(&self, other: &WaitingFrame) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
+impl PartialEq for WaitingFrame {
+    fn eq(&self, other: &WaitingFrame) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for WaitingFrame {}
 
 /// A sample whose frames up to some depth are known: moved about as a whole, so that memory is walked in order.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ struct Stack {
     left: u32,
     /// The group that it falls into, while its part is divided.
     group: u32,
-    sums: Sums,
+    sums: SampleSums,
 }
 
 /// Stacks as they come, root first, one behind the other.
@@ -120,7 +120,7 @@ struct Builder {
 
 impl Builder {
     /// Adds a sample; one without a stack has no place in the picture.
-    fn add(&mut self, stack: impl Iterator<Item = u32>, sums: Sums) {
+    fn add(&mut self, stack: impl Iterator<Item = u32>, sums: SampleSums) {
         let at = self.frames.len();
         self.frames.extend(stack);
         let left = (self.frames.len() - at) as u32;
@@ -139,7 +139,7 @@ impl Builder {
             sorted: Vec::new(),
             waiting: BinaryHeap::new(),
         };
-        let mut kept: Vec<Waiting> = Vec::new();
+        let mut kept: Vec<WaitingFrame> = Vec::new();
         divider.divide(&mut stacks, 0, 0, ROOT);
         while kept.len() < frames_max
             && let Some(widest) = divider.waiting.pop()
@@ -149,7 +149,7 @@ impl Builder {
             kept.push(widest);
         }
         let left_out = !divider.waiting.is_empty();
-        let mut narrow: HashMap<u32, Sums> = HashMap::new();
+        let mut narrow: HashMap<u32, SampleSums> = HashMap::new();
         // In a set order, since sums of floats depend on it.
         for frame in divider.waiting.into_sorted_vec() {
             narrow.entry(frame.caller).or_default().add(&frame.sums);
@@ -167,9 +167,9 @@ struct Divider {
     /// The group of each function, while a frame is divided.
     group_of: Vec<u32>,
     /// Function, number of samples, sums.
-    groups: Vec<(u32, usize, Sums)>,
+    groups: Vec<(u32, usize, SampleSums)>,
     sorted: Vec<Stack>,
-    waiting: BinaryHeap<Waiting>,
+    waiting: BinaryHeap<WaitingFrame>,
 }
 
 impl Divider {
@@ -186,7 +186,7 @@ impl Divider {
             let group = &mut self.group_of[function as usize];
             if *group == ENDS {
                 *group = self.groups.len() as u32;
-                self.groups.push((function, 0, Sums::default()));
+                self.groups.push((function, 0, SampleSums::default()));
             }
             stack.group = *group;
             stack.at += 1;
@@ -217,7 +217,7 @@ impl Divider {
         for (function, samples, sums) in &self.groups {
             self.group_of[*function as usize] = ENDS;
             let (start, end) = (at, at + samples);
-            self.waiting.push(Waiting { sums: *sums, caller, function: *function, depth, start, end });
+            self.waiting.push(WaitingFrame { sums: *sums, caller, function: *function, depth, start, end });
             at = end;
         }
     }
@@ -225,8 +225,8 @@ impl Divider {
 
 /// Puts kept frames in order: each after its caller, siblings by name.
 fn in_order(
-    kept: &[Waiting],
-    narrow: &HashMap<u32, Sums>,
+    kept: &[WaitingFrame],
+    narrow: &HashMap<u32, SampleSums>,
     functions: &[&Function],
     left_out: bool,
     difference: bool,
@@ -246,13 +246,13 @@ fn in_order(
     let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
     // Indices into the functions of the tree; `None` stands for smaller frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
-    let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &Sums| {
+    let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &SampleSums| {
         let function = *names.entry(function).or_insert_with(|| {
             let smaller = || Function { name: Tree::SMALLER.to_owned(), file: String::new() };
             tree.functions.push(function.map_or_else(smaller, |function| functions[function as usize].clone()));
             tree.functions.len() as u32 - 1
         });
-        let Sums { width, value, before, variance } = *sums;
+        let SampleSums { width, value, before, variance } = *sums;
         tree.nodes.push(Node { function, depth, width, value, before, variance });
     };
     if let Some(sums) = narrow.get(&ROOT) {
@@ -289,7 +289,7 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
             continue;
         }
         let (width, value) = (value.unsigned_abs() as f64, value as f64);
-        builder.add(sample.root_first(), Sums { width, value, before: 0.0, variance: 0.0 });
+        builder.add(sample.root_first(), SampleSums { width, value, before: 0.0, variance: 0.0 });
     }
     let functions: Vec<&Function> = profile.functions().iter().collect();
     builder.finish(&functions, frames_max, false)
@@ -330,7 +330,7 @@ pub fn diff_tree(
             let cost = value as f64 / side.units;
             let (value, before) = if is_after { (cost, 0.0) } else { (0.0, cost) };
             let variance = events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.units / side.units);
-            builder.add(stack, Sums { width: cost.abs() / 2.0, value, before, variance });
+            builder.add(stack, SampleSums { width: cost.abs() / 2.0, value, before, variance });
         }
     }
     Ok(builder.finish(&functions, frames_max, true))

@@ -5,7 +5,7 @@
 
 use super::looks::ERROR;
 use super::reading::{self, Block};
-use super::stats::{self, Interval};
+use super::stats::{self, ConfidenceInterval};
 use crate::doubts::{DoubtKind, Doubts};
 use plimsoll_model::Criterion;
 
@@ -17,12 +17,12 @@ pub struct Rung {
     /// Goodput as a share of the rung before; `None` for the first.
     pub share: Option<f64>,
     /// Its interval; `None` for the first, or with too few blocks.
-    pub share_interval: Option<Interval>,
+    pub share_interval: Option<ConfidenceInterval>,
     /// What a request costs more than on the rung before, in us of the whole server: 1/goodput of this one less 1/goodput
     /// of that one. `None` for the first.
     pub cost_us: Option<f64>,
     /// Its interval.
-    pub cost_us_interval: Option<Interval>,
+    pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
 /// All rungs.

@@ -20,11 +20,11 @@ pub use ladder::{Ladder, Rung, ladder};
 pub use past::Past;
 pub use plimsoll_model::Criterion;
 pub use reading::{Block, Blocks, Reading, arm_name, blocks, order};
-pub use stats::Interval;
+pub use stats::ConfidenceInterval;
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::others::Others;
-use looks::{CONTROL_ERROR, LAST, Look};
+use looks::{CONTROL_ERROR, Look, LookNumber};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{Asked, ProveAsked};
 use std::fmt;
@@ -58,7 +58,7 @@ impl Rules {
 
 /// What a comparison says of B against A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProveVerdict {
     /// A real difference beyond the margin, for the better.
     Better,
     /// A real difference beyond the margin, for the worse.
@@ -71,21 +71,21 @@ pub enum Verdict {
     Inconclusive,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ProveVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Same => "same",
-            Verdict::Small => "small",
-            Verdict::Inconclusive => "inconclusive",
+            ProveVerdict::Better => "better",
+            ProveVerdict::Worse => "worse",
+            ProveVerdict::Same => "same",
+            ProveVerdict::Small => "small",
+            ProveVerdict::Inconclusive => "inconclusive",
         })
     }
 }
 
 /// Why a comparison ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoppedBy {
+pub enum ComparisonEnd {
     /// A planned look was certain.
     Verdict,
     /// The number of blocks asked for.
@@ -108,9 +108,9 @@ pub struct Compared {
     /// Hodges-Lehmann estimate of B/A.
     pub ratio: f64,
     /// Interval of B/A that holds over all looks, and over all secondary measures together; `None`: too few blocks.
-    pub ratio_interval: Option<Interval>,
+    pub ratio_interval: Option<ConfidenceInterval>,
     /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all looks are an interval at 90 %.
-    pub equivalence_interval: Option<Interval>,
+    pub equivalence_interval: Option<ConfidenceInterval>,
     /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by Holm among them.
     pub p: f64,
     /// The margin that was asked for, a share: what it takes to be the same.
@@ -118,7 +118,7 @@ pub struct Compared {
     /// The margin that noise leaves, a share: what it takes to be better or worse. At least the one asked for.
     pub margin: f64,
     /// What it says.
-    pub verdict: Verdict,
+    pub verdict: ProveVerdict,
     /// The level of each arm in the measure's unit: the middle of both, apart by the estimated ratio. (The medians of the
     /// arms may lie the other way round than what the blocks say, as the machine drifts.)
     pub levels: [f64; 2],
@@ -150,7 +150,7 @@ pub struct Standing {
     /// Estimate of B/A.
     pub ratio: f64,
     /// Its interval; `None`: too few blocks.
-    pub ratio_interval: Option<Interval>,
+    pub ratio_interval: Option<ConfidenceInterval>,
     /// The margin at this point, a share.
     pub margin: f64,
 }
@@ -159,7 +159,7 @@ pub struct Standing {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
     /// Of the primary measure, unless something forbids it.
-    pub verdict: Verdict,
+    pub verdict: ProveVerdict,
     /// All measures that were taken, the primary one first.
     pub measures: Vec<Compared>,
     /// The control.
@@ -173,7 +173,7 @@ pub struct Proof {
     /// The budget that would hold them, ns; for who knows how long blocks take ([`budget_enough_ns`]) to fill in.
     pub budget_enough_ns: Option<u64>,
     /// Why it ended.
-    pub stopped_by: StoppedBy,
+    pub stopped_by: ComparisonEnd,
     /// What speaks against these figures.
     pub doubts: Doubts,
 }
@@ -212,19 +212,20 @@ fn margin_ln(asked: f64, control: &[f64]) -> f64 {
 /// What one look says, in logarithms. A difference is real where the wide interval has no 0. It is beyond the margin that
 /// noise leaves: at a planned look with the whole interval, at the last one with the best estimate. It is inside the margin
 /// asked for when the equivalence interval lies there as a whole: noise does not change what was asked.
-fn judge(seen: &Look, (asked, margin): (f64, f64), more_is_better: bool, last: bool) -> Verdict {
-    let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return Verdict::Inconclusive };
+fn judge(seen: &Look, asked: f64, margin: f64, more_is_better: bool) -> ProveVerdict {
+    let last = seen.number == LookNumber::Last;
+    let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return ProveVerdict::Inconclusive };
     let real = !wide.contains(0.0);
     let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(asked));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
-        (true, true, _) if (seen.estimate > 0.0) == more_is_better => Verdict::Better,
-        (true, true, _) => Verdict::Worse,
-        (false, _, true) => Verdict::Same,
-        (true, false, true) => Verdict::Small,
+        (true, true, _) if (seen.estimate > 0.0) == more_is_better => ProveVerdict::Better,
+        (true, true, _) => ProveVerdict::Worse,
+        (false, _, true) => ProveVerdict::Same,
+        (true, false, true) => ProveVerdict::Small,
         // Inside to the best of our knowledge, not for certain.
-        (true, false, false) if last && seen.estimate.abs() <= asked => Verdict::Small,
-        _ => Verdict::Inconclusive,
+        (true, false, false) if last && seen.estimate.abs() <= asked => ProveVerdict::Small,
+        _ => ProveVerdict::Inconclusive,
     }
 }
 
@@ -235,32 +236,32 @@ fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
 }
 
 /// The planned look at exactly these blocks, if it is certain.
-fn certain(settings: &Rules, counted: &[Block]) -> Option<f64> {
-    let part = looks::interim_part(counted.len())?;
-    let seen = Look::of(&log_ratios(counted, settings.primary), part, 1)?;
+fn certain(settings: &Rules, counted: &[Block]) -> Option<LookNumber> {
+    let number = looks::interim(counted.len())?;
+    let seen = Look::of(&log_ratios(counted, settings.primary), number, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
     let margin = margin_ln(settings.margin, &control);
     let asked = (1.0 + settings.margin).ln();
-    match judge(&seen, (asked, margin), settings.primary.more_is_better(), false) {
-        Verdict::Better | Verdict::Worse => Some(part),
+    match judge(&seen, asked, margin, settings.primary.more_is_better()) {
+        ProveVerdict::Better | ProveVerdict::Worse => Some(number),
         // Noise beyond the margin narrows with more blocks: until then "inside" says little.
-        Verdict::Same | Verdict::Small if margin <= asked => Some(part),
+        ProveVerdict::Same | ProveVerdict::Small if margin <= asked => Some(number),
         _ => None,
     }
 }
 
 /// Whether to stop after these blocks for a reason that lies in them; time is the caller's.
-pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<StoppedBy> {
+pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     let counted = counting(blocks, settings.primary);
     // Others come and go: while they disturb, blocks are lost, but the next one may count.
     let void = blocks.iter().filter(|block| !block.disturbed()).count() - counted.len();
     if void >= VOIDS_MAX && void > 2 * counted.len() {
-        return Some(StoppedBy::Void);
+        return Some(ComparisonEnd::Void);
     }
     if certain(settings, &counted).is_some() {
-        return Some(StoppedBy::Verdict);
+        return Some(ComparisonEnd::Verdict);
     }
-    settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(StoppedBy::Blocks)
+    settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
 }
 
 /// How the primary measure stands after these blocks, to be shown while more are measured.
@@ -269,7 +270,7 @@ pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<Standing> {
 }
 
 fn standing_of(settings: &Rules, counted: &[Block]) -> Option<Standing> {
-    let seen = Look::of(&log_ratios(counted, settings.primary), LAST, 1)?;
+    let seen = Look::of(&log_ratios(counted, settings.primary), LookNumber::Last, 1)?;
     let control = control_log_ratios(counted, settings.primary, settings.seed);
     Some(Standing {
         blocks: counted.len(),
@@ -291,33 +292,33 @@ pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<Standing> {
 }
 
 /// What all blocks together say.
-pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Proof {
+pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = counting(blocks, settings.primary);
-    let part = if stopped_by == StoppedBy::Verdict { certain(settings, &counted) } else { None };
-    let part = part.unwrap_or(LAST);
+    let look = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
+    let look = look.unwrap_or(LookNumber::Last);
     let control_values = control_log_ratios(&counted, settings.primary, settings.seed);
     let control_p = stats::sign_flip_p(&control_values);
     let control = Control {
-        rejected: control_p <= CONTROL_ERROR * part,
+        rejected: control_p <= CONTROL_ERROR * look.part(),
         p: control_p,
         half_width: stats::interval(&control_values, MARGIN_ERROR).map(|interval| interval.half_width().exp() - 1.0),
     };
-    let mut measures: Vec<Compared> = compare(settings, &counted, settings.primary, part, 1).into_iter().collect();
+    let mut measures: Vec<Compared> = compare(settings, &counted, settings.primary, look, 1).into_iter().collect();
     for compared in &mut measures {
-        compared.p = (compared.p / part).min(1.0);
+        compared.p = (compared.p / look.part()).min(1.0);
     }
-    measures.append(&mut secondary(settings, &counted, part));
-    let mut verdict = measures.first().map_or(Verdict::Inconclusive, |compared| compared.verdict);
+    measures.append(&mut secondary(settings, &counted, look));
+    let mut verdict = measures.first().map_or(ProveVerdict::Inconclusive, |compared| compared.verdict);
     let void = blocks.len() - counted.len();
     let mut doubts = reading::void_blocks(blocks, counted.len());
     doubts.extend(reading::answers_differ(&counted));
-    if let StoppedBy::Broken(reason) = &stopped_by {
+    if let ComparisonEnd::Broken(reason) = &stopped_by {
         doubts.add(DoubtKind::Ended, format!("no verdict, because the comparison broke off: {reason}"));
-        verdict = Verdict::Inconclusive;
+        verdict = ProveVerdict::Inconclusive;
     }
-    if stopped_by == StoppedBy::Void {
+    if stopped_by == ComparisonEnd::Void {
         doubts.add(DoubtKind::Void, "no verdict, because hardly a block counted");
-        verdict = Verdict::Inconclusive;
+        verdict = ProveVerdict::Inconclusive;
     }
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads that count") {
@@ -330,17 +331,17 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Pr
         let sentence =
             "no verdict, because others disturbed more blocks than count: stop what else runs, or ask again later";
         doubts.add(DoubtKind::Others, sentence);
-        verdict = Verdict::Inconclusive;
+        verdict = ProveVerdict::Inconclusive;
     }
     if control.rejected {
         let text = "no verdict, because two measurements of the same build differ (the A/A control)";
         doubts.add(DoubtKind::Unlike, text);
-        verdict = Verdict::Inconclusive;
+        verdict = ProveVerdict::Inconclusive;
     }
     // What decides says what the whole says.
     measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
-    let only_blocks_are_missing = verdict == Verdict::Inconclusive
-        && matches!(stopped_by, StoppedBy::Blocks | StoppedBy::Budget)
+    let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
+        && matches!(stopped_by, ComparisonEnd::Blocks | ComparisonEnd::Budget)
         && !control.rejected
         && !disturbed_mostly;
     let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
@@ -349,7 +350,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: StoppedBy) -> Pr
 }
 
 /// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
-fn secondary(settings: &Rules, counted: &[Block], part: f64) -> Vec<Compared> {
+fn secondary(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<Compared> {
     let taken =
         |measure: &Criterion| *measure != settings.primary && log_ratios(counted, *measure).len() == counted.len();
     // At a fixed rate goodput is that rate.
@@ -359,7 +360,7 @@ fn secondary(settings: &Rules, counted: &[Block], part: f64) -> Vec<Compared> {
         .filter(|measure| *measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
         .collect();
     let mut compared: Vec<Compared> =
-        others.iter().filter_map(|measure| compare(settings, counted, *measure, part, others.len())).collect();
+        others.iter().filter_map(|measure| compare(settings, counted, *measure, look, others.len())).collect();
     let adjusted = stats::holm(&compared.iter().map(|one| one.p).collect::<Vec<_>>());
     for (one, p) in compared.iter_mut().zip(adjusted) {
         one.p = p;
@@ -367,9 +368,15 @@ fn secondary(settings: &Rules, counted: &[Block], part: f64) -> Vec<Compared> {
     compared
 }
 
-/// One measure of a family at a look that spends `part` of the error; its p is that of this look alone.
-fn compare(settings: &Rules, counted: &[Block], measure: Criterion, part: f64, family: usize) -> Option<Compared> {
-    let mut seen = Look::of(&log_ratios(counted, measure), part, family)?;
+/// One measure of a family at one look; its p is that of this look alone.
+fn compare(
+    settings: &Rules,
+    counted: &[Block],
+    measure: Criterion,
+    look: LookNumber,
+    family: usize,
+) -> Option<Compared> {
+    let mut seen = Look::of(&log_ratios(counted, measure), look, family)?;
     if measure != settings.primary {
         // They decide nothing: what their interval shows is enough.
         seen.wide = seen.interval;
@@ -389,7 +396,7 @@ fn compare(settings: &Rules, counted: &[Block], measure: Criterion, part: f64, f
         p: seen.p,
         margin_asked: settings.margin,
         margin: margin.exp() - 1.0,
-        verdict: judge(&seen, ((1.0 + settings.margin).ln(), margin), measure.more_is_better(), part == LAST),
+        verdict: judge(&seen, (1.0 + settings.margin).ln(), margin, measure.more_is_better()),
         levels: [middle / apart, middle * apart],
     })
 }

@@ -13,14 +13,14 @@ const EXACT_MAX: usize = 200;
 
 /// An interval, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Lower end.
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Half of its length.
     pub fn half_width(&self) -> f64 {
         (self.upper - self.lower) / 2.0
@@ -44,8 +44,8 @@ impl Interval {
     }
 
     /// The same interval of another scale; `change` must be increasing.
-    pub fn map(&self, change: impl Fn(f64) -> f64) -> Interval {
-        Interval { lower: change(self.lower), upper: change(self.upper) }
+    pub fn map(&self, change: impl Fn(f64) -> f64) -> ConfidenceInterval {
+        ConfidenceInterval { lower: change(self.lower), upper: change(self.upper) }
     }
 }
 
@@ -130,11 +130,11 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
 
 /// The interval of the centre at error `alpha` (two-sided): all centres that the signed-rank test does not reject at
 /// `alpha`. `None` where so few values cannot reject anything at that error (2^(1-n) > `alpha`).
-pub fn interval(values: &[f64], alpha: f64) -> Option<Interval> {
+pub fn interval(values: &[f64], alpha: f64) -> Option<ConfidenceInterval> {
     let averages = walsh_averages(values);
     let beyond = rejected_sum_max(values.len(), alpha)?;
     let last = averages.len().checked_sub(1 + beyond)?;
-    (beyond <= last).then(|| Interval { lower: averages[beyond], upper: averages[last] })
+    (beyond <= last).then(|| ConfidenceInterval { lower: averages[beyond], upper: averages[last] })
 }
 
 /// The largest sum of positive ranks of `n` values whose lower tail is at most `alpha` / 2.

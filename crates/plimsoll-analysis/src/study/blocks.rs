@@ -1,7 +1,7 @@
 //! A comparison, or a ladder, as a study: first the load of each arm, then block after block until what was measured, or the
 //! time, says stop.
 
-use super::climb::{self, ArmLoad, Wanted};
+use super::climb::{self, ArmLoad, LoadRules};
 use super::{History, Step, Until, end_ns};
 use crate::prove::{self, Block, Blocks, Ladder, Rules, Standing};
 use plimsoll_model::rng::mix;
@@ -16,7 +16,7 @@ pub struct Comparison {
     asked: BlocksAsked,
     /// By what it is decided; `None`: a ladder.
     rules: Option<Rules>,
-    wanted: Wanted,
+    wanted: LoadRules,
     blocks: Blocks,
     /// The load of each arm, and when the last climb was over, ns, once that is known.
     loads: Option<(Vec<ArmLoad>, u64)>,
@@ -37,7 +37,7 @@ impl Comparison {
         let blocks = asked.blocks()?;
         let rules = Rules::of(asked);
         let criterion = rules.as_ref().map(|rules| rules.primary);
-        let wanted = Wanted {
+        let wanted = LoadRules {
             fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate),
             p99: criterion == Some(Criterion::P99),
             apart: rules.is_none(),

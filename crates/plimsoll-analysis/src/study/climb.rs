@@ -54,7 +54,7 @@ const READY_MAX: f64 = 2048.0;
 
 /// What a comparison asks of its loads beyond [`BlocksAsked`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
     pub fixed_rate: bool,
     /// They must hold a p99.
@@ -65,7 +65,7 @@ pub struct Wanted {
 
 /// What an arm can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Peak {
+pub struct ArmPeak {
     /// With so many users.
     pub users: u64,
     /// Successes a second.
@@ -111,13 +111,13 @@ impl ArmLoad {
 
 /// What an arm can do and with how many users, of the loads of its climb so far; or what to do to know it. Of a number of
 /// users that was given only that is tried. `tag`: that of its loads.
-pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<Peak, Step> {
+pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     let levels = asked.users.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
     let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
     let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
-    let mut tried: Vec<Peak> = Vec::new();
+    let mut tried: Vec<ArmPeak> = Vec::new();
     let mut flat = 0;
     let mut length_ns = CLIMB_NS;
     for users in levels {
@@ -159,7 +159,7 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
             return Err(Step::Break(Broken::NoSuccess(arm.letter(), statuses)));
         }
         flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
-        tried.push(Peak { users, rps: summary.throughput_rps, mean_ns: summary.whole.service.mean_ns, answers });
+        tried.push(ArmPeak { users, rps: summary.throughput_rps, mean_ns: summary.whole.service.mean_ns, answers });
         // A slow server would still be at the requests of a crowd when the next load begins.
         if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
             break;
@@ -168,13 +168,13 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
     filled(&tried).ok_or(Step::Break(Broken::NotReached(arm.letter())))
 }
 
-fn best(tried: &[Peak]) -> Option<Peak> {
+fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::best(tried, |peak| peak.rps).copied()
 }
 
 /// The fewest users tried that are more than enough by Little's law: it knows how many fill a server that answers one
 /// alone as fast as it did, where a disturbance may hide that few users were enough.
-fn plenty(tried: &[Peak]) -> Option<Peak> {
+fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
     let times = if best.answers < SLOW_ANSWERS { FILLING_TIMES_SLOW } else { FILLING_TIMES };
@@ -182,19 +182,19 @@ fn plenty(tried: &[Peak]) -> Option<Peak> {
 }
 
 /// What an arm can do with as few users as fill it.
-fn filled(tried: &[Peak]) -> Option<Peak> {
+fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
     [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)
 }
 
 /// The load of each arm, given what it can do and the time left for all blocks. Sides that are compared have the same.
-pub fn loads(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn loads(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(asked, wanted, peaks, left_ns);
     }
-    let most = |of: fn(&Peak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
-    let hardest = Peak {
+    let most = |of: fn(&ArmPeak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
+    let hardest = ArmPeak {
         users: peaks.iter().map(|peak| peak.users).max().unwrap_or(1),
         rps: peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min),
         mean_ns: most(|peak| peak.mean_ns),
@@ -203,7 +203,7 @@ pub fn loads(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) 
     loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn loads_of(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) -> Vec<ArmLoad> {
+fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
     let answers = if wanted.p99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
@@ -214,7 +214,7 @@ fn loads_of(asked: &BlocksAsked, wanted: Wanted, peaks: &[Peak], left_ns: u64) -
     let warmup_least_ns = warmup_ns(asked, 0.0, 0) * peaks.len() as u64;
     let most_ns = even(lengths.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
     let few_ns = left_ns / (BLOCKS_FEW * peaks.len() as u64);
-    let load = |(peak, wanted_ns): (&Peak, u64)| {
+    let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = asked.load_ns.unwrap_or(found_ns);
@@ -263,9 +263,9 @@ mod tests {
     fn a_server_is_filled_with_few_users() {
         // (users, requests/s, mean service time ms, seconds) by level; the users chosen.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
-            let tried: Vec<Peak> = levels
+            let tried: Vec<ArmPeak> = levels
                 .iter()
-                .map(|&(users, rps, ms, s)| Peak { users, rps, mean_ns: ms * 1e6, answers: rps * s })
+                .map(|&(users, rps, ms, s)| ArmPeak { users, rps, mean_ns: ms * 1e6, answers: rps * s })
                 .collect();
             assert_eq!(filled(&tried).map(|peak| peak.users), expected, "{levels:?}");
         };

@@ -44,11 +44,11 @@ impl Search {
 
     pub(super) fn next(&self, history: &History) -> Step {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
-            find::Step::Measure(measure) => {
+            find::SearchStep::Measure(measure) => {
                 let find::Measure { purpose, plan, watch } = *measure;
                 Step::measure(Tag::of(purpose), plan, Until::Shown(Box::new(watch)))
             }
-            find::Step::Stop(_) => Step::Stop,
+            find::SearchStep::Stop(_) => Step::Stop,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What must hold for any values.
 
-use plimsoll_analysis::prove::stats::{Interval, hodges_lehmann, interval, sign_flip_p};
-use plimsoll_analysis::prove::{Block, Criterion, Rules, StoppedBy, Verdict, conclude, order};
+use plimsoll_analysis::prove::stats::{ConfidenceInterval, hodges_lehmann, interval, sign_flip_p};
+use plimsoll_analysis::prove::{Block, ComparisonEnd, Criterion, ProveVerdict, Rules, conclude, order};
 use proptest::prelude::*;
 
 fn values() -> impl Strategy<Value = Vec<f64>> {
@@ -35,7 +35,7 @@ proptest! {
     #[test]
     fn the_interval_holds_the_estimate_and_widens_with_certainty(values in values()) {
         let estimate = hodges_lehmann(&values).expect("values");
-        let mut wider: Option<Interval> = None;
+        let mut wider: Option<ConfidenceInterval> = None;
         for alpha in [0.001, 0.01, 0.05, 0.2] {
             let Some(this) = interval(&values, alpha) else { continue };
             prop_assert!(this.lower <= estimate && estimate <= this.upper);
@@ -74,11 +74,11 @@ proptest! {
             blocks.iter().map(|b| Block { readings: b.readings.iter().rev().cloned().collect() }).collect();
         let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(24), seed };
         let (one, other) = (
-            conclude(&settings, &blocks, StoppedBy::Blocks),
-            conclude(&settings, &swapped, StoppedBy::Blocks),
+            conclude(&settings, &blocks, ComparisonEnd::Blocks),
+            conclude(&settings, &swapped, ComparisonEnd::Blocks),
         );
         // The control's labels are drawn anew, so the margin may differ a little: only the sides must not be mixed up.
-        for side in [Verdict::Better, Verdict::Worse] {
+        for side in [ProveVerdict::Better, ProveVerdict::Worse] {
             prop_assert!((one.verdict, other.verdict) != (side, side), "{one:?} and {other:?}");
         }
         prop_assert!((one.measures[0].ratio * other.measures[0].ratio - 1.0).abs() < 1e-9);

@@ -3,13 +3,13 @@
 
 use crate::simulator::{HERE, NOISY, World};
 use plimsoll_analysis::Others;
-use plimsoll_analysis::prove::{Criterion, Rules, StoppedBy, Verdict, conclude, narrowing, stop};
+use plimsoll_analysis::prove::{ComparisonEnd, Criterion, ProveVerdict, Rules, conclude, narrowing, stop};
 
 /// Blocks that fit into the default budget of 60 s, as measured.
 const BLOCKS: usize = 64;
 
 /// Of 200 comparisons: how many had one of `verdicts`.
-fn count(world: World, verdicts: &[Verdict]) -> usize {
+fn count(world: World, verdicts: &[ProveVerdict]) -> usize {
     let seeds = crate::seed()..crate::seed() + 200;
     seeds.filter(|seed| verdicts.contains(&world.prove(*seed, BLOCKS).verdict)).count()
 }
@@ -19,7 +19,7 @@ fn two_copies_are_rarely_told_apart() {
     // 2 % of 200 and four standard deviations.
     let wild = World { drift: 0.2, memory: 0.8, ..HERE };
     for world in [HERE, wild, NOISY] {
-        let wrong = count(world, &[Verdict::Better, Verdict::Worse]);
+        let wrong = count(world, &[ProveVerdict::Better, ProveVerdict::Worse]);
         assert!(wrong <= 12, "{wrong} of 200 in {world:?}");
     }
 }
@@ -27,14 +27,14 @@ fn two_copies_are_rarely_told_apart() {
 #[test]
 fn a_slowdown_of_5_percent_is_found() {
     let slower = World { effect: -(1.05f64.ln()), ..HERE };
-    let found = count(slower, &[Verdict::Worse]);
+    let found = count(slower, &[ProveVerdict::Worse]);
     assert!(found >= 178, "{found} of 200");
-    assert_eq!(count(slower, &[Verdict::Better]), 0);
+    assert_eq!(count(slower, &[ProveVerdict::Better]), 0);
 }
 
 #[test]
 fn two_copies_are_said_to_be_the_same() {
-    let same = count(HERE, &[Verdict::Same]);
+    let same = count(HERE, &[ProveVerdict::Same]);
     assert!(same >= 160, "{same} of 200");
 }
 
@@ -47,7 +47,7 @@ fn the_same_is_inside_the_margin_asked_for() {
             let one = &proof.measures[0];
             assert!(one.margin >= 0.02 - 1e-9 && one.margin_asked == 0.02);
             let inside = one.equivalence_interval.is_some_and(|i| i.lower >= 0.98 && i.upper <= 1.02);
-            assert!(proof.verdict != Verdict::Same || inside, "{proof:?}");
+            assert!(proof.verdict != ProveVerdict::Same || inside, "{proof:?}");
             assert_eq!(one.verdict, proof.verdict, "what decides says what the whole says");
             // Levels lie as the estimate says.
             assert!((one.levels[1] / one.levels[0] / one.ratio - 1.0).abs() < 1e-9, "{one:?}");
@@ -65,7 +65,7 @@ fn as_many_blocks_as_are_asked_for_do() {
         let Some(more) = first.blocks_more else { continue };
         asked += 1;
         let second = world.prove(seed + 1000, 30 + more);
-        told += usize::from(second.verdict != Verdict::Inconclusive);
+        told += usize::from(second.verdict != ProveVerdict::Inconclusive);
     }
     assert!(asked > 30 && told * 10 >= asked * 6, "{told} of {asked}");
 }
@@ -73,23 +73,23 @@ fn as_many_blocks_as_are_asked_for_do() {
 /// A margin that noise has widened ends nothing early: more blocks would narrow it.
 #[test]
 fn the_same_within_a_wide_margin_is_not_said_early() {
-    let early = |seed| Some(NOISY.prove(seed, BLOCKS)).filter(|proof| proof.stopped_by == StoppedBy::Verdict);
+    let early = |seed| Some(NOISY.prove(seed, BLOCKS)).filter(|proof| proof.stopped_by == ComparisonEnd::Verdict);
     for proof in (crate::seed()..crate::seed() + 100).filter_map(early) {
         let margin = proof.measures[0].margin;
-        assert!(!matches!(proof.verdict, Verdict::Same | Verdict::Small) || margin < 0.0201, "{proof:?}");
+        assert!(!matches!(proof.verdict, ProveVerdict::Same | ProveVerdict::Small) || margin < 0.0201, "{proof:?}");
     }
 }
 
 #[test]
 fn a_large_effect_ends_the_comparison_early() {
     let proof = World { effect: 0.3, ..HERE }.prove(crate::seed(), BLOCKS);
-    assert_eq!((proof.verdict, &proof.stopped_by), (Verdict::Better, &StoppedBy::Verdict));
+    assert_eq!((proof.verdict, &proof.stopped_by), (ProveVerdict::Better, &ComparisonEnd::Verdict));
     assert!(proof.blocks <= 20, "{proof:?}");
     assert!(proof.measures[0].ratio > 1.2 && proof.measures.len() == 3, "{proof:?}");
     // The others are told by the interval that is shown: as early, and against the same margins.
     for other in &proof.measures[1..] {
         let beyond = other.ratio_interval.is_some_and(|i| i.upper < 1.0 - other.margin || i.lower > 1.0 + other.margin);
-        assert!(!beyond || other.verdict == Verdict::Better, "{other:?}");
+        assert!(!beyond || other.verdict == ProveVerdict::Better, "{other:?}");
     }
 }
 
@@ -98,26 +98,26 @@ fn what_cannot_be_said_is_not() {
     let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(BLOCKS), seed: 1 };
     let blocks = World { effect: 0.3, ..HERE }.blocks(1, 20);
     // Too few blocks; how many more it takes is said.
-    let few = conclude(&settings, &blocks[..4], StoppedBy::Blocks);
-    assert_eq!((few.verdict, few.measures[0].ratio_interval), (Verdict::Inconclusive, None));
+    let few = conclude(&settings, &blocks[..4], ComparisonEnd::Blocks);
+    assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
     // Broken off.
-    let broken = conclude(&settings, &blocks, StoppedBy::Broken("^C".into()));
-    assert_eq!(broken.verdict, Verdict::Inconclusive);
+    let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
+    assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.above().any(|warning| warning.contains("^C")), "{broken:?}");
     // None at all.
-    let none = conclude(&settings, &[], StoppedBy::Broken("no time".into()));
+    let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
     // The generator was the limit.
     let mut limited = blocks.clone();
     limited.iter_mut().for_each(|block| block.readings[1].void = Some("busy".into()));
-    assert_eq!(stop(&settings, &limited), Some(StoppedBy::Void));
-    let proof = conclude(&settings, &limited, StoppedBy::Void);
-    assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (Verdict::Inconclusive, 0, 20));
+    assert_eq!(stop(&settings, &limited), Some(ComparisonEnd::Void));
+    let proof = conclude(&settings, &limited, ComparisonEnd::Void);
+    assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
     // Other answers.
     let mut other = blocks.clone();
     other.iter_mut().for_each(|block| block.readings[1].answer_bytes = 60.0);
-    let proof = conclude(&settings, &other, StoppedBy::Blocks);
+    let proof = conclude(&settings, &other, ComparisonEnd::Blocks);
     assert!(proof.doubts.above().any(|warning| warning.contains("answer differently")), "{proof:?}");
 }
 
@@ -143,16 +143,16 @@ fn blocks_that_others_disturbed_do_not_count() {
         }
         let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
         // They come and go: no number of them ends it before its time.
-        assert!((1..=blocks.len()).all(|count| stop(&settings, &blocks[..count]) != Some(StoppedBy::Void)));
-        let proof = conclude(&settings, &blocks, StoppedBy::Budget);
+        assert!((1..=blocks.len()).all(|count| stop(&settings, &blocks[..count]) != Some(ComparisonEnd::Void)));
+        let proof = conclude(&settings, &blocks, ComparisonEnd::Budget);
         assert_eq!(proof.blocks, blocks.len() - disturbed);
-        assert!(!matches!(proof.verdict, Verdict::Better | Verdict::Worse), "{share}: {proof:?}");
+        assert!(!matches!(proof.verdict, ProveVerdict::Better | ProveVerdict::Worse), "{share}: {proof:?}");
         let said = format!("{disturbed} of {} blocks do not count: others used 1.9 of 2 cores", blocks.len());
         assert!(proof.doubts.above().any(|warning| warning.contains(&said)), "{said}: {:?}", proof.doubts);
         let refused = proof.doubts.above().any(|warning| warning.contains("others disturbed more blocks than count"));
         assert_eq!(refused, !conclusive, "{:?}", proof.doubts);
         if !conclusive {
-            assert_eq!((proof.verdict, proof.blocks_more), (Verdict::Inconclusive, None));
+            assert_eq!((proof.verdict, proof.blocks_more), (ProveVerdict::Inconclusive, None));
         }
     }
 }
@@ -167,7 +167,7 @@ fn a_control_that_fails_refuses_the_verdict() {
         let mut blocks = world.blocks(seed, 20);
         // Every second block is of a faster machine, but the labels are drawn at random: no control can see that.
         blocks.iter_mut().step_by(2).for_each(|block| block.readings.iter_mut().for_each(|r| r.goodput_rps *= 1.5));
-        refused += usize::from(conclude(&settings, &blocks, StoppedBy::Blocks).control.rejected);
+        refused += usize::from(conclude(&settings, &blocks, ComparisonEnd::Blocks).control.rejected);
     }
     assert!(refused <= 3, "{refused} of 40 at an error of 0.6 %");
 }

@@ -7,7 +7,7 @@
 //! four of these, and goodput wandered by 15 %, remembering itself from block to block (autocorrelation 0.7).
 
 use plimsoll_analysis::Others;
-use plimsoll_analysis::prove::{Block, Criterion, Proof, Reading, Rules, StoppedBy, conclude, order, stop};
+use plimsoll_analysis::prove::{Block, ComparisonEnd, Criterion, Proof, Reading, Rules, conclude, order, stop};
 use plimsoll_model::rng::Rng;
 
 /// A machine, and B's effect on it.
@@ -77,6 +77,6 @@ impl World {
                 return conclude(&settings, &blocks[..count], stopped_by);
             }
         }
-        conclude(&settings, &blocks, StoppedBy::Blocks)
+        conclude(&settings, &blocks, ComparisonEnd::Blocks)
     }
 }

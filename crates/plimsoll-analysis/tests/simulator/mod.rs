@@ -4,14 +4,14 @@
 
 #![allow(dead_code)]
 
-use plimsoll_analysis::find::{Settings, Step};
+use plimsoll_analysis::find::{SearchStep, Settings};
 use plimsoll_analysis::study::{self, History, Study, Until};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
     ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadFigures, LoadShape, Plan, PlanRecord, Probes,
-    Remark, RouteFigures, Run, Sample, Schedule, Series, SeriesKind, Stripe, Trial, WorkerTime,
+    Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -373,7 +373,7 @@ struct Ends {
 }
 
 /// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
-fn carry(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
+fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
@@ -478,7 +478,7 @@ fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut used = [0.0; 3];
     let mut push = |name: &str, kind, at_ns: u64, value: f64| {
         let series = probes.series.entry(name.to_owned()).or_insert_with(|| Series::new(kind, "ns"));
-        series.push(Sample { at_ns: at_ns as i64, value });
+        series.push(SeriesSample { at_ns: at_ns as i64, value });
     };
     for at_ns in (0..=run.window_ns.1 + step_ns).step_by(step_ns as usize) {
         for (name, value) in ["host.cpu_idle", "server.cpu", "client.cpu"].iter().zip(used) {
@@ -518,14 +518,14 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
     let mut now_ns = 0;
     loop {
         match plimsoll_analysis::find::next(settings, &history, now_ns) {
-            Step::Stop(findings) => return *findings,
-            Step::Measure(measure) => {
+            SearchStep::Stop(findings) => return *findings,
+            SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
                 // A trial is as slow as the machine is at its beginning: what changes within it is in the probes alone.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = Until::Shown(Box::new(measure.watch));
-                let (mut run, took_ns) = carry(&measure.plan, until, &mut server, start_ns);
+                let (mut run, took_ns) = simulate(&measure.plan, until, &mut server, start_ns);
                 run.probes = beside(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
@@ -567,7 +567,7 @@ pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> 
                 let server = &mut servers[arm];
                 server.model =
                     Model { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
-                let (mut run, took_ns) = carry(&trial.plan, trial.until, server, start_ns);
+                let (mut run, took_ns) = simulate(&trial.plan, trial.until, server, start_ns);
                 run.probes = beside(&run, start_ns, burners);
                 trials.push(Trial { tag: trial.tag, start_ns, run });
                 *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;

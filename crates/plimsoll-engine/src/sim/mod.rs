@@ -12,9 +12,9 @@ use crate::collect::{Collector, Message, Tick};
 use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
-use net::{Account, Machine, SimNet, World};
-use plimsoll_model::{Failure, Injector, Plan, Run, Schedule, Stop, Stripe};
-use server::Server;
+use net::{Account, SimMachine, SimNet, World};
+use plimsoll_model::{Injector, Plan, RequestFailure, Run, Schedule, Stop, Stripe};
+use server::SimServer;
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref, DerefMut};
 use std::rc::Rc;
@@ -67,14 +67,14 @@ impl DerefMut for Setup {
 pub struct Simulation<'a> {
     pub plan: &'a Setup,
     pub stripe: Stripe,
-    pub server: &'a Server,
-    pub machine: Machine,
+    pub server: &'a SimServer,
+    pub machine: SimMachine,
     pub seed: u64,
 }
 
 /// Carries `plan` out on a perfect machine against `server`.
-pub fn simulate(plan: &Setup, server: &Server, seed: u64) -> Sim {
-    Simulation { plan, stripe: Stripe::ALL, server, machine: Machine::default(), seed }
+pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
+    Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
 
@@ -134,12 +134,12 @@ impl Simulation<'_> {
 
 /// What must hold for every run whatever the server does: the ledger closes, every list agrees with it, and what the
 /// worker counted is what the world saw. Says what does not hold.
-pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
+pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
     let totals = run.totals();
     let ledger = &totals.whole.ledger;
-    let timeouts = ledger.failed[Failure::Timeout as usize];
+    let timeouts = ledger.failed[RequestFailure::Timeout as usize];
     let statuses: u64 = totals.whole.statuses.iter().map(|(_, count)| count).sum();
     let claim = |holds: bool, what: &str| match holds {
         true => Ok(()),
@@ -154,7 +154,7 @@ pub fn verify(sim: &Sim, server: &Server) -> Result<(), String> {
     claim(totals.whole.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
     let unsent_timeouts = totals.whole.response.count().checked_sub(totals.whole.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
-    let answers = ledger.succeeded + ledger.failed[Failure::Status as usize];
+    let answers = ledger.succeeded + ledger.failed[RequestFailure::Status as usize];
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
     claim(totals.whole.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
     claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;

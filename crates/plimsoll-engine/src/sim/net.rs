@@ -1,11 +1,11 @@
 //! The simulated network: a virtual clock, a heap of what will happen, and connections with two ends, one of them the
-//! worker's [`Net`], the other a [`Server`].
+//! worker's [`Net`], the other a [`SimServer`].
 //!
 //! Readiness is what Linux makes of edge-triggered epoll on TCP: whatever arrives (a piece, an end, a reset, room after a
 //! blocked send) queues the connection; when the queue is fetched, the event tells what holds at that moment. Bytes that
 //! arrived before a reset can still be read. Nothing here is random beyond the seed.
 
-use super::server::{Cut, FLOOD, FLOOD_READ_NS, Fault, Server, Stall, reply};
+use super::server::{Cut, FLOOD, FLOOD_READ_NS, Fault, SimServer, SimStall, reply};
 use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ const NO_PORT: ConnectError = 99;
 
 /// What the client's machine costs: CPU time of each operation, and how late it wakes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Machine {
+pub struct SimMachine {
     pub wait_ns: u64,
     pub connect_ns: u64,
     pub send_ns: u64,
@@ -37,7 +37,7 @@ pub struct Machine {
     /// Connections stand as soon as they are begun, as those within one machine do.
     pub connects_at_once: bool,
     /// Times in which the worker gets no core.
-    pub pause: Option<Stall>,
+    pub pause: Option<SimStall>,
     /// Every so-manieth event is lost: a broken machine, to show that the tests would see it.
     pub lose_event: Option<u64>,
 }
@@ -88,7 +88,7 @@ impl Account {
 }
 
 /// Bytes on their way to the client.
-struct Piece {
+struct BytesUnderWay {
     bytes: Rc<[u8]>,
     from: usize,
     to: usize,
@@ -98,7 +98,7 @@ enum What {
     // At the client.
     Opens,
     Refuses,
-    Brings(Piece),
+    Brings(BytesUnderWay),
     Ends,
     Breaks,
     // At the server.
@@ -136,7 +136,7 @@ impl Ord for Happening {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum SocketState {
     Opening,
     Open,
     Refused,
@@ -147,8 +147,8 @@ enum Standing {
 /// A connection, both ends.
 struct Link {
     token: u64,
-    standing: Standing,
-    inbox: VecDeque<Piece>,
+    standing: SocketState,
+    inbox: VecDeque<BytesUnderWay>,
     /// The server's end has arrived.
     ended: bool,
     /// A reset that no call has told of yet.
@@ -189,8 +189,8 @@ struct Link {
 pub struct World {
     now_ns: u64,
     cpu_ns: u64,
-    machine: Machine,
-    server: Server,
+    machine: SimMachine,
+    server: SimServer,
     request: Rc<[u8]>,
     head_request: bool,
     rng: Rng,
@@ -212,7 +212,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(server: &Server, machine: Machine, request: &[u8], seed: u64) -> World {
+    pub fn new(server: &SimServer, machine: SimMachine, request: &[u8], seed: u64) -> World {
         World {
             // Not 0, as on any machine that was started before.
             now_ns: 1_000_000_000,
@@ -278,29 +278,29 @@ impl World {
         let it = &mut self.links[link];
         match what {
             What::Opens => {
-                it.standing = Standing::Open;
+                it.standing = SocketState::Open;
                 self.wake(link);
                 self.expect_work(at_ns, link);
             }
             What::Refuses => {
-                it.standing = Standing::Refused;
+                it.standing = SocketState::Refused;
                 self.wake(link);
             }
             What::Brings(piece) => {
-                if it.standing != Standing::Dead {
+                if it.standing != SocketState::Dead {
                     it.inbox.push_back(piece);
                     self.wake(link);
                 }
             }
             What::Ends => {
-                if it.standing != Standing::Dead {
+                if it.standing != SocketState::Dead {
                     it.ended = true;
                     self.wake(link);
                 }
             }
             What::Breaks => {
-                if it.standing != Standing::Dead {
-                    it.standing = Standing::Dead;
+                if it.standing != SocketState::Dead {
+                    it.standing = SocketState::Dead;
                     it.error = true;
                     self.wake(link);
                 }
@@ -334,7 +334,7 @@ impl World {
                 if it.activity == activity && !it.server_closed {
                     let bytes: Rc<[u8]> = b"\0who is there?"[..].into();
                     let to = bytes.len();
-                    self.deliver(at_ns, link, What::Brings(Piece { bytes, from: 0, to }));
+                    self.deliver(at_ns, link, What::Brings(BytesUnderWay { bytes, from: 0, to }));
                 }
             }
         }
@@ -390,7 +390,7 @@ impl World {
         let link = self.links.len();
         self.links.push(Link {
             token,
-            standing: Standing::Opening,
+            standing: SocketState::Opening,
             inbox: VecDeque::new(),
             ended: false,
             error: false,
@@ -441,8 +441,8 @@ impl World {
     fn connected(&mut self, link: usize) -> Result<(), ConnectError> {
         let it = &mut self.links[link];
         match it.standing {
-            Standing::Refused => Err(REFUSED),
-            Standing::Dead if std::mem::take(&mut it.error) => Err(RESET),
+            SocketState::Refused => Err(REFUSED),
+            SocketState::Dead if std::mem::take(&mut it.error) => Err(RESET),
             _ => {
                 self.account.connected += 1;
                 self.set_idle(link, true);
@@ -461,14 +461,14 @@ impl World {
         self.spend(self.machine.send_ns);
         let it = &mut self.links[link];
         match it.standing {
-            Standing::Dead | Standing::Refused => {
+            SocketState::Dead | SocketState::Refused => {
                 self.account.broken += 1;
                 return Sent::Broken;
             }
-            Standing::Opening | Standing::Open => {}
+            SocketState::Opening | SocketState::Open => {}
         }
         let count = match it.standing {
-            Standing::Open => bytes.len().min(self.server.buffer_bytes - it.in_pipe),
+            SocketState::Open => bytes.len().min(self.server.buffer_bytes - it.in_pipe),
             _ => 0,
         };
         if count == 0 {
@@ -530,9 +530,9 @@ impl World {
         }
         match it.standing {
             _ if std::mem::take(&mut it.error) => Received::Broken,
-            Standing::Dead | Standing::Refused => Received::End,
+            SocketState::Dead | SocketState::Refused => Received::End,
             _ if it.ended => Received::End,
-            Standing::Opening | Standing::Open => Received::Blocked,
+            SocketState::Opening | SocketState::Open => Received::Blocked,
         }
     }
 
@@ -589,12 +589,12 @@ impl World {
             if it.client_closed {
                 continue;
             }
-            let broken = matches!(it.standing, Standing::Dead | Standing::Refused);
+            let broken = matches!(it.standing, SocketState::Dead | SocketState::Refused);
             let roomy = (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes;
             let event = Ready {
                 token: it.token,
                 readable: !it.inbox.is_empty() || it.flood_at.is_some() || it.ended || broken,
-                writable: broken || (it.standing == Standing::Open && roomy),
+                writable: broken || (it.standing == SocketState::Open && roomy),
                 hangup: it.ended || broken,
             };
             self.events += 1;
@@ -760,7 +760,7 @@ impl World {
                 Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
                 _ => length,
             };
-            self.deliver(at_ns, link, What::Brings(Piece { bytes: Rc::clone(&bytes), from, to }));
+            self.deliver(at_ns, link, What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }));
             at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
             from = to;
         }

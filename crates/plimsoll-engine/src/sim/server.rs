@@ -1,19 +1,19 @@
 //! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how often.
 //!
-//! A [`Server`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers, connections.
+//! A [`SimServer`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers, connections.
 
-use plimsoll_model::Failure;
+use plimsoll_model::RequestFailure;
 use plimsoll_model::rng::Rng;
 use std::net::SocketAddr;
 
 /// A stretch of every period in which nothing moves: the last `length_ns` of every `every_ns`, from schedule time 0 on.
 #[derive(Debug, Clone, Copy)]
-pub struct Stall {
+pub struct SimStall {
     pub every_ns: u64,
     pub length_ns: u64,
 }
 
-impl Stall {
+impl SimStall {
     /// `at_ns`, or the end of the stall that it lies in. Times in ns of schedule time.
     pub fn end_of(self, at_ns: u64) -> u64 {
         let phase_ns = at_ns % self.every_ns;
@@ -157,20 +157,22 @@ impl Fault {
     }
 
     /// How requests may end when this fault befalls all of them: (whether with success, with which failures).
-    pub fn may_end(self) -> (bool, &'static [Failure]) {
+    pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
         match self {
-            Fault::NoPort | Fault::Refuses => (false, &[Failure::Connect]),
+            Fault::NoPort | Fault::Refuses => (false, &[RequestFailure::Connect]),
             Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf | Fault::Floods => {
-                (false, &[Failure::Timeout])
+                (false, &[RequestFailure::Timeout])
             }
             // A reset that comes along with the news that the connection stands is one of connecting.
-            Fault::ResetsOnAccept => (false, &[Failure::Connect, Failure::Reset]),
-            Fault::ResetsBeforeReading | Fault::ResetsAfterReading | Fault::ResetsInReply => (false, &[Failure::Reset]),
-            Fault::ClosesWithoutReply | Fault::ClosesInReply => (false, &[Failure::ClosedEarly]),
-            Fault::Garbage => (false, &[Failure::Protocol]),
-            Fault::Drips(gap_ns) if gap_ns >= MS => (false, &[Failure::Timeout]),
+            Fault::ResetsOnAccept => (false, &[RequestFailure::Connect, RequestFailure::Reset]),
+            Fault::ResetsBeforeReading | Fault::ResetsAfterReading | Fault::ResetsInReply => {
+                (false, &[RequestFailure::Reset])
+            }
+            Fault::ClosesWithoutReply | Fault::ClosesInReply => (false, &[RequestFailure::ClosedEarly]),
+            Fault::Garbage => (false, &[RequestFailure::Protocol]),
+            Fault::Drips(gap_ns) if gap_ns >= MS => (false, &[RequestFailure::Timeout]),
             Fault::Status(_) | Fault::AnswersEarlyAndCloses | Fault::AnswersEarlyAndGoesOn => {
-                (false, &[Failure::Status])
+                (false, &[RequestFailure::Status])
             }
             Fault::GarbageAfterReply
             | Fault::Drips(_)
@@ -184,9 +186,9 @@ impl Fault {
             | Fault::Huge
             | Fault::HugeUntilClose => (true, &[]),
             // The next request may be on its way already.
-            Fault::ClosesAfter(_) => (true, &[Failure::ClosedEarly, Failure::Reset]),
-            Fault::Blurts(_) => (true, &[Failure::Protocol]),
-            Fault::AnswersTwice(_) => (true, &[Failure::Protocol]),
+            Fault::ClosesAfter(_) => (true, &[RequestFailure::ClosedEarly, RequestFailure::Reset]),
+            Fault::Blurts(_) => (true, &[RequestFailure::Protocol]),
+            Fault::AnswersTwice(_) => (true, &[RequestFailure::Protocol]),
         }
     }
 }
@@ -202,11 +204,11 @@ pub enum Cut {
 
 /// A server.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct SimServer {
     /// Requests worked on at once, first come, first served; `None`: any number.
     pub slots: Option<usize>,
     pub service: Service,
-    pub stall: Option<Stall>,
+    pub stall: Option<SimStall>,
     /// Whether connections are accepted during a stall.
     pub accepts_in_stall: bool,
     /// One way.
@@ -226,10 +228,10 @@ pub struct Server {
     pub idle_close_ns: Option<u64>,
 }
 
-impl Server {
+impl SimServer {
     /// A good server: any number at once, `service_ns` each, 50 us away.
-    pub fn new(service_ns: u64) -> Server {
-        Server {
+    pub fn new(service_ns: u64) -> SimServer {
+        SimServer {
             slots: None,
             service: Service::Constant(service_ns),
             stall: None,
@@ -246,8 +248,8 @@ impl Server {
     }
 
     /// The same server with one fault.
-    pub fn with(self, fault: Fault, share: f64) -> Server {
-        Server { faults: vec![(fault, share)], ..self }
+    pub fn with(self, fault: Fault, share: f64) -> SimServer {
+        SimServer { faults: vec![(fault, share)], ..self }
     }
 }
 

@@ -5,7 +5,7 @@ use super::Worker;
 use super::starts::Starts;
 use crate::connection::{Readiness, State, token};
 use crate::net::Net;
-use plimsoll_model::{Failure, TlsFailure};
+use plimsoll_model::{RequestFailure, TlsFailure};
 use plimsoll_sys::tcp;
 use plimsoll_wire::Conn;
 
@@ -70,7 +70,7 @@ impl<N: Net> Worker<N> {
                         return;
                     }
                 }
-                self.give_up(slot, Failure::Connect);
+                self.give_up(slot, RequestFailure::Connect);
             }
         }
     }
@@ -114,7 +114,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
         self.recorder.tls_failed(reason);
-        self.give_up(slot, Failure::Tls);
+        self.give_up(slot, RequestFailure::Tls);
     }
 
     /// The slot's connection can carry requests from now on.

@@ -7,9 +7,9 @@ use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
-use crate::recorder::Sample;
+use crate::recorder::FinishedRequest;
 use crate::source::Last;
-use plimsoll_model::{Failure, Outcome, RouteNumber, TlsFailure};
+use plimsoll_model::{Outcome, RequestFailure, RouteNumber, TlsFailure};
 use plimsoll_wire::{ExchangeError, Fact, ProtocolError};
 
 impl<N: Net> Worker<N> {
@@ -27,7 +27,7 @@ impl<N: Net> Worker<N> {
         debug_assert!(connection.state == State::Free, "a slot carries one request at a time");
         connection.waiting = Some(number);
         if self.open(slot).is_err() {
-            self.give_up(slot, Failure::Connect);
+            self.give_up(slot, RequestFailure::Connect);
         }
     }
 
@@ -168,8 +168,10 @@ impl<N: Net> Worker<N> {
                 let first = self.note_first_byte(exchange);
                 self.broke_protocol(exchange, error, (first, piece.bytes));
             }
-            Fact::Failed { exchange, error: ExchangeError::End(_), .. } => self.fail(exchange, Failure::ClosedEarly),
-            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, Failure::Reset),
+            Fact::Failed { exchange, error: ExchangeError::End(_), .. } => {
+                self.fail(exchange, RequestFailure::ClosedEarly)
+            }
+            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, RequestFailure::Reset),
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
             Fact::Stands { resumed } => self.handshaken(slot, resumed),
             // A connection that waits for room goes on with it by itself.
@@ -212,7 +214,7 @@ impl<N: Net> Worker<N> {
             State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
             // The outcome of connecting is told by the writable event.
             State::Connecting if connection.waiting.is_some() => {}
-            _ if broken => self.give_up(slot, Failure::Reset),
+            _ if broken => self.give_up(slot, RequestFailure::Reset),
             _ => {
                 let generation = connection.generation;
                 let mut idle = true;
@@ -245,7 +247,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, last: (bool, &[u8])) {
         self.answered_badly(number, AnswerKind::Protocol(error), last);
-        self.fail(number, Failure::Protocol);
+        self.fail(number, RequestFailure::Protocol);
     }
 
     /// The exchange's answer has come to an end, and is a failure.
@@ -273,11 +275,11 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
-            _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(Failure::Timeout)),
+            _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(RequestFailure::Timeout)),
             status if self.job.source.route(exchange.route).ok_status.contains(status) => (status, Outcome::Success),
-            _ => (status, Outcome::Failed(Failure::Status)),
+            _ => (status, Outcome::Failed(RequestFailure::Status)),
         };
-        if outcome == Outcome::Failed(Failure::Status) {
+        if outcome == Outcome::Failed(RequestFailure::Status) {
             self.answered_badly(number, AnswerKind::Status(status), (first, last));
         }
         let (user, last) = self.finish(number, status, outcome);
@@ -297,12 +299,12 @@ impl<N: Net> Worker<N> {
         } else {
             connection.conn.cancel(number);
         }
-        self.fail(number, Failure::Timeout);
+        self.fail(number, RequestFailure::Timeout);
     }
 
     /// The slot's connection is given up; whatever was under way on it, or waited for it, has failed.
     #[cold]
-    pub(super) fn give_up(&mut self, slot: u32, failure: Failure) {
+    pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let generation = connection.generation;
         if let Some(number) = connection.waiting.take() {
@@ -323,7 +325,7 @@ impl<N: Net> Worker<N> {
 
     /// The exchange has failed, and is no longer its connection's; that ends where it is of no more use.
     #[cold]
-    fn fail(&mut self, number: u32, failure: Failure) {
+    fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
         let slot = self.exchanges[number].slot;
         let (user, last) = self.finish(number, 0, Outcome::Failed(failure));
@@ -340,10 +342,10 @@ impl<N: Net> Worker<N> {
         self.exchanges.end(number);
         let exchange = &self.exchanges[number];
         let timeout_ns = match outcome {
-            Outcome::Failed(Failure::Timeout) => self.job.source.route(exchange.route).timeout_ns,
+            Outcome::Failed(RequestFailure::Timeout) => self.job.source.route(exchange.route).timeout_ns,
             _ => 0,
         };
-        let sample = Sample {
+        let sample = FinishedRequest {
             route: exchange.route,
             intended_ns: exchange.intended_ns,
             sent_ns: exchange.sent_ns,
@@ -370,7 +372,7 @@ impl<N: Net> Worker<N> {
             return;
         }
         if connection.deferred == Readiness::NONE {
-            self.give_up(slot, Failure::Reset);
+            self.give_up(slot, RequestFailure::Reset);
         } else {
             connection.deferred.broken = true;
         }

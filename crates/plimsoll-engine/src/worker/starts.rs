@@ -4,7 +4,7 @@ use super::Worker;
 use crate::net::Net;
 use crate::source::{Last, Next};
 use plimsoll_model::schedule::ArrivalCursor;
-use plimsoll_model::{Failure, Outcome, Plan, RouteNumber};
+use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -262,7 +262,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
         let next = self.job.source.next(user, Some(&last));
-        let refused = matches!(last.outcome, Outcome::Failed(Failure::Connect | Failure::Tls));
+        let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
         match (&self.starts, next) {
             (Starts::Closed(_), Next::End) if !refused => {
                 self.next_of_user(user, None, self.now_ns);

@@ -3,7 +3,7 @@
 
 use super::place::{Taken, Words};
 use super::plot::{
-    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side as Axes, TEXT, Unit, draw_key_rows, draw_x, draw_x_grid,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, TEXT, draw_key_rows, draw_x, draw_x_grid,
     draw_y, empty, key_rows, margin, open_on, told_apart,
 };
 use super::scale::{Scale, extent};
@@ -153,8 +153,8 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         return empty(heading, "no open trial was made: there is nothing to draw", theme);
     }
     let names = told_apart(searched.iter().map(|one| one.name));
-    let x = Axis::new(rates(searched), Unit::Count, if theme.is_narrow() { 5 } else { 8 });
-    let y = Axis::new(times(searched, &all, &x.scale), Unit::Time, 8);
+    let x = Axis::new(rates(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
+    let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
     // On a narrow screen the name of the axis has a row of its own, and so has each of two lines.
@@ -179,7 +179,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
-    open_on(&mut canvas, 'h', &area, (&y, Axes::Left));
+    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
     slo(&mut canvas, &area, &y.scale, searched, &mut taken);
     canvas.close();
     canvas.open('z', (area.y, area.bottom()), None);
@@ -191,7 +191,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         let line = Stroke::new(held, 1.8).opacity(0.75);
         let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
         canvas.close();
-        open_on(&mut canvas, 'z', &area, (&y, Axes::Left));
+        open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
         canvas.polyline(curve(&area, &x.scale, &y.scale, trials).into_iter().map(Some), line);
         let waterline = area.at_x(&x.scale, one.findings.load_line_rps.lower);
         if one.findings.load_line_rps.lower > 0.0 {
@@ -328,7 +328,7 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken
     for bound in searched.iter().flat_map(|s| &s.findings.slo.latency) {
         let statistic =
             if bound.quantile >= 1.0 { "max".to_owned() } else { format!("p{}", (bound.quantile * 1e6).round() / 1e4) };
-        let text = format!("SLO: {statistic} \u{2264} {}", Unit::Time.tick(bound.bound_ns as f64));
+        let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Time.tick(bound.bound_ns as f64));
         if !drawn.iter().any(|d| d.1 == text) {
             drawn.push((bound.bound_ns, text));
         }
@@ -429,12 +429,12 @@ fn lines(
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {
             let text = format!("load line {}", name(one));
-            label(canvas, area, (*at, top + 4.5), 11.0, &text, Paint::Water, Side::Any);
+            label(canvas, area, (*at, top + 4.5), 11.0, &text, Paint::Water, LabelSide::Any);
         }
         ([a, b], [at_a, at_b]) => {
             let first_left = at_a.unwrap_or(0.0) <= at_b.unwrap_or(f64::INFINITY);
             for (number, (one, at)) in [(a, at_a), (b, at_b)].into_iter().enumerate() {
-                let side = if (number == 0) == first_left { Side::Left } else { Side::Right };
+                let side = if (number == 0) == first_left { LabelSide::Left } else { LabelSide::Right };
                 if let Some(at) = at {
                     let text = format!("{} {}", names[number], name(one));
                     label(canvas, area, (*at, top + 4.5), 11.0, &text, paints(number, 2).2, side);
@@ -450,19 +450,19 @@ fn lines(
 
 /// On which side of its point a label stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum LabelSide {
     Left,
     Right,
     /// At the right where there is room.
     Any,
 }
 
-fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint, side: Side) {
+fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint, side: LabelSide) {
     let width = text_width(text, TEXT, true) + gap;
     let (fits_left, fits_right) = (at.0 - width >= EDGE + 24.0, at.0 + width <= area.right() + EDGE - 4.0);
     let right = match side {
-        Side::Left => !fits_left,
-        Side::Right | Side::Any => fits_right || !fits_left,
+        LabelSide::Left => !fits_left,
+        LabelSide::Right | LabelSide::Any => fits_right || !fits_left,
     };
     let font = Font::new(TEXT, paint).bold().halo();
     match right {
@@ -487,7 +487,7 @@ fn arrow(canvas: &mut Canvas, area: &Area, (from, to): (f64, f64), y: f64, chang
 
 /// The strip: the share of its time that the client's fullest thread worked, trial by trial.
 fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
-    let y = Axis { scale: Scale::linear(0.0, 1.0), unit: Unit::Share, ticks: vec![0.0, 1.0] };
+    let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);
     draw_y(canvas, strip, &y);
     let limit = strip.at_y(&y.scale, WORK_SHARE_MAX);

@@ -2,7 +2,7 @@
 
 use super::Heading;
 use crate::format::{count, duration, rate, share};
-use plimsoll_analysis::levels::{Level, Over, changes};
+use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::slo::LatencyBound;
@@ -18,7 +18,7 @@ pub fn target(plan: &PlanRecord) -> String {
 pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
-    let title = carried(findings);
+    let title = line_title(findings);
     let open = findings.trials.iter().filter(|t| t.purpose != Purpose::Settle && t.offered_rps().is_some()).count();
     let bracket = match upper {
         Some(upper) if line.lower > 0.0 => {
@@ -36,7 +36,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
 }
 
 /// What a search found, for somebody who never saw one.
-pub fn carried(findings: &Findings) -> String {
+pub fn line_title(findings: &Findings) -> String {
     let line = findings.load_line_rps;
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
@@ -65,7 +65,7 @@ fn about(value: f64) -> String {
 /// The promise in words: `99 % of answers come within 500 ms and 99.9 % succeed`.
 fn promise(findings: &Findings) -> String {
     let bound = |bound: &LatencyBound| {
-        let within = super::Unit::Time.tick(bound.bound_ns as f64);
+        let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
         match bound.quantile {
             q if q >= 1.0 => format!("every answer comes within {within}"),
             0.5 => format!("half of the answers come within {within}"),
@@ -87,15 +87,15 @@ fn promise(findings: &Findings) -> String {
     }
 }
 
-fn at_load(over: Over, load: f64) -> String {
+fn at_load(over: LoadUnit, load: f64) -> String {
     match over {
-        Over::Concurrency => format!("concurrency {}", count(load.round() as u64)),
-        Over::Rate => format!("{}/s offered", rate(load)),
+        LoadUnit::Concurrency => format!("concurrency {}", count(load.round() as u64)),
+        LoadUnit::Rate => format!("{}/s offered", rate(load)),
     }
 }
 
 /// Above throughput and latency over the load.
-pub fn throughput(over: Over, levels: &[Level], subtitle: &str) -> Heading {
+pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
         Some(best) => format!("At most {} requests/s, at {}", rate(best.rps), at_load(over, best.load)),
@@ -105,7 +105,7 @@ pub fn throughput(over: Over, levels: &[Level], subtitle: &str) -> Heading {
 }
 
 /// Above success rates over the load.
-pub fn success(over: Over, levels: &[Level], subtitle: &str) -> Heading {
+pub fn success(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let mut levels: Vec<&Level> = levels.iter().collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
     let title = match levels.iter().find(|level| level.success_rate < 1.0) {

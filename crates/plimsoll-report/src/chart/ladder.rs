@@ -1,7 +1,7 @@
 //! The picture of a ladder: a row for each rung, with its goodput in every block, its middle as a waterline, and what is
 //! left of the rung before.
 
-use super::plot::{Area, Axis, EDGE, Heading, SMALL, TEXT, Unit, draw_x, draw_x_grid, empty};
+use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};
 use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width, wrapped};
 use super::theme::{Paint, SERIES, Theme};
@@ -44,7 +44,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         return empty(heading, "no block counts: there is nothing to draw", theme);
     };
     let scale = if high / low >= LOG_FROM { Scale::log_around(all()) } else { Scale::from_zero(all(), 8) };
-    let x = Axis::new(scale, Unit::Count, 8);
+    let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
     // On a narrow screen what is said of a rung takes two lines.

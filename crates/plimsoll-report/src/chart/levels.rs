@@ -2,13 +2,13 @@
 //! beside each other.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side, Unit, WIDTH, draw_end_labels, draw_key, draw_x,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, WIDTH, draw_end_labels, draw_key, draw_x,
     draw_x_grid, draw_y, draw_y_right, empty, margin, open_on, without_overlap,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
-use plimsoll_analysis::levels::{Change, Level, Over, changes};
+use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
 /// Latencies that differ by more than this factor are drawn on a log axis.
 const LOG_FROM: f64 = 30.0;
@@ -16,10 +16,10 @@ const LOG_FROM: f64 = 30.0;
 const FIGURES_MAX: usize = 12;
 
 /// The name of the axis along the bottom.
-fn load_title(over: Over) -> &'static str {
+fn load_title(over: LoadUnit) -> &'static str {
     match over {
-        Over::Concurrency => "concurrency: requests in flight at once",
-        Over::Rate => "offered rate, requests/s",
+        LoadUnit::Concurrency => "concurrency: requests in flight at once",
+        LoadUnit::Rate => "offered rate, requests/s",
     }
 }
 
@@ -34,7 +34,7 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
         _ => Scale::linear((lo - (hi - lo) * 0.06).max(0.0), hi + (hi - lo).max(lo * 0.2) * 0.06),
     };
     let ticks = if loads.len() <= 16 { loads } else { scale.ticks(10) };
-    Axis { scale, unit: Unit::Count, ticks }
+    Axis { scale, unit: AxisUnit::Count, ticks }
 }
 
 /// Levels by load, without what cannot be drawn.
@@ -47,8 +47,8 @@ fn sorted(levels: &[Level]) -> Vec<&Level> {
 fn time_axis(values: &[f64], n: usize) -> Axis {
     let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
     match extent(above.iter().copied()) {
-        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_around(above), Unit::Time, n),
-        _ => Axis::new(Scale::from_zero(values.iter().copied(), n), Unit::Time, n),
+        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_around(above), AxisUnit::Time, n),
+        _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Time, n),
     }
 }
 
@@ -59,7 +59,7 @@ fn series(
     (x, y): (&Scale, &Scale),
     points: &[(f64, f64)],
     (mark, stroke): (Mark, Stroke),
-    unit: Unit,
+    unit: AxisUnit,
 ) {
     let places: Vec<Option<(f64, f64)>> = points
         .iter()
@@ -68,22 +68,22 @@ fn series(
     canvas.polyline(places.iter().copied(), stroke);
     for (place, (load, value)) in places.iter().zip(points) {
         if let Some(place) = place {
-            let hint = format!("{}: {}", Unit::Count.tick(*load), unit.tick(*value));
+            let hint = format!("{}: {}", AxisUnit::Count.tick(*load), unit.tick(*value));
             canvas.mark(*place, mark, 4.2, stroke.paint, &hint);
         }
     }
 }
 
-fn load_text(over: Over, load: f64) -> String {
+fn load_text(over: LoadUnit, load: f64) -> String {
     match over {
-        Over::Concurrency => format!("concurrency {}", Unit::Count.tick(load)),
-        Over::Rate => format!("{}/s offered", Unit::Count.tick(load)),
+        LoadUnit::Concurrency => format!("concurrency {}", AxisUnit::Count.tick(load)),
+        LoadUnit::Rate => format!("{}/s offered", AxisUnit::Count.tick(load)),
     }
 }
 
 fn level_text(level: &Level) -> String {
     let told = |value: f64, text: fn(f64) -> String| if value.is_finite() { text(value) } else { "-".to_owned() };
-    let time = |ns: f64| told(ns, |ns| Unit::Time.tick(ns));
+    let time = |ns: f64| told(ns, |ns| AxisUnit::Time.tick(ns));
     let p99 = level.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", time(p99)));
     format!(
         "{} requests/s\nmean {}{p99}\n{} succeeded",
@@ -94,7 +94,7 @@ fn level_text(level: &Level) -> String {
 }
 
 /// What a page reads out at each load.
-fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: Over, levels: &[&Level]) {
+fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.read_out((area.at_x(x, level.load), area.y), || {
             format!("{}\n{}", load_text(over, level.load), level_text(level))
@@ -103,7 +103,7 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: Over, levels: 
 }
 
 /// Throughput and mean time to last byte over the load, on an axis each.
-pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: Theme) -> String {
+pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
         return empty(heading, "no level was measured", theme);
@@ -112,7 +112,7 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
     let of = |value: fn(&Level) -> f64| levels.iter().map(|l| (l.load, value(l))).collect::<Vec<_>>();
     let (throughput, mean) = (of(|l| l.rps), of(|l| l.mean_ns));
     let p99: Vec<(f64, f64)> = levels.iter().filter_map(|l| l.p99_ns.map(|p99| (l.load, p99))).collect();
-    let left = Axis::new(Scale::from_zero(throughput.iter().map(|p| p.1), 7), Unit::Count, 7);
+    let left = Axis::new(Scale::from_zero(throughput.iter().map(|p| p.1), 7), AxisUnit::Count, 7);
     let times: Vec<f64> = mean.iter().chain(&p99).map(|p| p.1).collect();
     let right = time_axis(&times, 7);
 
@@ -148,12 +148,12 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
     draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
     draw_x(&mut canvas, &area, &x, load_title(over));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, (&right, Side::Right));
-    series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), Unit::Time);
-    series(&mut canvas, &area, (&x.scale, &right.scale), &mean, (Mark::Square, styles.1), Unit::Time);
+    open_on(&mut canvas, 'z', &area, (&right, AxisSide::Right));
+    series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), AxisUnit::Time);
+    series(&mut canvas, &area, (&x.scale, &right.scale), &mean, (Mark::Square, styles.1), AxisUnit::Time);
     canvas.close();
-    open_on(&mut canvas, 'z', &area, (&left, Side::Left));
-    series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), Unit::Count);
+    open_on(&mut canvas, 'z', &area, (&left, AxisSide::Left));
+    series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), AxisUnit::Count);
     canvas.close();
     let y = area.y - 16.0;
     draw_key(&mut canvas, EDGE, y - below, &left_key);
@@ -166,13 +166,13 @@ pub fn throughput_chart(heading: &Heading, over: Over, levels: &[Level], theme: 
 fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
     let lowest = extent(rates).map_or(0.0, |(lo, _)| lo);
     let from = [0.999, 0.99, 0.9, 0.5].into_iter().find(|from| lowest >= *from + (1.0 - from) * 0.1).unwrap_or(0.0);
-    Axis::new(Scale::linear(from, 1.0), Unit::Share, 6)
+    Axis::new(Scale::linear(from, 1.0), AxisUnit::Share, 6)
 }
 
 fn cut_note(axis: &Axis) -> String {
     match axis.scale.range().0 {
         0.0 => "success rate".into(),
-        from => format!("success rate; the axis begins at {}", Unit::Share.tick(from)),
+        from => format!("success rate; the axis begins at {}", AxisUnit::Share.tick(from)),
     }
 }
 
@@ -180,7 +180,7 @@ fn cut_note(axis: &Axis) -> String {
 fn success_figure(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),
-        r if r < 0.9999 => Unit::Share.tick((r * 1e4).floor() / 1e4),
+        r if r < 0.9999 => AxisUnit::Share.tick((r * 1e4).floor() / 1e4),
         r => crate::format::share(r),
     }
 }
@@ -197,7 +197,7 @@ fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: 
 }
 
 /// The success rate over the load.
-pub fn success_chart(heading: &Heading, over: Over, levels: &[Level], theme: Theme) -> String {
+pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
         return empty(heading, "no level was measured", theme);
@@ -216,8 +216,8 @@ pub fn success_chart(heading: &Heading, over: Over, levels: &[Level], theme: The
     let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.load, l.success_rate)).collect();
     let style = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
-    series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, Unit::Share);
+    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
+    series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, AxisUnit::Share);
     if points.len() <= FIGURES_MAX {
         let places: Vec<(f64, f64)> =
             points.iter().map(|p| (area.at_x(&x.scale, p.0), area.at_y(&y.scale, p.1))).collect();
@@ -238,11 +238,11 @@ pub struct Recorded<'a> {
 }
 
 /// What is drawn of each level in one panel.
-struct Panel {
+struct LevelPanel {
     title: &'static str,
-    unit: Unit,
+    unit: AxisUnit,
     value: fn(&Level) -> f64,
-    change: fn(&Change) -> Option<String>,
+    change: fn(&LevelChange) -> Option<String>,
 }
 
 fn percent(change: f64) -> String {
@@ -268,10 +268,10 @@ const STYLES: [(Mark, Stroke); 2] =
 /// Panels of two recordings below each other, with the change of B against A at each load under each.
 fn panels(
     heading: &Heading,
-    over: Over,
+    over: LoadUnit,
     recorded: [Recorded; 2],
-    panels: &[Panel],
-    axis: &dyn Fn(&Panel, &[f64]) -> Axis,
+    panels: &[LevelPanel],
+    axis: &dyn Fn(&LevelPanel, &[f64]) -> Axis,
     theme: Theme,
 ) -> String {
     let lists = recorded.map(|r| sorted(r.levels));
@@ -295,7 +295,7 @@ fn panels(
     for (number, (panel, y)) in panels.iter().zip(&axes).enumerate() {
         let last = number + 1 == panels.len();
         let area = Area { x: left, y: top + row * number as f64, width: WIDTH - right - left, height };
-        let title = if panel.unit == Unit::Share { cut_note(y) } else { panel.title.to_owned() };
+        let title = if panel.unit == AxisUnit::Share { cut_note(y) } else { panel.title.to_owned() };
         canvas.text((EDGE, area.y - 13.0), &title, Font::new(SMALL, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_y(&mut canvas, &area, y);
@@ -341,36 +341,36 @@ fn panels(
 }
 
 /// Throughput and mean time to last byte of two recordings, with the change of the second against the first.
-pub fn throughput_diff_chart(heading: &Heading, over: Over, recorded: [Recorded; 2], theme: Theme) -> String {
+pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
     let list = [
-        Panel {
+        LevelPanel {
             title: "requests/s answered with success",
-            unit: Unit::Count,
+            unit: AxisUnit::Count,
             value: |l| l.rps,
             change: |c| c.rps.filter(|c| c.is_finite()).map(percent),
         },
-        Panel {
+        LevelPanel {
             title: "mean time to last byte",
-            unit: Unit::Time,
+            unit: AxisUnit::Time,
             value: |l| l.mean_ns,
             change: |c| c.mean.filter(|c| c.is_finite()).map(percent),
         },
     ];
-    let axis = |panel: &Panel, values: &[f64]| match panel.unit {
-        Unit::Time => time_axis(values, 6),
+    let axis = |panel: &LevelPanel, values: &[f64]| match panel.unit {
+        AxisUnit::Time => time_axis(values, 6),
         unit => Axis::new(Scale::from_zero(values.iter().copied(), 6), unit, 6),
     };
     panels(heading, over, recorded, &list, &axis, theme)
 }
 
 /// The success rates of two recordings, with the change in percentage points.
-pub fn success_diff_chart(heading: &Heading, over: Over, recorded: [Recorded; 2], theme: Theme) -> String {
-    let list = [Panel {
+pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
+    let list = [LevelPanel {
         title: "success rate",
-        unit: Unit::Share,
+        unit: AxisUnit::Share,
         value: |l| l.success_rate,
         change: |c| c.success_points.is_finite().then(|| points_of(c.success_points)),
     }];
-    let axis = |_: &Panel, values: &[f64]| success_axis(values.iter().copied());
+    let axis = |_: &LevelPanel, values: &[f64]| success_axis(values.iter().copied());
     panels(heading, over, recorded, &list, &axis, theme)
 }

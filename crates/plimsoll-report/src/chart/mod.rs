@@ -25,7 +25,7 @@ mod png;
 pub use find::{Searched, find_chart};
 pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
-pub use plot::{Heading, Unit};
+pub use plot::{AxisUnit, Heading};
 pub use png::{PICTURE_SUFFIX, picture};
 pub use prove::{ComparedBlocks, prove_chart};
 pub use run::{Line, Panel, heat_chart, moments_panels, percentile_chart, time_chart};

@@ -15,7 +15,7 @@ pub const SMALL: f64 = 12.0;
 
 /// What the values of an axis are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum AxisUnit {
     /// A plain number, or a number a second.
     Count,
     /// A time in ns.
@@ -39,25 +39,25 @@ fn plain(value: f64) -> String {
     trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
 }
 
-impl Unit {
+impl AxisUnit {
     /// The name by which a page's script knows the unit.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Unit::Count => "count",
-            Unit::Time => "time",
-            Unit::Share => "share",
-            Unit::Clock => "clock",
-            Unit::Bytes => "bytes",
+            AxisUnit::Count => "count",
+            AxisUnit::Time => "time",
+            AxisUnit::Share => "share",
+            AxisUnit::Clock => "clock",
+            AxisUnit::Bytes => "bytes",
         }
     }
 
     /// `value` as a tick of an axis: round, short, with its unit.
     pub fn tick(self, value: f64) -> String {
         match self {
-            Unit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
+            AxisUnit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
                 crate::format::count(value as u64)
             }
-            Unit::Count => match value.abs() {
+            AxisUnit::Count => match value.abs() {
                 v if v >= 1e15 => format!("{value:.0e}"),
                 v if v >= 999.95e9 => format!("{} T", plain(value / 1e12)),
                 v if v >= 999.95e6 => format!("{} G", plain(value / 1e9)),
@@ -65,7 +65,7 @@ impl Unit {
                 v if v >= 10e3 && value > 0.0 => crate::format::count(value.round() as u64),
                 _ => plain(value),
             },
-            Unit::Time => match value.abs() {
+            AxisUnit::Time => match value.abs() {
                 v if v < 1e-9 => "0".into(),
                 v if v < 999.95 => format!("{} ns", plain(value)),
                 v if v < 999.95e3 => format!("{} us", plain(value / 1e3)),
@@ -73,10 +73,10 @@ impl Unit {
                 v if v < 1e18 => format!("{} s", plain(value / 1e9)),
                 _ => format!("{:.0e} s", value / 1e9),
             },
-            Unit::Share => format!("{} %", trimmed(value * 100.0, 6)),
-            Unit::Clock if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
-            Unit::Clock => format!("{} s", plain(value)),
-            Unit::Bytes => crate::format::bytes(value),
+            AxisUnit::Share => format!("{} %", trimmed(value * 100.0, 6)),
+            AxisUnit::Clock if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
+            AxisUnit::Clock => format!("{} s", plain(value)),
+            AxisUnit::Bytes => crate::format::bytes(value),
         }
     }
 }
@@ -114,15 +114,15 @@ impl Area {
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub scale: Scale,
-    pub unit: Unit,
+    pub unit: AxisUnit,
     pub ticks: Vec<f64>,
 }
 
 impl Axis {
     /// An axis with at most `n` round ticks.
-    pub fn new(scale: Scale, unit: Unit, n: usize) -> Axis {
+    pub fn new(scale: Scale, unit: AxisUnit, n: usize) -> Axis {
         let mut ticks = scale.ticks(n);
-        if unit == Unit::Clock && !scale.is_log() {
+        if unit == AxisUnit::Clock && !scale.is_log() {
             ticks = clock_ticks(&scale, n);
         }
         Axis { scale, unit, ticks }
@@ -157,31 +157,33 @@ const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
 /// Which of the axes of height of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum AxisSide {
     Left,
     Right,
 }
 
 /// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one alone.
-pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, (axis, side): (&Axis, Side)) {
-    let ((lo, hi), side) = (axis.scale.range(), if side == Side::Left { "l" } else { "r" });
+pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, (axis, side): (&Axis, AxisSide)) {
+    let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
 }
 
 /// The ticks of an axis of height, which a page draws anew: from where to where they go, where their labels stand.
-fn open_ticks(canvas: &mut Canvas, area: &Area, side: Side, paint: Paint) {
+fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css(Theme::Page);
     let places = match side {
-        Side::Left => serde_json::json!(["l", area.x, area.right(), area.x - 7.0, "end", fill]),
-        Side::Right => serde_json::json!(["r", area.right(), area.right() + 4.0, area.right() + 8.0, "start", fill]),
+        AxisSide::Left => serde_json::json!(["l", area.x, area.right(), area.x - 7.0, "end", fill]),
+        AxisSide::Right => {
+            serde_json::json!(["r", area.right(), area.right() + 4.0, area.right() + 8.0, "start", fill])
+        }
     };
     canvas.open_high('v', (area.y, area.bottom()), &places);
 }
 
 /// Draws the grid and labels of an axis of height, at the left.
 pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
-    open_ticks(canvas, area, Side::Left, Paint::Muted);
+    open_ticks(canvas, area, AxisSide::Left, Paint::Muted);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
         canvas.line((area.x, y), (area.right(), y), GRID);
@@ -197,7 +199,7 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
 
 /// Draws the labels of a second axis of height, at the right, in the colour of its series.
 pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
-    open_ticks(canvas, area, Side::Right, paint);
+    open_ticks(canvas, area, AxisSide::Right, paint);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
         canvas.line((area.right(), y), (area.right() + 4.0, y), AXIS);
@@ -463,29 +465,29 @@ mod tests {
     #[test]
     fn ticks_read_well() {
         for (unit, value, expect) in [
-            (Unit::Count, 0.0, "0"),
-            (Unit::Count, 2500.0, "2 500"),
-            (Unit::Count, 0.25, "0.25"),
-            (Unit::Count, 150_000.0, "150 000"),
-            (Unit::Count, 12_345.6, "12 346"),
-            (Unit::Count, 2.5e6, "2.5 M"),
-            (Unit::Count, 1e300, "1e300"),
-            (Unit::Time, 0.0, "0"),
-            (Unit::Time, 500.0, "500 ns"),
-            (Unit::Time, 2e5, "200 us"),
-            (Unit::Time, 1e6, "1 ms"),
-            (Unit::Time, 1.5e9, "1.5 s"),
-            (Unit::Time, 3e10, "30 s"),
-            (Unit::Share, 0.9999, "99.99 %"),
-            (Unit::Share, 1.0, "100 %"),
-            (Unit::Share, 0.0, "0 %"),
-            (Unit::Clock, 30.0, "30 s"),
-            (Unit::Clock, 300.0, "5 min"),
-            (Unit::Bytes, 1e6, "1.00 MB"),
+            (AxisUnit::Count, 0.0, "0"),
+            (AxisUnit::Count, 2500.0, "2 500"),
+            (AxisUnit::Count, 0.25, "0.25"),
+            (AxisUnit::Count, 150_000.0, "150 000"),
+            (AxisUnit::Count, 12_345.6, "12 346"),
+            (AxisUnit::Count, 2.5e6, "2.5 M"),
+            (AxisUnit::Count, 1e300, "1e300"),
+            (AxisUnit::Time, 0.0, "0"),
+            (AxisUnit::Time, 500.0, "500 ns"),
+            (AxisUnit::Time, 2e5, "200 us"),
+            (AxisUnit::Time, 1e6, "1 ms"),
+            (AxisUnit::Time, 1.5e9, "1.5 s"),
+            (AxisUnit::Time, 3e10, "30 s"),
+            (AxisUnit::Share, 0.9999, "99.99 %"),
+            (AxisUnit::Share, 1.0, "100 %"),
+            (AxisUnit::Share, 0.0, "0 %"),
+            (AxisUnit::Clock, 30.0, "30 s"),
+            (AxisUnit::Clock, 300.0, "5 min"),
+            (AxisUnit::Bytes, 1e6, "1.00 MB"),
         ] {
             assert_eq!(unit.tick(value), expect);
         }
-        let minutes = Axis::new(Scale::linear(0.0, 600.0), Unit::Clock, 6);
+        let minutes = Axis::new(Scale::linear(0.0, 600.0), AxisUnit::Clock, 6);
         assert_eq!(minutes.ticks, [0.0, 120.0, 240.0, 360.0, 480.0, 600.0]);
     }
 

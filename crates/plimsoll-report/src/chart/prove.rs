@@ -5,14 +5,14 @@
 //! difference was found, and its colour is that of the verdict.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, Side, TEXT, Unit, draw_key, draw_x, draw_x_grid, draw_y,
-    empty, margin, open_on, spread_out,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
+    draw_y, empty, margin, open_on, spread_out,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
-use plimsoll_analysis::prove::{Block, Compared, Criterion, Interval, Proof, Standing, Verdict};
+use plimsoll_analysis::prove::{Block, Compared, ConfidenceInterval, Criterion, Proof, ProveVerdict, Standing};
 
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +43,12 @@ fn side(arm: usize) -> (Paint, Mark, Stroke) {
 }
 
 /// Name of a measure as the title of its axis, and the unit of its values.
-fn axis_of(measure: Criterion) -> (&'static str, Unit) {
+fn axis_of(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
-        Criterion::Goodput => ("goodput, requests/s", Unit::Count),
-        Criterion::P50 => ("p50 response time", Unit::Time),
-        Criterion::P99 => ("p99 response time", Unit::Time),
-        Criterion::Cpu => ("CPU time a request", Unit::Time),
+        Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
+        Criterion::P50 => ("p50 response time", AxisUnit::Time),
+        Criterion::P99 => ("p99 response time", AxisUnit::Time),
+        Criterion::Cpu => ("CPU time a request", AxisUnit::Time),
     }
 }
 
@@ -84,13 +84,13 @@ struct Pointer {
 }
 
 impl Pointer {
-    fn of(verdict: Verdict, primary: &Compared) -> Pointer {
-        let found = matches!(verdict, Verdict::Better | Verdict::Worse | Verdict::Small);
+    fn of(verdict: ProveVerdict, primary: &Compared) -> Pointer {
+        let found = matches!(verdict, ProveVerdict::Better | ProveVerdict::Worse | ProveVerdict::Small);
         let paint = match verdict {
-            Verdict::Better => Paint::Green,
-            Verdict::Worse => Paint::Vermilion,
-            Verdict::Small => Paint::Ink,
-            Verdict::Same | Verdict::Inconclusive => Paint::Muted,
+            ProveVerdict::Better => Paint::Green,
+            ProveVerdict::Worse => Paint::Vermilion,
+            ProveVerdict::Small => Paint::Ink,
+            ProveVerdict::Same | ProveVerdict::Inconclusive => Paint::Muted,
         };
         let text = format!("{}, {verdict}", signed(primary.ratio - 1.0));
         Pointer { text, up: found.then_some(primary.ratio > 1.0), paint }
@@ -115,7 +115,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let x = Axis {
         ticks: block_ticks(blocks.len()),
         scale: Scale::linear(0.5, blocks.len() as f64 + 0.5),
-        unit: Unit::Count,
+        unit: AxisUnit::Count,
     };
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
@@ -146,12 +146,12 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
     read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
-    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
+    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
     for (arm, values) in sides.iter().enumerate() {
         points(&mut canvas, &area, (&x.scale, &y.scale), arm, (measure, values));
     }
     canvas.close();
-    open_on(&mut canvas, 'h', &area, (&y, Side::Left));
+    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
     waterlines(&mut canvas, &area, &y.scale, (primary.levels, &labels), &pointer);
     canvas.close();
 
@@ -160,7 +160,9 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<Standing> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
     narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), (primary.margin_asked, primary.margin));
-    if let (Verdict::Same, Some(interval), Some(last)) = (proof.verdict, primary.equivalence_interval, numbers.last()) {
+    if let (ProveVerdict::Same, Some(interval), Some(last)) =
+        (proof.verdict, primary.equivalence_interval, numbers.last())
+    {
         decisive(&mut canvas, &below, (&x, &change), *last, interval);
     }
     draw_x(&mut canvas, &below, &x, "block");
@@ -178,12 +180,12 @@ fn block_ticks(count: usize) -> Vec<f64> {
 }
 
 /// The axis of the change: no difference, the margin, and the final interval with room for what came before.
-fn change_axis(ratio: f64, interval: Option<Interval>, margin: f64) -> Axis {
+fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
     let shown = [0.0, margin, -margin, ends[0] - 1.0 - reach * BEYOND / 2.0, ends[1] - 1.0 + reach * BEYOND / 2.0];
     let (low, high) = extent(shown).unwrap_or((-1.0, 1.0));
-    Axis::new(Scale::linear(low * 1.02, high * 1.02), Unit::Share, 7)
+    Axis::new(Scale::linear(low * 1.02, high * 1.02), AxisUnit::Share, 7)
 }
 
 fn key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
@@ -295,8 +297,8 @@ fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Poi
 }
 
 /// The interval by which both are the same: a bar at the last block.
-fn decisive(canvas: &mut Canvas, area: &Area, (x, y): (&Axis, &Axis), last: f64, interval: Interval) {
-    open_on(canvas, 'h', area, (y, Side::Left));
+fn decisive(canvas: &mut Canvas, area: &Area, (x, y): (&Axis, &Axis), last: f64, interval: ConfidenceInterval) {
+    open_on(canvas, 'h', area, (y, AxisSide::Left));
     let at = area.at_x(&x.scale, last);
     let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
     canvas.line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
@@ -319,7 +321,7 @@ fn narrowed(
         Font::new(SMALL, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
-    open_on(canvas, 'h', area, (y, Side::Left));
+    open_on(canvas, 'h', area, (y, AxisSide::Left));
     canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
     let noisy = noise > margin * 1.001;
     let (noise_top, noise_bottom) = (area.at_y(&y.scale, noise), area.at_y(&y.scale, -noise));
@@ -330,7 +332,7 @@ fn narrowed(
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
     let zero = area.at_y(&y.scale, 0.0);
-    open_on(canvas, 'h', area, (y, Side::Left));
+    open_on(canvas, 'h', area, (y, AxisSide::Left));
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
     // Beside the plot, or on a narrow screen inside it, above each line.
     let (at, font) = match canvas.theme().is_narrow() {
@@ -349,11 +351,12 @@ fn narrowed(
         name(noise_top, &format!("noise {}", signed(noise)));
     }
     canvas.close();
-    open_on(canvas, 'z', area, (y, Side::Left));
+    open_on(canvas, 'z', area, (y, AxisSide::Left));
     let place = |point: &Standing, value: f64| {
         (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
     };
-    let ends: Vec<(&Standing, Interval)> = narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
+    let ends: Vec<(&Standing, ConfidenceInterval)> =
+        narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
     let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
@@ -369,14 +372,14 @@ mod tests {
     use super::*;
     use crate::prove::prove_answer;
     use plimsoll_analysis::Doubts;
-    use plimsoll_analysis::prove::{Control, StoppedBy};
+    use plimsoll_analysis::prove::{ComparisonEnd, Control};
 
     /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
-    fn compared(verdict: Verdict, measure: Criterion, ratio: f64) -> Proof {
+    fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
-        let ratio_interval = Some(Interval { lower: ratio - 0.04, upper: ratio + 0.055 });
+        let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin_asked, margin, p) = (0.02, 0.056, 0.5);
-        let equivalence_interval = Some(Interval { lower: ratio - 0.01, upper: ratio + 0.01 });
+        let equivalence_interval = Some(ConfidenceInterval { lower: ratio - 0.01, upper: ratio + 0.01 });
         let one = Compared {
             measure,
             primary: true,
@@ -390,7 +393,7 @@ mod tests {
             levels,
         };
         let control = Control { rejected: false, p: 0.5, half_width: Some(0.056) };
-        let blocks_more = (verdict == Verdict::Inconclusive).then_some(90);
+        let blocks_more = (verdict == ProveVerdict::Inconclusive).then_some(90);
         Proof {
             verdict,
             measures: vec![one],
@@ -399,7 +402,7 @@ mod tests {
             blocks_void: 0,
             blocks_more,
             budget_enough_ns: blocks_more.map(|_| 240_000_000_000),
-            stopped_by: StoppedBy::Budget,
+            stopped_by: ComparisonEnd::Budget,
             doubts: Doubts::default(),
         }
     }
@@ -407,7 +410,7 @@ mod tests {
     /// Whatever the verdict and whichever way is better, picture and sentence point one way.
     #[test]
     fn the_picture_points_with_the_sentence() {
-        use Verdict::{Better, Inconclusive, Same, Small, Worse};
+        use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};
         for (verdict, measure, ratio, said, text, up, paint) in [
             (Better, Criterion::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
             (Worse, Criterion::Goodput, 0.9, "worse than A", "\u{2212}10.0 %, worse", Some(false), Paint::Vermilion),

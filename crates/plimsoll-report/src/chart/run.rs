@@ -1,8 +1,8 @@
 //! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
 
 use super::plot::{
-    Area, Axis, EDGE, Heading, SMALL, Side, Unit, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
-    told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
+    open_on, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
@@ -81,22 +81,22 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
         return empty(heading, "no latency was measured", theme);
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
-    let mut x = Axis::new(x, Unit::Share, 20);
+    let mut x = Axis::new(x, AxisUnit::Share, 20);
     // Below 90 % the axis is crowded; 75 % says little.
     x.ticks.retain(|t| *t != 0.75);
-    let y = Axis::new(Scale::log_around(all().map(|p| p.1)), Unit::Time, 9);
+    let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
     let (area, mut canvas) = below(heading, "latency", (left, right), theme);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    open_on(&mut canvas, 'z', &area, (&y, Side::Left));
+    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
     for (n, line) in lines.iter().enumerate() {
         draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, style(n));
     }
     canvas.close();
     read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
-    open_on(&mut canvas, 'h', &area, (&y, Side::Left));
+    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
     draw_end_labels(&mut canvas, &area, &ends(&area, &y.scale, lines), right - EDGE);
     canvas.close();
     draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
@@ -109,7 +109,7 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.read_out((area.at_x(x, quantile), area.y), || {
-            let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, Unit::Time.tick(v))));
+            let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
             // As many digits as it has nines.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
@@ -129,7 +129,7 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
             let mut text = format!("at {time:.1} s");
             for (panel, line) in panels.iter().flat_map(|p| p.lines.iter().map(move |l| (p, l))) {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 == time && p.1.is_finite()) {
-                    let figure = if panel.unit == Unit::Share { (value * 1e3).round() / 1e3 } else { *value };
+                    let figure = if panel.unit == AxisUnit::Share { (value * 1e3).round() / 1e3 } else { *value };
                     text.push_str(&format!("\n{} {}", line.name, panel.unit.tick(figure)));
                 }
             }
@@ -144,7 +144,7 @@ pub struct Panel {
     /// What it shows.
     pub title: String,
     /// What its values are.
-    pub unit: Unit,
+    pub unit: AxisUnit,
     /// On a log axis; what is not above 0 is a gap there.
     pub log: bool,
     /// Lines over seconds.
@@ -167,10 +167,10 @@ pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
     }
     let panel = |title: &str, unit, log, lines| Panel { title: title.to_owned(), unit, log, lines };
     let mut panels = vec![
-        panel("requests/s", Unit::Count, false, rates),
+        panel("requests/s", AxisUnit::Count, false, rates),
         panel(
             "response time",
-            Unit::Time,
+            AxisUnit::Time,
             true,
             vec![
                 of("p50", &|m| time(m.p50_ns)),
@@ -183,16 +183,21 @@ pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
     if moments.iter().any(|m| m.errors_rps > 0.0) {
         panels.push(panel(
             "failed or never sent, requests/s",
-            Unit::Count,
+            AxisUnit::Count,
             false,
             vec![of("errors", &|m| m.errors_rps)],
         ));
     }
     if moments.iter().any(|m| m.lag_p99_ns.is_some()) {
         let lag = vec![of("lag p99", &|m| time(m.lag_p99_ns))];
-        panels.push(panel("how late the client sent, against its schedule", Unit::Time, true, lag));
+        panels.push(panel("how late the client sent, against its schedule", AxisUnit::Time, true, lag));
     }
-    panels.push(panel("how busy the client was", Unit::Share, false, vec![of("busy", &|m| during(m, m.work_share))]));
+    panels.push(panel(
+        "how busy the client was",
+        AxisUnit::Share,
+        false,
+        vec![of("busy", &|m| during(m, m.work_share))],
+    ));
     panels
 }
 
@@ -200,12 +205,12 @@ fn panel_axis(panel: &Panel) -> Axis {
     let values = panel.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1)).filter(|v| v.is_finite());
     let values: Vec<f64> = values.collect();
     let scale = match (panel.unit, panel.log) {
-        (Unit::Share, _) => Scale::linear(0.0, 1.0),
+        (AxisUnit::Share, _) => Scale::linear(0.0, 1.0),
         (_, true) => Scale::log_around(values.iter().copied()),
         (_, false) => Scale::from_zero(values.iter().copied(), 4),
     };
     match panel.unit {
-        Unit::Share => Axis { scale, unit: panel.unit, ticks: vec![0.0, 0.5, 1.0] },
+        AxisUnit::Share => Axis { scale, unit: panel.unit, ticks: vec![0.0, 0.5, 1.0] },
         unit => Axis::new(scale, unit, 5),
     }
 }
@@ -216,13 +221,13 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let Some((first, last)) = extent(times) else {
         return empty(heading, "nothing was measured", theme);
     };
-    let x = Axis::new(Scale::linear(first.min(0.0), last), Unit::Clock, 9);
+    let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::Clock, 9);
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
     let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
     let right = EDGE + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
     let mut y = heading.height_in(theme.width()) + 32.0;
     let height_of = |panel: &Panel| match (panel.unit, panel.lines.len()) {
-        (Unit::Share, _) => 56.0,
+        (AxisUnit::Share, _) => 56.0,
         (_, 1) => 84.0,
         _ => 120.0,
     };
@@ -237,7 +242,7 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         if number == 0 {
             read_times(&mut canvas, &area, &x.scale, panels);
         }
-        open_on(&mut canvas, 'z', &area, (axis, Side::Left));
+        open_on(&mut canvas, 'z', &area, (axis, AxisSide::Left));
         for (n, line) in panel.lines.iter().enumerate() {
             let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
             let line = Line { name: line.name.clone(), points: points.collect() };
@@ -245,7 +250,7 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         }
         canvas.close();
         if panel.lines.len() > 1 {
-            open_on(&mut canvas, 'h', &area, (axis, Side::Left));
+            open_on(&mut canvas, 'h', &area, (axis, AxisSide::Left));
             draw_end_labels(&mut canvas, &area, &ends(&area, &axis.scale, &panel.lines), right - EDGE);
             canvas.close();
         }
@@ -266,8 +271,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
         return empty(heading, "no latency was measured", theme);
     };
-    let y = Axis::new(Scale::log(*lowest, *highest), Unit::Time, 8);
-    let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), Unit::Clock, 9);
+    let y = Axis::new(Scale::log(*lowest, *highest), AxisUnit::Time, 8);
+    let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = below(heading, "response time", (left, right), theme);
@@ -322,7 +327,7 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
             let mut text = format!("{from:.1} to {to:.1} s\n{} answers", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
-                    text.push_str(&format!("\n{} {}", line.name, Unit::Time.tick(*value)));
+                    text.push_str(&format!("\n{} {}", line.name, AxisUnit::Time.tick(*value)));
                 }
             }
             text

@@ -5,7 +5,7 @@
 
 /// How values are spread over an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ScaleKind {
     Linear,
     Log,
     /// Equal steps for 90 %, 99 %, 99.9 % and so on, as HdrHistogram plots them.
@@ -15,7 +15,7 @@ enum Kind {
 /// An axis without a place: a range of values and how they are spread over it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    kind: Kind,
+    kind: ScaleKind,
     lo: f64,
     hi: f64,
 }
@@ -39,7 +39,7 @@ impl Scale {
     pub fn linear(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 0.0, 1.0);
         let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
-        Scale { kind: Kind::Linear, lo, hi }
+        Scale { kind: ScaleKind::Linear, lo, hi }
     }
 
     /// A linear scale from 0 over all `values`, ending on a tick, with `n` ticks at most.
@@ -56,7 +56,7 @@ impl Scale {
         let hi = hi.max(LOG_FLOOR * 10.0);
         let lo = if lo > 0.0 { lo.max(hi / 1e15) } else { hi / 1e3 };
         let hi = if hi / lo > 1.0 + 1e-9 { hi } else { lo * 10.0 };
-        Scale { kind: Kind::Log, lo, hi }
+        Scale { kind: ScaleKind::Log, lo, hi }
     }
 
     /// A log scale over all `values` above 0, widened to the next of 1, 2, 5 times a power of ten.
@@ -68,7 +68,7 @@ impl Scale {
     /// The percentile scale from 0 to the quantile `1 - 10^-nines`, at least 90 %.
     pub fn percentile(nines: f64) -> Scale {
         let nines = if nines.is_finite() { nines.clamp(1.0, 12.0) } else { 1.0 };
-        Scale { kind: Kind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
+        Scale { kind: ScaleKind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
     }
 
     /// Least and greatest value shown.
@@ -79,23 +79,23 @@ impl Scale {
     /// The name by which a page's script knows the kind.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
-            Kind::Linear => "linear",
-            Kind::Log => "log",
-            Kind::Percentile => "percentile",
+            ScaleKind::Linear => "linear",
+            ScaleKind::Log => "log",
+            ScaleKind::Percentile => "percentile",
         }
     }
 
     /// Whether the scale is logarithmic.
     pub fn is_log(&self) -> bool {
-        self.kind == Kind::Log
+        self.kind == ScaleKind::Log
     }
 
     /// The value on a straight line, for each kind.
     fn straight(&self, value: f64) -> f64 {
         match self.kind {
-            Kind::Linear => value,
-            Kind::Log => value.max(LOG_FLOOR / 1e6).log10(),
-            Kind::Percentile => -(1.0 - value.clamp(0.0, 1.0 - 1e-12)).log10(),
+            ScaleKind::Linear => value,
+            ScaleKind::Log => value.max(LOG_FLOOR / 1e6).log10(),
+            ScaleKind::Percentile => -(1.0 - value.clamp(0.0, 1.0 - 1e-12)).log10(),
         }
     }
 
@@ -112,9 +112,9 @@ impl Scale {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
         match self.kind {
-            Kind::Linear => straight,
-            Kind::Log => 10f64.powf(straight),
-            Kind::Percentile => 1.0 - 10f64.powf(-straight),
+            ScaleKind::Linear => straight,
+            ScaleKind::Log => 10f64.powf(straight),
+            ScaleKind::Percentile => 1.0 - 10f64.powf(-straight),
         }
     }
 
@@ -122,9 +122,9 @@ impl Scale {
     pub fn ticks(&self, n: usize) -> Vec<f64> {
         let n = n.max(1);
         let mut ticks = match self.kind {
-            Kind::Linear => self.linear_ticks(n),
-            Kind::Log => self.log_ticks(n),
-            Kind::Percentile => self.percentile_ticks(),
+            ScaleKind::Linear => self.linear_ticks(n),
+            ScaleKind::Log => self.log_ticks(n),
+            ScaleKind::Percentile => self.percentile_ticks(),
         };
         ticks.retain(|t| t.is_finite() && *t >= self.lo && *t <= self.hi);
         ticks.dedup_by(|b, a| *b <= *a);
@@ -166,7 +166,7 @@ impl Scale {
 
     /// Fine marks between the ticks of a log scale: 2 to 9 times each power of ten. None for other scales.
     pub fn fine(&self) -> Vec<f64> {
-        if self.kind != Kind::Log || self.hi / self.lo > 1e6 {
+        if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
         }
         let (from, to) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);

@@ -3,7 +3,7 @@
 //! Everything can be read without the script, which only adds the read-out under the pointer and zooming. Colours are
 //! variables, so that charts follow the reader's light or dark. Not here: what a report says, how charts are drawn.
 
-use crate::block::{Block, ChartBlock, Report, Tone};
+use crate::block::{ChartBlock, Report, ReportBlock, Tone};
 use crate::chart::{css_variables, escaped};
 use std::fmt::Write;
 
@@ -46,13 +46,13 @@ pub fn render(report: &Report, title: &str) -> String {
     let mut answered = false;
     for block in &report.blocks {
         match block {
-            Block::Heading(text) => {
+            ReportBlock::Heading(text) => {
                 let _ = writeln!(body, "<h2>{}</h2>", escaped(text));
             }
-            Block::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
+            ReportBlock::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
                 let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalised(text)));
             }
-            Block::Text(tone, text) => {
+            ReportBlock::Text(tone, text) => {
                 let class = match tone {
                     Tone::Plain => "",
                     Tone::Answer => r#" class="answer""#,
@@ -61,7 +61,7 @@ pub fn render(report: &Report, title: &str) -> String {
                 let label = if *tone == Tone::Warning { "<strong>Warning:</strong> " } else { "" };
                 let _ = writeln!(body, "<p{class}>{label}{}</p>", escaped(text));
             }
-            Block::Facts(facts) => {
+            ReportBlock::Facts(facts) => {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
@@ -72,9 +72,9 @@ pub fn render(report: &Report, title: &str) -> String {
                 }
                 body.push_str("</dl>\n");
             }
-            Block::Table(headings, rows) => table(&mut body, headings, rows),
-            Block::Chart(chart) => figure(&mut body, chart),
-            Block::Fragment(html) => {
+            ReportBlock::Table(headings, rows) => table(&mut body, headings, rows),
+            ReportBlock::Chart(chart) => figure(&mut body, chart),
+            ReportBlock::Fragment(html) => {
                 let _ = writeln!(body, "<div class=\"fragment\">{html}</div>");
             }
         }

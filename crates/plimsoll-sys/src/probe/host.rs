@@ -93,7 +93,7 @@ pub fn parse_frequency(text: &[u8]) -> Option<u64> {
 /// What went through an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
-pub struct Traffic {
+pub struct InterfaceCounters {
     pub bytes_in: u64,
     pub packets_in: u64,
     pub dropped_in: u64,
@@ -103,13 +103,13 @@ pub struct Traffic {
 }
 
 /// The traffic of `interface` in `/proc/net/dev`.
-pub fn parse_traffic(text: &[u8], interface: &str) -> Option<Traffic> {
+pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> {
     let line = text
         .split(|byte| *byte == b'\n')
         .find_map(|line| line.trim_ascii_start().strip_prefix(interface.as_bytes())?.strip_prefix(b":"))?;
     let mut values = fields(line);
     let mut skip = |count: usize| field(values.nth(count));
-    Some(Traffic {
+    Some(InterfaceCounters {
         bytes_in: skip(0)?,
         packets_in: skip(0)?,
         dropped_in: skip(1)?,

@@ -2,14 +2,14 @@
 //! and which processes belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
-use super::sockets::{Asker, Filter, Socket, Version, states};
+use super::sockets::{Asker, Filter, SocketRow, Version, states};
 use super::unix::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
 /// The listening sockets that take connections to `address`: those bound to it, else those bound to every address.
-pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<Socket>> {
+pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
         found.push(*socket)

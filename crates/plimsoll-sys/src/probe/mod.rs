@@ -1,7 +1,7 @@
 //! Reading what the kernel tells of processes, the host, control groups and sockets, cheaply enough for ten times a
 //! second.
 //!
-//! Parsers are plain functions over bytes that give `None` for what they do not understand; a [`Source`] keeps its file
+//! Parsers are plain functions over bytes that give `None` for what they do not understand; a [`ProcFile`] keeps its file
 //! open and reads it again from the start. Which process is of interest, and what a reading means, is for others.
 
 pub mod cgroup;
@@ -21,14 +21,14 @@ const LENGTH_MAX: usize = 1 << 20;
 
 /// A file of /proc or /sys, kept open. Of a process that is gone the reading fails, even if its number was given again.
 #[derive(Debug)]
-pub struct Source {
+pub struct ProcFile {
     file: File,
 }
 
-impl Source {
+impl ProcFile {
     /// Opens the file.
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Source> {
-        Ok(Source { file: File::open(path)? })
+    pub fn open(path: impl AsRef<Path>) -> io::Result<ProcFile> {
+        Ok(ProcFile { file: File::open(path)? })
     }
 
     /// Reads the whole file into `buffer`, whose room is used again, and returns it.
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_source_is_read_again() {
-        let source = Source::open("/proc/self/stat").expect("opens");
+        let source = ProcFile::open("/proc/self/stat").expect("opens");
         let mut buffer = Vec::new();
         let first = process::parse_stat(source.read(&mut buffer).expect("reads")).expect("parses");
         assert_eq!(first.pid, std::process::id());

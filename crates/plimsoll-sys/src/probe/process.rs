@@ -1,7 +1,7 @@
 //! What the kernel tells of a process and its threads: `/proc/PID/{stat,task,status,schedstat,limits,fd}` and its CPU
 //! clock.
 
-use super::{Source, field, fields, keyed, number};
+use super::{ProcFile, field, fields, keyed, number};
 use crate::check;
 use std::cmp::Ordering;
 use std::io;
@@ -212,7 +212,7 @@ pub fn numbers_in(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
 
 /// `/proc/PID/stat` of a process and its name, read once.
 pub fn look_at(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
-    let source = Source::open(format!("/proc/{pid}/stat"))?;
+    let source = ProcFile::open(format!("/proc/{pid}/stat"))?;
     let text = source.read(buffer)?;
     let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an unknown form of /proc/PID/stat");
     Ok((parse_stat(text).ok_or_else(unknown)?, parse_name(text).ok_or_else(unknown)?))

@@ -41,7 +41,7 @@ pub struct SendTime {
 
 /// One socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Socket {
+pub struct SocketRow {
     /// The table of the kernel that it is in: a socket for both IP versions is in that of IPv6, whatever its addresses.
     pub version: Version,
     /// The own end.
@@ -116,14 +116,14 @@ impl Asker {
         Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
-    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`Socket::send_time`].
+    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`SocketRow::send_time`].
     pub fn each(
         &mut self,
         versions: &[Version],
         states: u32,
         filter: Filter,
         with_send_time: bool,
-        tell: &mut dyn FnMut(&Socket),
+        tell: &mut dyn FnMut(&SocketRow),
     ) -> io::Result<()> {
         for version in versions {
             self.sequence = self.sequence.wrapping_add(1);
@@ -132,11 +132,11 @@ impl Asker {
             loop {
                 let received = self.receive()?;
                 match parse(&self.buffer[..received], self.sequence, tell) {
-                    Progress::More => {}
-                    Progress::Done => break,
+                    DumpProgress::More => {}
+                    DumpProgress::Done => break,
                     // A machine without one of the IP versions.
-                    Progress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
-                    Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                    DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
+                    DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Asker {
     /// The socket that takes connections to `address`: bound to it, or to every address. Asked of the kernel's hash table,
     /// as an incoming connection is, so it costs the same however many sockets there are. Of several that share the port
     /// it is any one.
-    pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<Socket>> {
+    pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
         self.send(&request)?;
@@ -154,11 +154,11 @@ impl Asker {
         loop {
             let received = self.receive()?;
             match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
-                Progress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
-                Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
+                DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
                 // The rest of an answer that was not waited for.
-                Progress::More if found.is_none() => {}
-                Progress::More | Progress::Done => return Ok(found),
+                DumpProgress::More if found.is_none() => {}
+                DumpProgress::More | DumpProgress::Done => return Ok(found),
             }
         }
     }
@@ -175,9 +175,9 @@ impl Asker {
             let received = self.receive()?;
             let mut tell = |payload: &[u8]| found.extend(unix::parse_message(payload));
             match messages(&self.buffer[..received], self.sequence, &mut tell) {
-                Progress::More => {}
-                Progress::Done => return Ok(found),
-                Progress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                DumpProgress::More => {}
+                DumpProgress::Done => return Ok(found),
+                DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
             }
         }
     }
@@ -292,7 +292,7 @@ fn bytecode(filter: Filter) -> Vec<u8> {
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum DumpProgress {
     /// There is more to receive.
     More,
     /// That was all.
@@ -314,7 +314,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Reads netlink messages about TCP sockets as they came in one piece. What is cut or unknown is passed over.
-pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> Progress {
+pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> DumpProgress {
     messages(bytes, sequence, &mut |payload| {
         if let Some(socket) = parse_socket(payload) {
             tell(&socket);
@@ -323,7 +323,7 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&Socket)) -> Prog
 }
 
 /// The same of any sockets: what stands behind the header of each message.
-fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> Progress {
+fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
@@ -333,9 +333,9 @@ fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> Pro
         if theirs == sequence {
             let payload = &bytes[HEADER..length];
             match kind {
-                NLMSG_DONE => return Progress::Done,
+                NLMSG_DONE => return DumpProgress::Done,
                 NLMSG_ERROR => {
-                    return Progress::Refused(u32_at(payload, 0).map_or(0, |code| (code as i32).wrapping_neg()));
+                    return DumpProgress::Refused(u32_at(payload, 0).map_or(0, |code| (code as i32).wrapping_neg()));
                 }
                 SOCK_DIAG_BY_FAMILY => tell(payload),
                 _ => {}
@@ -343,10 +343,10 @@ fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> Pro
         }
         bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
     }
-    Progress::More
+    DumpProgress::More
 }
 
-fn parse_socket(payload: &[u8]) -> Option<Socket> {
+fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
     let family = libc::c_int::from(*payload.first()?);
     let address = |at: usize| {
         let bytes: [u8; 16] = payload.get(at..at + 16)?.try_into().ok()?;
@@ -358,7 +358,7 @@ fn parse_socket(payload: &[u8]) -> Option<Socket> {
         Some(v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4))
     };
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
-    let mut socket = Socket {
+    let mut socket = SocketRow {
         version: if family == libc::AF_INET { Version::V4 } else { Version::V6 },
         local: SocketAddr::new(address(8)?, port(4)?),
         remote: SocketAddr::new(address(24)?, port(6)?),
@@ -398,7 +398,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    fn seen(asker: &mut Asker, states: u32, filter: Filter) -> Vec<Socket> {
+    fn seen(asker: &mut Asker, states: u32, filter: Filter) -> Vec<SocketRow> {
         let mut sockets = Vec::new();
         asker
             .each(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket))
@@ -480,10 +480,10 @@ mod tests {
         message[8..12].copy_from_slice(&7u32.to_ne_bytes());
         message[HEADER] = libc::AF_INET as u8;
         let mut count = 0;
-        assert_eq!(parse(&message, 7, &mut |_| count += 1), Progress::More);
-        assert_eq!(parse(&message, 8, &mut |_| count += 100), Progress::More, "an answer to another question");
+        assert_eq!(parse(&message, 7, &mut |_| count += 1), DumpProgress::More);
+        assert_eq!(parse(&message, 8, &mut |_| count += 100), DumpProgress::More, "an answer to another question");
         for cut in 0..message.len() {
-            assert_eq!(parse(&message[..cut], 7, &mut |_| count += 1000), Progress::More);
+            assert_eq!(parse(&message[..cut], 7, &mut |_| count += 1000), DumpProgress::More);
         }
         assert_eq!(count, 1);
     }

@@ -20,12 +20,12 @@ pub(super) struct Chunked {
     bytes: u32,
     /// Finished lines of the trailer section.
     lines: u16,
-    at: At,
+    at: ChunkPart,
 }
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum ChunkPart {
     /// The first digit of a size.
     Size,
     /// More digits, or what ends them.
@@ -58,7 +58,7 @@ pub(super) struct Read {
 
 impl Chunked {
     pub(super) const fn new() -> Self {
-        Chunked { left: 0, bytes: 0, lines: 0, at: At::Size }
+        Chunked { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
     }
 
     /// Reads on; with `by_run` no further than to the end of the first run of content, if there is one.
@@ -70,11 +70,11 @@ impl Chunked {
             let byte = rest[0];
             let mut taken = 1;
             match self.at {
-                At::Size | At::SizeMore | At::Padding | At::SizeLf => {
+                ChunkPart::Size | ChunkPart::SizeMore | ChunkPart::Padding | ChunkPart::SizeLf => {
                     self.count_line(1)?;
                     self.size_line(byte)?;
                 }
-                At::Extension => {
+                ChunkPart::Extension => {
                     let lf = memchr(b'\n', rest);
                     taken = lf.map_or(rest.len(), |lf| lf + 1);
                     self.count_line(taken)?;
@@ -82,39 +82,39 @@ impl Chunked {
                         self.size_known();
                     }
                 }
-                At::Data => {
+                ChunkPart::Data => {
                     taken = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
                     self.left -= taken as u64;
                     content += taken as u64;
                     if self.left == 0 {
-                        self.at = At::DataCr;
+                        self.at = ChunkPart::DataCr;
                     }
                     if by_run {
                         return Ok(Read { consumed: at + taken, content, done: false });
                     }
                 }
-                At::DataCr | At::DataLf => match (self.at, byte) {
-                    (At::DataCr, b'\r') => self.at = At::DataLf,
+                ChunkPart::DataCr | ChunkPart::DataLf => match (self.at, byte) {
+                    (ChunkPart::DataCr, b'\r') => self.at = ChunkPart::DataLf,
                     (_, b'\n') => *self = Chunked::new(),
                     _ => return Err(ProtocolError::BadChunk),
                 },
-                At::Trailer if byte == b'\r' => {
+                ChunkPart::Trailer if byte == b'\r' => {
                     self.count_trailer(1)?;
-                    self.at = At::LastLf;
+                    self.at = ChunkPart::LastLf;
                 }
-                At::Trailer | At::LastLf if byte == b'\n' => {
+                ChunkPart::Trailer | ChunkPart::LastLf if byte == b'\n' => {
                     self.count_trailer(1)?;
                     return Ok(Read { consumed: at + 1, content, done: true });
                 }
-                At::LastLf => return Err(ProtocolError::BadChunk),
-                At::Trailer | At::TrailerMore => {
+                ChunkPart::LastLf => return Err(ProtocolError::BadChunk),
+                ChunkPart::Trailer | ChunkPart::TrailerMore => {
                     let lf = memchr(b'\n', rest);
                     taken = lf.map_or(rest.len(), |lf| lf + 1);
                     self.count_trailer(taken)?;
-                    self.at = At::TrailerMore;
+                    self.at = ChunkPart::TrailerMore;
                     if lf.is_some() {
                         self.lines += 1;
-                        self.at = At::Trailer;
+                        self.at = ChunkPart::Trailer;
                     }
                     if self.lines > HEAD_LINES_MAX {
                         return Err(ProtocolError::HeadTooLarge);
@@ -129,7 +129,7 @@ impl Chunked {
     /// One byte of a size line, up to where an extension starts.
     fn size_line(&mut self, byte: u8) -> Result<(), ProtocolError> {
         match (self.at, byte) {
-            (At::Size | At::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+            (ChunkPart::Size | ChunkPart::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 if self.left >> 60 != 0 {
                     return Err(ProtocolError::BadChunk);
                 }
@@ -138,12 +138,12 @@ impl Chunked {
                     _ => (byte | 0x20) - b'a' + 10,
                 };
                 self.left = self.left << 4 | u64::from(digit);
-                self.at = At::SizeMore;
+                self.at = ChunkPart::SizeMore;
             }
-            (At::SizeMore | At::Padding, b' ' | b'\t') => self.at = At::Padding,
-            (At::SizeMore | At::Padding, b';') => self.at = At::Extension,
-            (At::SizeMore | At::Padding, b'\r') => self.at = At::SizeLf,
-            (At::SizeMore | At::Padding | At::SizeLf, b'\n') => self.size_known(),
+            (ChunkPart::SizeMore | ChunkPart::Padding, b' ' | b'\t') => self.at = ChunkPart::Padding,
+            (ChunkPart::SizeMore | ChunkPart::Padding, b';') => self.at = ChunkPart::Extension,
+            (ChunkPart::SizeMore | ChunkPart::Padding, b'\r') => self.at = ChunkPart::SizeLf,
+            (ChunkPart::SizeMore | ChunkPart::Padding | ChunkPart::SizeLf, b'\n') => self.size_known(),
             _ => return Err(ProtocolError::BadChunk),
         }
         Ok(())
@@ -152,7 +152,7 @@ impl Chunked {
     /// The size line ended: content follows, or after a chunk of size zero the trailer section.
     fn size_known(&mut self) {
         self.bytes = 0;
-        self.at = if self.left == 0 { At::Trailer } else { At::Data };
+        self.at = if self.left == 0 { ChunkPart::Trailer } else { ChunkPart::Data };
     }
 
     fn count_line(&mut self, bytes: usize) -> Result<(), ProtocolError> {

@@ -31,7 +31,7 @@ pub(super) struct Head {
     bytes: u32,
     lines: u16,
     status: u16,
-    stage: Stage,
+    stage: HeadStage,
     coding: Coding,
     blanks: u8,
     has_length: bool,
@@ -42,7 +42,7 @@ pub(super) struct Head {
 
 /// What the next line may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum HeadStage {
     /// The status line, or a blank line before it.
     Status,
     /// The first field, or the end. A line that starts with a space would continue the status line: refused.
@@ -64,7 +64,7 @@ enum Coding {
 }
 
 /// What one line did.
-pub(super) enum Line {
+pub(super) enum HeadLine {
     /// There is no line feed yet.
     Unfinished,
     /// A line of this many bytes was read; the head goes on.
@@ -95,7 +95,7 @@ impl Head {
             bytes: 0,
             lines: 0,
             status: 0,
-            stage: Stage::Status,
+            stage: HeadStage::Status,
             coding: Coding::Absent,
             blanks: 0,
             has_length: false,
@@ -112,9 +112,9 @@ impl Head {
 
     /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked at.
     #[inline(always)]
-    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match self.stage {
-            Stage::Status => self.status_line(bytes),
+            HeadStage::Status => self.status_line(bytes),
             _ => self.header_line(bytes),
         }
     }
@@ -122,16 +122,16 @@ impl Head {
     /// Judge the unfinished line `bytes`: an answer that cannot become HTTP is refused at once, not when it ends,
     /// because a server of another protocol may greet without a line feed and then wait for us.
     pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
-        if self.stage == Stage::Status && !may_become_status_line(bytes) {
+        if self.stage == HeadStage::Status && !may_become_status_line(bytes) {
             return Err(ProtocolError::BadStatusLine);
         }
         Ok(())
     }
 
     #[inline]
-    fn status_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+    fn status_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let Some(end) = memchr(b'\n', bytes) else {
-            return Ok(Line::Unfinished);
+            return Ok(HeadLine::Unfinished);
         };
         let line = match &bytes[..end] {
             [line @ .., b'\r'] => line,
@@ -144,7 +144,7 @@ impl Head {
         }
         if line.is_empty() && self.blanks < BLANK_LINES_MAX {
             self.blanks += 1;
-            return Ok(Line::Read(end + 1));
+            return Ok(HeadLine::Read(end + 1));
         }
         let [
             b'H',
@@ -175,26 +175,26 @@ impl Head {
         }
         self.is_1_1 = *minor == b'1';
         self.bytes += end as u32 + 1;
-        self.stage = Stage::First;
-        Ok(Line::Read(end + 1))
+        self.stage = HeadStage::First;
+        Ok(HeadLine::Read(end + 1))
     }
 
     // Always, because the call is a tenth of what a line costs.
     #[inline(always)]
-    fn header_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+    fn header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let name_len = token_len(bytes);
         if name_len == bytes.len() {
-            return Ok(Line::Unfinished);
+            return Ok(HeadLine::Unfinished);
         }
         let value_start = match (name_len, bytes[name_len]) {
             (1.., b':') => name_len + 1,
             (0, b'\r' | b'\n') => return self.blank_line(bytes),
-            (0, b' ' | b'\t') if self.stage == Stage::Field => 1,
+            (0, b' ' | b'\t') if self.stage == HeadStage::Field => 1,
             _ => return self.refuse(bytes),
         };
         let (value_end, end) = match value_end(bytes, value_start) {
             ValueEnd::At(value_end, end) => (value_end, end),
-            ValueEnd::NotYet => return Ok(Line::Unfinished),
+            ValueEnd::NotYet => return Ok(HeadLine::Unfinished),
             ValueEnd::Bad => return self.refuse(bytes),
         };
         if end > self.room() || self.lines == HEAD_LINES_MAX {
@@ -203,12 +203,12 @@ impl Head {
         self.bytes += end as u32;
         self.lines += 1;
 
-        self.stage = Stage::Field;
+        self.stage = HeadStage::Field;
         // Lengths first: they alone rule out nearly every field.
         if matches!(name_len, 10 | 14 | 17) {
             self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
         }
-        Ok(Line::Read(end))
+        Ok(HeadLine::Read(end))
     }
 
     /// Read a field if it is one of the three that matter.
@@ -223,7 +223,7 @@ impl Head {
         } else {
             return Ok(());
         }
-        self.stage = Stage::FieldRead;
+        self.stage = HeadStage::FieldRead;
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl Head {
         }
     }
 
-    fn blank_line(&mut self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+    fn blank_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let end = match bytes {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
@@ -262,15 +262,15 @@ impl Head {
         if end > self.room() {
             return Err(ProtocolError::HeadTooLarge);
         }
-        Ok(Line::End(end))
+        Ok(HeadLine::End(end))
     }
 
     /// The line at the start of `bytes` is bad, or ends with a CR whose LF is still to come: an error only if its end
     /// is there, so that the same bytes in pieces come to the same end.
     #[cold]
-    fn refuse(&self, bytes: &[u8]) -> Result<Line, ProtocolError> {
+    fn refuse(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
-            None => Ok(Line::Unfinished),
+            None => Ok(HeadLine::Unfinished),
             Some(end) if end + 1 > self.room() => Err(ProtocolError::HeadTooLarge),
             Some(_) => Err(ProtocolError::BadHeader),
         }

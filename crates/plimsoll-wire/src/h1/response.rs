@@ -16,7 +16,7 @@
 //! time-outs, the content of bodies.
 
 use super::chunked::Chunked;
-use super::head::{Body, Head, Line};
+use super::head::{Body, Head, HeadLine};
 use crate::error::{EndError, ProtocolError};
 use memchr::memchr;
 
@@ -61,7 +61,7 @@ pub struct Reply {
 /// Finds the replies in the bytes of one connection.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
-    phase: Phase,
+    phase: ReplyPhase,
     body_bytes: u64,
     /// The unfinished line of the head, if a read ended within one. Allocated only then.
     line: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct ResponseParser {
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum ReplyPhase {
     Head(Head),
     /// A body of known length, of which this much is left (never 0).
     Length(u64),
@@ -98,7 +98,7 @@ impl ResponseParser {
     /// A parser that is ready for the reply to a request other than HEAD.
     pub const fn new() -> Self {
         ResponseParser {
-            phase: Phase::Head(Head::new()),
+            phase: ReplyPhase::Head(Head::new()),
             body_bytes: 0,
             line: Vec::new(),
             status: 0,
@@ -112,7 +112,7 @@ impl ResponseParser {
     /// Make ready for the next reply on this connection, or for the first on a new one; forgets what was there.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {
-        self.phase = Phase::Head(Head::new());
+        self.phase = ReplyPhase::Head(Head::new());
         self.body_bytes = 0;
         self.line.clear();
         self.status = 0;
@@ -141,7 +141,7 @@ impl ResponseParser {
         self.started |= !bytes.is_empty();
         let result = self.advance(bytes);
         if let Err(error) = result {
-            self.phase = Phase::Failed(error);
+            self.phase = ReplyPhase::Failed(error);
         }
         result
     }
@@ -149,23 +149,25 @@ impl ResponseParser {
     /// The peer closed its side. That ends a body until close; everything else it cuts off.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
-            Phase::UntilClose => Ok(self.done()),
-            Phase::Head(_) if !self.started => Err(EndError::NothingReceived),
-            Phase::Done => Err(EndError::NothingReceived),
-            Phase::Head(_) | Phase::Length(_) | Phase::Chunked(_) | Phase::Failed(_) => Err(EndError::Truncated),
+            ReplyPhase::UntilClose => Ok(self.done()),
+            ReplyPhase::Head(_) if !self.started => Err(EndError::NothingReceived),
+            ReplyPhase::Done => Err(EndError::NothingReceived),
+            ReplyPhase::Head(_) | ReplyPhase::Length(_) | ReplyPhase::Chunked(_) | ReplyPhase::Failed(_) => {
+                Err(EndError::Truncated)
+            }
         }
     }
 
     fn advance(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
         let mut at = 0;
-        if matches!(self.phase, Phase::Head(_)) {
+        if matches!(self.phase, ReplyPhase::Head(_)) {
             at = self.feed_head(bytes)?;
         }
         let rest = &bytes[at..];
         let mut content = 0;
         match &mut self.phase {
-            Phase::Head(_) => {}
-            Phase::Length(left) => {
+            ReplyPhase::Head(_) => {}
+            ReplyPhase::Length(left) => {
                 content = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
                 *left -= content as u64;
                 self.body_bytes += content as u64;
@@ -174,7 +176,7 @@ impl ResponseParser {
                     return Ok(Fed { consumed: at, content, reply: Some(self.done()) });
                 }
             }
-            Phase::Chunked(chunked) => {
+            ReplyPhase::Chunked(chunked) => {
                 let read = chunked.feed(rest, self.expect.content)?;
                 self.body_bytes += read.content;
                 at += read.consumed;
@@ -186,18 +188,18 @@ impl ResponseParser {
                     content = read.content as usize;
                 }
             }
-            Phase::UntilClose => {
+            ReplyPhase::UntilClose => {
                 content = rest.len();
                 self.body_bytes += content as u64;
                 at = bytes.len();
             }
             // The head ended this reply only now; or else the bytes come after one that was handed out.
-            Phase::Done if at > 0 => {
+            ReplyPhase::Done if at > 0 => {
                 return Ok(Fed { consumed: at, content, reply: Some(self.reply()) });
             }
-            Phase::Done if bytes.is_empty() => {}
-            Phase::Done => return Err(ProtocolError::Surplus),
-            Phase::Failed(error) => return Err(*error),
+            ReplyPhase::Done if bytes.is_empty() => {}
+            ReplyPhase::Done => return Err(ProtocolError::Surplus),
+            ReplyPhase::Failed(error) => return Err(*error),
         }
         Ok(Fed { consumed: at, content, reply: None })
     }
@@ -207,17 +209,17 @@ impl ResponseParser {
     fn feed_head(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < bytes.len()
-            && let Phase::Head(head) = &mut self.phase
+            && let ReplyPhase::Head(head) = &mut self.phase
         {
             let rest = &bytes[at..];
-            let line = if self.line.is_empty() { head.line(rest)? } else { Line::Unfinished };
+            let line = if self.line.is_empty() { head.line(rest)? } else { HeadLine::Unfinished };
             match line {
-                Line::Read(taken) => at += taken,
-                Line::End(taken) => {
+                HeadLine::Read(taken) => at += taken,
+                HeadLine::End(taken) => {
                     at += taken;
                     self.end_head()?;
                 }
-                Line::Unfinished => at += self.keep_line(rest)?,
+                HeadLine::Unfinished => at += self.keep_line(rest)?,
             }
         }
         Ok(at)
@@ -226,7 +228,7 @@ impl ResponseParser {
     /// Keep what there is of an unfinished line; read it if this finishes it.
     #[cold]
     fn keep_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Phase::Head(head) = &mut self.phase else {
+        let ReplyPhase::Head(head) = &mut self.phase else {
             return Ok(0);
         };
         let lf = memchr(b'\n', bytes);
@@ -240,7 +242,7 @@ impl ResponseParser {
             return Err(ProtocolError::HeadTooLarge);
         }
         if lf.is_some() {
-            let ended = matches!(head.line(&self.line)?, Line::End(_));
+            let ended = matches!(head.line(&self.line)?, HeadLine::End(_));
             self.line.clear();
             self.line.shrink_to(LINE_BYTES_KEPT);
             if ended {
@@ -253,7 +255,7 @@ impl ResponseParser {
     /// The head is complete: on to the body, to the end of the reply, or to the next head after an interim one.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
-        let Phase::Head(head) = &self.phase else {
+        let ReplyPhase::Head(head) = &self.phase else {
             return Ok(());
         };
         let Some(meaning) = head.meaning(self.expect.head_request) else {
@@ -261,25 +263,25 @@ impl ResponseParser {
             if self.interims > INTERIM_REPLIES_MAX {
                 return Err(ProtocolError::TooManyInterim);
             }
-            self.phase = Phase::Head(Head::new());
+            self.phase = ReplyPhase::Head(Head::new());
             return Ok(());
         };
         self.status = meaning.status;
         self.keep_alive = meaning.keep_alive;
         self.phase = match meaning.body {
-            Body::Length(0) => Phase::Done,
-            Body::Length(length) => Phase::Length(length),
-            Body::Chunked => Phase::Chunked(Chunked::new()),
+            Body::Length(0) => ReplyPhase::Done,
+            Body::Length(length) => ReplyPhase::Length(length),
+            Body::Chunked => ReplyPhase::Chunked(Chunked::new()),
             Body::UntilClose => {
                 self.keep_alive = false;
-                Phase::UntilClose
+                ReplyPhase::UntilClose
             }
         };
         Ok(())
     }
 
     fn done(&mut self) -> Reply {
-        self.phase = Phase::Done;
+        self.phase = ReplyPhase::Done;
         self.reply()
     }
 

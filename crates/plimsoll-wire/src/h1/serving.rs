@@ -53,11 +53,11 @@ pub enum RequestStep<'a> {
 /// Finds the requests in the bytes of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParser {
-    at: At,
+    at: RequestPart,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum RequestPart {
     /// Before or within a head; so many bytes of it hold no end.
     Head {
         scanned: u32,
@@ -76,17 +76,17 @@ impl Default for RequestParser {
 impl RequestParser {
     /// A parser that is ready for the first request of a connection.
     pub const fn new() -> RequestParser {
-        RequestParser { at: At::Head { scanned: 0 } }
+        RequestParser { at: RequestPart::Head { scanned: 0 } }
     }
 
     /// Reads on in `input`: how many bytes are done with, and what was found.
     pub fn read<'a>(&mut self, input: &'a [u8]) -> (usize, RequestStep<'a>) {
         match &mut self.at {
-            At::Head { scanned } => {
+            RequestPart::Head { scanned } => {
                 let scanned = *scanned as usize;
                 self.read_head(input, scanned)
             }
-            At::Length(left) => {
+            RequestPart::Length(left) => {
                 let taken = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
                 *left -= taken as u64;
                 if *left > 0 {
@@ -95,7 +95,7 @@ impl RequestParser {
                 *self = RequestParser::new();
                 (taken, RequestStep::End)
             }
-            At::Chunked(chunked) => match chunked.feed(input, false) {
+            RequestPart::Chunked(chunked) => match chunked.feed(input, false) {
                 Ok(read) if read.done => {
                     *self = RequestParser::new();
                     (read.consumed, RequestStep::End)
@@ -118,7 +118,7 @@ impl RequestParser {
                 return (input.len(), RequestStep::Refused(Refusal::TooLarge));
             }
             // The end is at most three bytes long, so two of it may be here already.
-            self.at = At::Head { scanned: input.len().saturating_sub(2) as u32 };
+            self.at = RequestPart::Head { scanned: input.len().saturating_sub(2) as u32 };
             return (0, RequestStep::More);
         };
         let Some((head, body)) = parse(&input[..end]) else {
@@ -143,7 +143,7 @@ fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
 }
 
 /// A whole head, and how its body ends.
-fn parse(head: &[u8]) -> Option<(RequestHead<'_>, At)> {
+fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let line_end = memchr(b'\n', head)?;
     let line = head[..line_end].strip_suffix(b"\r").unwrap_or(&head[..line_end]);
     let mut words = line.split(|b| *b == b' ');
@@ -192,8 +192,8 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, At)> {
     let body = match (length, chunked) {
         // Both at once is how requests are smuggled past proxies.
         (Some(_), true) => return None,
-        (None, true) => At::Chunked(Chunked::new()),
-        (length, false) => At::Length(length.unwrap_or(0)),
+        (None, true) => RequestPart::Chunked(Chunked::new()),
+        (length, false) => RequestPart::Length(length.unwrap_or(0)),
     };
     let keep_alive = !close && (!is_1_0 || keep_alive);
     Some((RequestHead { method, target, is_1_0, keep_alive, awaits_continue: awaits_continue && !is_1_0 }, body))

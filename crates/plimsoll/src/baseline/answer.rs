@@ -1,6 +1,6 @@
 //! Answers of the reference server: what is asked in, bytes out. No I/O.
 
-use super::request::{Request, Resource};
+use super::request::{Resource, ServedRequest};
 use plimsoll_sys::clock;
 use std::io::Write;
 
@@ -52,7 +52,7 @@ pub(super) fn write(output: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 }
 
 /// Status line and header fields, up to and with the empty line.
-pub(super) fn write_head(output: &mut Vec<u8>, request: &Request, status: u16, kind: &str, length: u64) {
+pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: u16, kind: &str, length: u64) {
     write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
     // 204 and 304 have no body, and a length of 0 would be untrue of 304's.
     if !matches!(status, 204 | 304) {
@@ -65,7 +65,7 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &Request, status: u16, k
     });
 }
 
-pub(super) fn write_json(output: &mut Vec<u8>, request: &Request, status: u16, body: &[u8]) {
+pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: u16, body: &[u8]) {
     let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
     write_head(output, request, status, "application/json", body.len() as u64);
     if !request.head {
@@ -74,7 +74,7 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &Request, status: u16, b
 }
 
 /// Answers at once (everything but a delay) and returns how many bytes of filler are to follow.
-pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
+pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
             output.extend_from_slice(HEALTHY);
@@ -107,7 +107,7 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &Request) -> u64 {
 }
 
 pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
-    let closing = Request { resource: Resource::Unknown, head: false, keep: false, old: false };
+    let closing = ServedRequest { resource: Resource::Unknown, head: false, keep: false, old: false };
     let body: &[u8] = match status {
         431 => b"{\"error\":\"the header is larger than 16 KiB\"}",
         _ => b"{\"error\":\"not an HTTP/1 request\"}",

@@ -1,7 +1,7 @@
 //! One connection of the reference server: what was read of a request, what is left to send of an answer.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
-use super::request::{Reader, Request, Resource, Step};
+use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
@@ -30,11 +30,11 @@ pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// How a connection goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ServingPhase {
     /// Requests are taken.
     Open,
     /// An answer is due at `due_ns`; nothing else is taken meanwhile.
-    Delayed(Request),
+    Delayed(ServedRequest),
     /// Closed as soon as all is sent.
     Closing,
     /// As soon as all is sent our side ends, and the rest of theirs is read before the socket is closed: closing it
@@ -55,7 +55,7 @@ pub(super) enum Turn {
     Close,
 }
 
-pub(super) struct Connection {
+pub(super) struct ServedConnection {
     pub(super) socket: Socket,
     /// Received but not consumed: a head cut in two, or requests behind one that takes its time. Mostly empty.
     pub(super) held: Vec<u8>,
@@ -63,8 +63,8 @@ pub(super) struct Connection {
     pub(super) unsent: Vec<u8>,
     /// Bytes of filler to send after them.
     pub(super) filler_left: u64,
-    pub(super) reader: Reader,
-    pub(super) phase: Phase,
+    pub(super) reader: RequestReader,
+    pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
     /// The socket may have bytes for us (edge-triggered: known until a short read).
@@ -77,15 +77,15 @@ pub(super) struct Connection {
     pub(super) queued: bool,
 }
 
-impl Connection {
-    pub(super) fn new(socket: Socket, slot: u32) -> Connection {
-        Connection {
+impl ServedConnection {
+    pub(super) fn new(socket: Socket, slot: u32) -> ServedConnection {
+        ServedConnection {
             socket,
             held: Vec::new(),
             unsent: Vec::new(),
             filler_left: 0,
-            reader: Reader::new(),
-            phase: Phase::Open,
+            reader: RequestReader::new(),
+            phase: ServingPhase::Open,
             due_ns: 0,
             slot,
             readable: false,
@@ -98,7 +98,7 @@ impl Connection {
     pub(super) fn on_event(&mut self, event: Event, tools: &mut Tools) -> Turn {
         self.readable |= event.readable();
         self.hangup |= event.hangup();
-        if self.hangup && matches!(self.phase, Phase::Delayed(_)) && self.socket.take_error().is_err() {
+        if self.hangup && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err() {
             return Turn::Close;
         }
         self.advance(tools)
@@ -109,14 +109,14 @@ impl Connection {
             return Turn::Wait;
         }
         match self.phase {
-            Phase::Delayed(request) => {
-                self.phase = if request.keep { Phase::Open } else { Phase::Closing };
+            ServingPhase::Delayed(request) => {
+                self.phase = if request.keep { ServingPhase::Open } else { ServingPhase::Closing };
                 write_answer(&mut tools.output, &request);
                 self.send(&mut tools.output);
                 self.advance(tools)
             }
-            Phase::Draining => Turn::Close,
-            Phase::Open | Phase::Closing | Phase::Refusing => Turn::Wait,
+            ServingPhase::Draining => Turn::Close,
+            ServingPhase::Open | ServingPhase::Closing | ServingPhase::Refusing => Turn::Wait,
         }
     }
 
@@ -130,14 +130,14 @@ impl Connection {
                 Err(_) => return Turn::Close,
             }
             match self.phase {
-                Phase::Open | Phase::Draining => {}
-                Phase::Delayed(_) => return Turn::Wait,
-                Phase::Closing => return Turn::Close,
-                Phase::Refusing => {
+                ServingPhase::Open | ServingPhase::Draining => {}
+                ServingPhase::Delayed(_) => return Turn::Wait,
+                ServingPhase::Closing => return Turn::Close,
+                ServingPhase::Refusing => {
                     if self.socket.shutdown_send().is_err() {
                         return Turn::Close;
                     }
-                    self.phase = Phase::Draining;
+                    self.phase = ServingPhase::Draining;
                     self.wait_ns(DRAIN_NS, &mut tools.timers);
                 }
             }
@@ -163,7 +163,7 @@ impl Connection {
             // Fewer bytes than there was room for: the socket is empty, and the next byte will be an event.
             self.readable = received == tools.input.len() || self.hangup;
             let input = &tools.input[..received];
-            if self.phase == Phase::Draining {
+            if self.phase == ServingPhase::Draining {
                 continue;
             }
             if self.held.is_empty() {
@@ -189,20 +189,24 @@ impl Connection {
     pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
         self.starved = false;
-        while at < input.len() && self.phase == Phase::Open && self.filler_left == 0 && output.len() < OUTPUT_BYTES {
+        while at < input.len()
+            && self.phase == ServingPhase::Open
+            && self.filler_left == 0
+            && output.len() < OUTPUT_BYTES
+        {
             let (used, step) = self.reader.read(&input[at..]);
             at += used;
             match step {
-                Step::More if used == 0 => {
+                ReaderStep::More if used == 0 => {
                     self.starved = true;
                     break;
                 }
-                Step::More => {}
-                Step::Continue => output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
-                Step::Request(request) => self.answer(request, output, timers),
-                Step::Refuse(status) => {
+                ReaderStep::More => {}
+                ReaderStep::Continue => output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
+                ReaderStep::Request(request) => self.answer(request, output, timers),
+                ReaderStep::Refuse(status) => {
                     write_refusal(output, status);
-                    self.phase = Phase::Refusing;
+                    self.phase = ServingPhase::Refusing;
                 }
             }
         }
@@ -210,10 +214,10 @@ impl Connection {
         at
     }
 
-    pub(super) fn answer(&mut self, request: Request, output: &mut Vec<u8>, timers: &mut Timers) {
+    pub(super) fn answer(&mut self, request: ServedRequest, output: &mut Vec<u8>, timers: &mut Timers) {
         match request.resource {
             Resource::Delay(ms) if ms > 0 => {
-                self.phase = Phase::Delayed(request);
+                self.phase = ServingPhase::Delayed(request);
                 self.wait_ns(ms * 1_000_000, timers);
                 return;
             }
@@ -226,7 +230,7 @@ impl Connection {
         }
         self.filler_left = write_answer(output, &request);
         if !request.keep {
-            self.phase = Phase::Closing;
+            self.phase = ServingPhase::Closing;
         }
     }
 
@@ -246,7 +250,7 @@ impl Connection {
                     // Nobody to answer any more.
                     sent = output.len();
                     self.filler_left = 0;
-                    self.phase = Phase::Closing;
+                    self.phase = ServingPhase::Closing;
                 }
             }
         }

@@ -17,7 +17,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use connection::{Connection, INPUT_BYTES, OUTPUT_BYTES, TURNS_MAX, Timers, Tools, Turn};
+use connection::{INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, Timers, Tools, Turn};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 /// A server that runs until it is stopped or dropped.
-pub struct Server {
+pub struct ReferenceServer {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// The sign to stop is a byte that nobody reads: every loop sees it at the other end.
@@ -55,15 +55,19 @@ pub struct Server {
 }
 
 /// Starts the server; it accepts connections when this returns.
-pub fn start(options: Options) -> io::Result<Server> {
+pub fn start(options: Options) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs at least one thread"));
     }
     process::raise_files_max();
     let (stopped, stop) = io::pipe()?;
     let stopped = Arc::new(stopped);
-    let mut server =
-        Server { address: options.listen, threads: Vec::new(), stop: Some(stop), stopped: Arc::clone(&stopped) };
+    let mut server = ReferenceServer {
+        address: options.listen,
+        threads: Vec::new(),
+        stop: Some(stop),
+        stopped: Arc::clone(&stopped),
+    };
     for index in 0..options.threads {
         let (address, shared) = (server.address, options.threads > 1);
         let (told, began) = mpsc::channel();
@@ -87,7 +91,7 @@ pub fn start(options: Options) -> io::Result<Server> {
     Ok(server)
 }
 
-impl Server {
+impl ReferenceServer {
     /// The address listened on, with the port that was taken.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -112,7 +116,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ReferenceServer {
     fn drop(&mut self) {
         // Nobody is left to hear of an error here; `stop` is for those who want to know.
         let _ = self.end();
@@ -136,14 +140,14 @@ struct Loop {
 /// The connections by slot, and which of them have more to do.
 #[derive(Default)]
 struct Connections {
-    slots: Vec<Option<Connection>>,
+    slots: Vec<Option<ServedConnection>>,
     free: Vec<u32>,
     again: Vec<u32>,
 }
 
 impl Connections {
     /// Gives the connection in `slot`, if there is one, its turn.
-    fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut Connection) -> Turn) {
+    fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> Turn) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
         match turn(connection) {
@@ -163,7 +167,7 @@ impl Connections {
     fn add(&mut self, socket: Socket, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
-        let connection = Some(Connection::new(socket, slot));
+        let connection = Some(ServedConnection::new(socket, slot));
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = connection,
             None => self.slots.push(connection),

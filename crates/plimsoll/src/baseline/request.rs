@@ -23,7 +23,7 @@ pub(super) enum Resource {
 
 /// One request, as far as the answer depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct ServedRequest {
     pub(super) resource: Resource,
     /// HEAD: the answer has no body.
     pub(super) head: bool,
@@ -35,11 +35,11 @@ pub(super) struct Request {
 
 /// What the reader found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ReaderStep {
     /// The rest of the request is still to come. Bytes that were not consumed must be offered again with more.
     More,
     /// A request is complete, its body included.
-    Request(Request),
+    Request(ServedRequest),
     /// The client waits for permission to send its body (`Expect: 100-continue`).
     Continue,
     /// Not HTTP as we know it: answer with this status and close.
@@ -48,27 +48,27 @@ pub(super) enum Step {
 
 /// Reads the requests of one connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader {
+pub(super) struct RequestReader {
     parser: RequestParser,
     /// The request whose body is being read.
-    request: Option<Request>,
+    request: Option<ServedRequest>,
 }
 
-impl Reader {
-    pub(super) const fn new() -> Reader {
-        Reader { parser: RequestParser::new(), request: None }
+impl RequestReader {
+    pub(super) const fn new() -> RequestReader {
+        RequestReader { parser: RequestParser::new(), request: None }
     }
 
     /// Reads on in `input`: how many bytes are done with, and what was found.
-    pub(super) fn read(&mut self, input: &[u8]) -> (usize, Step) {
+    pub(super) fn read(&mut self, input: &[u8]) -> (usize, ReaderStep) {
         let (used, step) = self.parser.read(input);
         match step {
-            RequestStep::More => (used, Step::More),
-            RequestStep::End => (used, self.request.take().map_or(Step::More, Step::Request)),
-            RequestStep::Refused(Refusal::Malformed) => (used, Step::Refuse(400)),
-            RequestStep::Refused(Refusal::TooLarge) => (used, Step::Refuse(431)),
+            RequestStep::More => (used, ReaderStep::More),
+            RequestStep::End => (used, self.request.take().map_or(ReaderStep::More, ReaderStep::Request)),
+            RequestStep::Refused(Refusal::Malformed) => (used, ReaderStep::Refuse(400)),
+            RequestStep::Refused(Refusal::TooLarge) => (used, ReaderStep::Refuse(431)),
             RequestStep::Head(head) => {
-                self.request = Some(Request {
+                self.request = Some(ServedRequest {
                     resource: resource(head.target),
                     head: head.method == b"HEAD",
                     keep: head.keep_alive,
@@ -76,8 +76,8 @@ impl Reader {
                 });
                 // Most have no body: they are complete with their head.
                 let (body, step) = self.read(&input[used..]);
-                let waits = head.awaits_continue && step == Step::More && used == input.len();
-                (used + body, if waits { Step::Continue } else { step })
+                let waits = head.awaits_continue && step == ReaderStep::More && used == input.len();
+                (used + body, if waits { ReaderStep::Continue } else { step })
             }
         }
     }

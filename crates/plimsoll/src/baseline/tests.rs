@@ -1,7 +1,7 @@
 //! Tests of the reference server: its reading whatever the cuts, and its answers over real sockets.
 
 use super::answer::{OK, burn, write};
-use super::request::{Reader, Request, Resource, Step};
+use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use super::*;
 use plimsoll_wire::h1::{CHUNK_LINE_BYTES_MAX, REQUEST_HEAD_BYTES_MAX as HEAD_BYTES_MAX};
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 // The reader, without sockets.
 
 /// All that the reader finds in `bytes` cut at `cuts`, as a connection would offer them.
-fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Step> {
-    let (mut reader, mut held, mut found) = (Reader::new(), Vec::new(), Vec::new());
+fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
+    let (mut reader, mut held, mut found) = (RequestReader::new(), Vec::new(), Vec::new());
     for piece in pieces {
         held.extend_from_slice(piece);
         while !held.is_empty() {
@@ -20,12 +20,12 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Step> {
             assert!(used <= held.len());
             held.drain(..used);
             match step {
-                Step::More if used == 0 => break,
-                Step::More => {}
-                Step::Request(_) => found.push(step),
+                ReaderStep::More if used == 0 => break,
+                ReaderStep::More => {}
+                ReaderStep::Request(_) => found.push(step),
                 // Whether it is needed depends on whether the body came along.
-                Step::Continue => {}
-                Step::Refuse(_) => {
+                ReaderStep::Continue => {}
+                ReaderStep::Refuse(_) => {
                     found.push(step);
                     return found;
                 }
@@ -36,15 +36,15 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Step> {
     found
 }
 
-fn get(resource: Resource) -> Step {
-    Step::Request(Request { resource, head: false, keep: true, old: false })
+fn get(resource: Resource) -> ReaderStep {
+    ReaderStep::Request(ServedRequest { resource, head: false, keep: true, old: false })
 }
 
-fn closing(resource: Resource) -> Step {
-    Step::Request(Request { resource, head: false, keep: false, old: false })
+fn closing(resource: Resource) -> ReaderStep {
+    ReaderStep::Request(ServedRequest { resource, head: false, keep: false, old: false })
 }
 
-fn check(bytes: &[u8], expect: &[Step]) {
+fn check(bytes: &[u8], expect: &[ReaderStep]) {
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
     assert_eq!(read_pieces([bytes].into_iter()), expect, "all at once: {shown:?}");
     assert_eq!(read_pieces(bytes.chunks(1)), expect, "byte by byte: {shown:?}");
@@ -90,10 +90,10 @@ fn requests_are_read_whatever_the_cuts() {
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
     // What becomes of the connection.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
-    let old = |keep| Step::Request(Request { resource: Health, head: false, keep, old: true });
+    let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
     check(b"GET /healthz HTTP/1.0\r\nconnection: Keep-Alive\r\n\r\n", &[old(true)]);
-    let head = Step::Request(Request { resource: Health, head: true, keep: true, old: false });
+    let head = ReaderStep::Request(ServedRequest { resource: Health, head: true, keep: true, old: false });
     check(b"HEAD /healthz HTTP/1.1\r\n\r\n", &[head]);
 }
 
@@ -137,18 +137,21 @@ fn what_is_not_http_is_refused_whatever_the_cuts() {
         b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     ];
     for bytes in bad {
-        check(bytes, &[Step::Refuse(400)]);
+        check(bytes, &[ReaderStep::Refuse(400)]);
     }
     for body in ["\r\n", "x\r\n", "-1\r\n", "1\r\nab", "1\r\na\r\r\n", "11111111111111111\r\n"] {
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        check(format!("{head}{body}").as_bytes(), &[Step::Refuse(400)]);
+        check(format!("{head}{body}").as_bytes(), &[ReaderStep::Refuse(400)]);
     }
     let line = format!("1;{}\r\n", "x".repeat(CHUNK_LINE_BYTES_MAX + 1));
-    check(format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(), &[Step::Refuse(400)]);
+    check(
+        format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(),
+        &[ReaderStep::Refuse(400)],
+    );
     // Refused as soon as the limit is passed, whether or not the head ends.
     let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));
-    assert_eq!(read_pieces(long.as_bytes().chunks(1)), [Step::Refuse(431)]);
-    assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [Step::Refuse(431)]);
+    assert_eq!(read_pieces(long.as_bytes().chunks(1)), [ReaderStep::Refuse(431)]);
+    assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [ReaderStep::Refuse(431)]);
 }
 
 /// A small generator of random numbers (splitmix64).
@@ -217,16 +220,16 @@ fn no_bytes_make_it_panic_and_no_cut_changes_what_it_finds() {
 
 #[test]
 fn an_idle_connection_is_small() {
-    assert!(size_of::<Option<Connection>>() <= 192, "{} bytes", size_of::<Option<Connection>>());
+    assert!(size_of::<Option<ServedConnection>>() <= 192, "{} bytes", size_of::<Option<ServedConnection>>());
 }
 
 // The server, over real sockets.
 
-fn server(threads: usize) -> Server {
+fn server(threads: usize) -> ReferenceServer {
     start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads }).expect("starts")
 }
 
-fn connect(server: &Server) -> TcpStream {
+fn connect(server: &ReferenceServer) -> TcpStream {
     let stream = TcpStream::connect(server.address()).expect("connects");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
     stream.set_nodelay(true).expect("set");
@@ -234,7 +237,7 @@ fn connect(server: &Server) -> TcpStream {
 }
 
 /// Everything the server says to `bytes`, after which the client says no more.
-fn exchange(server: &Server, bytes: &[u8]) -> String {
+fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     let mut stream = connect(server);
     stream.write_all(bytes).expect("written");
     stream.shutdown(Shutdown::Write).expect("ended");

@@ -4,8 +4,8 @@ use crate::args::BaselineArgs;
 use crate::baseline::{Options, start};
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
-use crate::meant::positive;
 use crate::output::print;
+use crate::resolve::positive;
 use crate::target::system_text;
 use std::time::Duration;
 

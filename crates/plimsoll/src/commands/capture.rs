@@ -29,14 +29,14 @@ use std::time::{Duration, Instant};
 const READY_MAX: f64 = 512.0;
 
 /// Profiles that are going to be taken.
-pub struct Wanted {
+pub struct Capture {
     endpoint: Endpoint,
     seconds: u32,
 }
 
-impl Wanted {
+impl Capture {
     /// What the flags mean; looks whether the server will do it, so that nobody waits in vain.
-    pub fn of(args: &PprofArgs, request: &RequestArgs) -> Result<Option<Wanted>, Failure> {
+    pub fn of(args: &PprofArgs, request: &RequestArgs) -> Result<Option<Capture>, Failure> {
         let Some(address) = &args.pprof else { return Ok(None) };
         let endpoint = match address.as_str() {
             "auto" => Endpoint::of_target(&request.url, request.allow_public)?,
@@ -44,7 +44,7 @@ impl Wanted {
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
         endpoint.check(args.pprof_seconds)?;
-        Ok(Some(Wanted { endpoint, seconds: args.pprof_seconds }))
+        Ok(Some(Capture { endpoint, seconds: args.pprof_seconds }))
     }
 
     /// Says that the target serves profiles, to somebody who did not ask for them.
@@ -136,20 +136,20 @@ fn plan(like: &Like, rate: f64, stretches: &Stretches) -> PlanRecord {
 }
 
 /// The bytes of a profile, or why there is none.
-type Taken = Result<Vec<u8>, String>;
+type Captured = Result<Vec<u8>, String>;
 
 /// The profiles of one trial, fetched by threads that start when their stretch does.
 struct Taking<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a Capture,
     stretches: Stretches,
     patience: Duration,
     started: [bool; 2],
-    threads: Vec<(&'static str, JoinHandle<Taken>)>,
+    threads: Vec<(&'static str, JoinHandle<Captured>)>,
     failed: Vec<(&'static str, String)>,
 }
 
 impl<'a> Taking<'a> {
-    fn new(wanted: &'a Wanted, stretches: Stretches, patience: Duration) -> Taking<'a> {
+    fn new(wanted: &'a Capture, stretches: Stretches, patience: Duration) -> Taking<'a> {
         Taking { wanted, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Waits for what is under way, as long as the user does.
-    fn end(self) -> Vec<(&'static str, Taken)> {
+    fn end(self) -> Vec<(&'static str, Captured)> {
         let mut taken: Vec<_> = self.failed.into_iter().map(|(name, reason)| (name, Err(reason))).collect();
         for (name, thread) in self.threads {
             taken.push((name, awaited(thread)));

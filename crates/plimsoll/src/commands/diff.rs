@@ -7,7 +7,7 @@ use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::pictures::write_chart;
 use crate::results::{decode, find, levels, print, print_json, print_report};
-use plimsoll_analysis::levels::{Level, Over, parse_dat};
+use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_model::Asked;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
@@ -17,37 +17,37 @@ use plimsoll_report::{
 use std::path::Path;
 
 /// What a file holds that can be compared.
-enum Held {
+enum Comparable {
     /// Loads, each with its figures.
-    Levels(Levels),
+    Levels(RecordedLevels),
     /// A search for the load line.
-    Search(Box<find::Found>),
+    Search(Box<find::RecordedSearch>),
 }
 
-struct Levels {
-    over: Over,
+struct RecordedLevels {
+    over: LoadUnit,
     levels: Vec<Level>,
 }
 
-impl Held {
+impl Comparable {
     /// What kind it is, in words.
     fn kind(&self) -> &'static str {
         match self {
-            Held::Levels(Levels { over: Over::Concurrency, .. }) => "loads of users at once",
-            Held::Levels(Levels { over: Over::Rate, .. }) => "loads of requests a second",
-            Held::Search(_) => "a search for the load line",
+            Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of users at once",
+            Comparable::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
+            Comparable::Search(_) => "a search for the load line",
         }
     }
 }
 
-fn read(path: &Path) -> Result<Held, Failure> {
+fn read(path: &Path) -> Result<Comparable, Failure> {
     let shown = path.display();
     let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     if is_run_file(&bytes) {
         let experiment = decode(path, &bytes)?;
         match &experiment.asked {
-            Asked::Find(_) => return Ok(Held::Search(Box::new(find::searched(&experiment)?))),
+            Asked::Find(_) => return Ok(Comparable::Search(Box::new(find::searched(&experiment)?))),
             Asked::Prove(_) | Asked::Ladder(_) => {
                 return Err(Failure::usage(format!(
                     "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
@@ -59,12 +59,12 @@ fn read(path: &Path) -> Result<Held, Failure> {
         let (over, levels) = levels(&experiment).ok_or_else(|| {
             Failure::usage(format!("'{shown}' holds no load that stays the same; diff compares sweeps and such runs"))
         })?;
-        return Ok(Held::Levels(Levels { over, levels }));
+        return Ok(Comparable::Levels(RecordedLevels { over, levels }));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("'{shown}' is neither a run file nor the text of a .dat file")))?;
     let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
-    Ok(Held::Levels(Levels { over: Over::Concurrency, levels }))
+    Ok(Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, levels }))
 }
 
 /// The names of two files in tables and charts: their own where they differ, else with their folders. The third is for
@@ -82,8 +82,8 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
 /// Compares, reports, and says with which code to end.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     match (read(&args.a)?, read(&args.b)?) {
-        (Held::Search(a), Held::Search(b)) => searches(args, [&a, &b]),
-        (Held::Levels(a), Held::Levels(b)) if a.over == b.over => loads(args, &a, &b),
+        (Comparable::Search(a), Comparable::Search(b)) => searches(args, [&a, &b]),
+        (Comparable::Levels(a), Comparable::Levels(b)) if a.over == b.over => loads(args, &a, &b),
         (a, b) => Err(Failure::usage(format!(
             "'{}' and '{}' are of different kinds: one holds {}, the other {}; diff compares two of a kind",
             args.a.display(),
@@ -110,7 +110,7 @@ fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Fai
 }
 
 /// Two searches.
-fn searches(args: &DiffArgs, found: [&find::Found; 2]) -> Result<u8, Failure> {
+fn searches(args: &DiffArgs, found: [&find::RecordedSearch; 2]) -> Result<u8, Failure> {
     let (names, both) = names(args);
     let files = [&args.a, &args.b];
     let sides = [0, 1].map(|n| SearchSide {
@@ -131,7 +131,7 @@ fn searches(args: &DiffArgs, found: [&find::Found; 2]) -> Result<u8, Failure> {
 }
 
 /// Two recordings of loads.
-fn loads(args: &DiffArgs, a: &Levels, b: &Levels) -> Result<u8, Failure> {
+fn loads(args: &DiffArgs, a: &RecordedLevels, b: &RecordedLevels) -> Result<u8, Failure> {
     let (names, both) = names(args);
     let (first, second) = ((names[0].as_str(), a.levels.as_slice()), (names[1].as_str(), b.levels.as_slice()));
     let recorded = [first, second].map(|(name, levels)| Recorded { name, levels });

@@ -1,6 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::capture::{Like, Wanted};
+use super::capture::{Capture, Like};
 use super::first_answer;
 use crate::args::FindArgs;
 use crate::capacity::{self, Limits};
@@ -8,9 +8,9 @@ use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::meant::{Base, positive_time};
 use crate::probes::{self, Watcher};
 use crate::recording::Recording;
+use crate::resolve::{Base, positive_time};
 use crate::results::find::{searched, show_found};
 use crate::results::page::write_beside;
 use crate::results::profiles as taken;
@@ -45,7 +45,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     plan.load.shape = base.plan.load.shape.clone();
     let (warning, first_answer_ns) = first_answer(&plan, &injector, args.request.no_preflight)?;
     let warnings: Vec<String> = warning.into_iter().collect();
-    let profiles = Wanted::of(&args.profiles, &args.request)?;
+    let profiles = Capture::of(&args.profiles, &args.request)?;
     let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
@@ -59,7 +59,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         max_rate,
         arrivals: base.arrivals,
         first_answer_ns,
-        profiles: profiles.as_ref().map(Wanted::asked),
+        profiles: profiles.as_ref().map(Capture::asked),
     });
     let noted = Noted { warnings, fitted: setup };
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
@@ -76,7 +76,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     // Hints are about addresses, which a unix socket has none of.
     let addressed = base.plan.carriage.unix.is_none();
     if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
-        Wanted::hint(&args.request, &mut conduct.live);
+        Capture::hint(&args.request, &mut conduct.live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
             && let Some(place) = probes::served_by(&base.plan)

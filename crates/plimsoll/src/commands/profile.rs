@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 30;
 
 /// Everything asked for, checked.
-struct Meant<'a> {
+struct ProfileOptions<'a> {
     args: &'a ProfileArgs,
     /// Rows of the table, if said.
     rows: Option<usize>,
@@ -75,11 +75,11 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     for path in &args.output {
         kind_of(path, !args.diff.is_empty())?;
     }
-    let meant = Meant { args, rows, sort, focus, ignore, by };
+    let options = ProfileOptions { args, rows, sort, focus, ignore, by };
     match (source, args.diff.as_slice()) {
         (Some(_), [_, ..]) => Err(Failure::usage("give either one profile or --diff A B, not both")),
-        (Some(source), []) => one(&meant, &given(&meant, source)?),
-        (None, [before, after]) => two(&meant, before, after),
+        (Some(source), []) => one(&options, &given(&options, source)?),
+        (None, [before, after]) => two(&options, before, after),
         (None, _) => Err(Failure::usage("give a profile, such as cpu.pb.gz or http://localhost:6060/debug/pprof")),
     }
 }
@@ -97,22 +97,22 @@ fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure>
     pattern.map(compile).transpose()
 }
 
-fn one(meant: &Meant, given: &Given) -> Result<u8, Failure> {
+fn one(options: &ProfileOptions, given: &Given) -> Result<u8, Failure> {
     let Given { profile, view, .. } = given;
     let column = given.column();
-    let drawn = meant.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(Kind::Profile)));
+    let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
     // Each takes its time with a large profile, and neither needs the other.
     let (sums, tree) = std::thread::scope(|scope| {
         let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
-        let sums = top(profile, view, meant.sort);
+        let sums = top(profile, view, options.sort);
         let tree = tree.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (sums, tree)
     });
-    let rows = meant.rows.unwrap_or(ROWS);
-    let report = top_report(profile, column, &sums, rows, meant.by.as_ref().map(|(name, _)| *name));
-    for path in &meant.args.output {
+    let rows = options.rows.unwrap_or(ROWS);
+    let report = top_report(profile, column, &sums, rows, options.by.as_ref().map(|(name, _)| *name));
+    for path in &options.args.output {
         let content = match (kind_of(path, false)?, &tree) {
-            (Kind::Profile, _) | (_, None) => given.bytes.clone(),
+            (FileFormat::Profile, _) | (_, None) => given.bytes.clone(),
             (kind, Some(tree)) => {
                 let subtitle = with_left_out(profile_facts(profile, column, sums.total), tree);
                 let flame = Flame {
@@ -128,16 +128,16 @@ fn one(meant: &Meant, given: &Given) -> Result<u8, Failure> {
         };
         write(path, &content)?;
     }
-    if meant.args.json {
-        print_json(&profile_document(profile.functions(), column, &sums, meant.rows.unwrap_or(usize::MAX)));
+    if options.args.json {
+        print_json(&profile_document(profile.functions(), column, &sums, options.rows.unwrap_or(usize::MAX)));
     } else {
         print_report(&report);
     }
     Ok(exit::DONE)
 }
 
-fn two(meant: &Meant, before: &str, after: &str) -> Result<u8, Failure> {
-    let basis = match (meant.args.requests_a, meant.args.requests_b) {
+fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failure> {
+    let basis = match (options.args.requests_a, options.args.requests_b) {
         (None, None) => Basis::Shares,
         (Some(before), Some(after)) if before > 0 && after > 0 => {
             Basis::Requests { before: before as f64, after: after as f64 }
@@ -145,11 +145,11 @@ fn two(meant: &Meant, before: &str, after: &str) -> Result<u8, Failure> {
         (Some(_), Some(_)) => return Err(Failure::usage("--requests-a and --requests-b must be at least 1")),
         _ => return Err(Failure::usage("give both --requests-a and --requests-b: costs are compared per request")),
     };
-    let (before, after) = (given(meant, before)?, given(meant, after)?);
+    let (before, after) = (given(options, before)?, given(options, after)?);
     let failed = |error| Failure::usage(format!("'{}' and '{}' {error}", before.name, after.name));
-    let comparison = diff(before.both(), after.both(), basis, meant.sort).map_err(failed)?;
-    let report = diff_report(&comparison, meant.sort, meant.rows.unwrap_or(ROWS));
-    for path in &meant.args.output {
+    let comparison = diff(before.both(), after.both(), basis, options.sort).map_err(failed)?;
+    let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS));
+    for path in &options.args.output {
         let tree = diff_tree(before.both(), after.both(), basis, FRAMES_MAX).map_err(failed)?;
         let (unit, per) = diff_unit(&comparison);
         let of = per.map_or(String::new(), |per| format!(" a {per}"));
@@ -167,8 +167,8 @@ fn two(meant: &Meant, before: &str, after: &str) -> Result<u8, Failure> {
         };
         write(path, &picture(&flame, kind_of(path, true)?, &report))?;
     }
-    if meant.args.json {
-        print_json(&diff_document(&comparison, meant.rows.unwrap_or(usize::MAX)));
+    if options.args.json {
+        print_json(&diff_document(&comparison, options.rows.unwrap_or(usize::MAX)));
     } else {
         print_report(&report);
     }
@@ -184,18 +184,18 @@ fn with_left_out(mut text: String, tree: &Tree) -> String {
 
 /// What a file is to hold.
 #[derive(Clone, Copy)]
-enum Kind {
+enum FileFormat {
     Svg,
     Html,
     Profile,
 }
 
-fn kind_of(path: &Path, difference: bool) -> Result<Kind, Failure> {
+fn kind_of(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
     let name = path.to_string_lossy().to_lowercase();
     match name.rsplit('.').next() {
-        Some("svg") => Ok(Kind::Svg),
-        Some("html" | "htm") => Ok(Kind::Html),
-        Some("gz") if name.ends_with(".pb.gz") && !difference => Ok(Kind::Profile),
+        Some("svg") => Ok(FileFormat::Svg),
+        Some("html" | "htm") => Ok(FileFormat::Html),
+        Some("gz") if name.ends_with(".pb.gz") && !difference => Ok(FileFormat::Profile),
         _ => {
             let also = if difference { "" } else { ", or .pb.gz to keep the profile" };
             Err(Failure::usage(format!("-o {}: the name must end with .html or .svg{also}", path.display())))
@@ -203,13 +203,13 @@ fn kind_of(path: &Path, difference: bool) -> Result<Kind, Failure> {
     }
 }
 
-fn picture(flame: &Flame, kind: Kind, report: &Report) -> Vec<u8> {
+fn picture(flame: &Flame, kind: FileFormat, report: &Report) -> Vec<u8> {
     let drawn = match kind {
-        Kind::Html => {
+        FileFormat::Html => {
             let table = text::render(report, false).replace('&', "&amp;").replace('<', "&lt;");
             html(flame, &format!("<pre>{table}</pre>"))
         }
-        Kind::Svg | Kind::Profile => svg(flame),
+        FileFormat::Svg | FileFormat::Profile => svg(flame),
     };
     drawn.into_bytes()
 }
@@ -227,11 +227,11 @@ fn say(line: &str) {
     note(line);
 }
 
-fn given(meant: &Meant, source: &str) -> Result<Given, Failure> {
+fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
     let address = source.starts_with("http://") || source.starts_with("https://");
     let (name, bytes) = if address {
-        fetch_profile(source, meant.args.seconds, meant.args.allow_public, say)?
-    } else if meant.args.seconds.is_some() {
+        fetch_profile(source, options.args.seconds, options.args.allow_public, say)?
+    } else if options.args.seconds.is_some() {
         return Err(Failure::usage(format!(
             "--seconds: '{source}' is a file, which is read as it is; give an address"
         )));
@@ -239,20 +239,20 @@ fn given(meant: &Meant, source: &str) -> Result<Given, Failure> {
         (source.to_owned(), from_file(source)?)
     };
     let mut profile = read_profile(&bytes).map_err(|error| Failure::start(format!("'{name}' {error}")))?;
-    if let Some(by) = &meant.by {
+    if let Some(by) = &options.by {
         profile = in_groups(&profile, &name, by)?;
     }
-    let wanted = meant.args.sample_index.as_deref();
+    let wanted = options.args.sample_index.as_deref();
     let sample_type = profile.sample_type(wanted).ok_or_else(|| {
         let kinds: Vec<&str> = profile.sample_types.iter().map(|t| t.kind.as_str()).collect();
         let wanted = wanted.unwrap_or_default();
         Failure::usage(format!("--sample-index {wanted}: '{name}' holds {}", kinds.join(", ")))
     })?;
     let mut view = View::all(sample_type);
-    if let Some(focus) = &meant.focus {
+    if let Some(focus) = &options.focus {
         view = view.focus(&profile, |name| focus.is_match(name));
     }
-    if let Some(ignore) = &meant.ignore {
+    if let Some(ignore) = &options.ignore {
         view = view.ignore(&profile, |name| ignore.is_match(name));
     }
     Ok(Given { name, bytes, profile, view })

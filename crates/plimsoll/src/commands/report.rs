@@ -103,7 +103,7 @@ fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let long = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
     let mut keep = true;
     report.blocks.retain(|block| {
-        if let plimsoll_report::Block::Heading(text) = block {
+        if let plimsoll_report::ReportBlock::Heading(text) = block {
             keep = !long.contains(&text.as_str()) || matches!(experiment.asked, Asked::Sweep(_));
         }
         keep

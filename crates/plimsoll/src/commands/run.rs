@@ -1,6 +1,6 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::{Like, Wanted};
+use super::capture::{Capture, Like};
 use super::{note_ports, preflight};
 use crate::args::RunArgs;
 use crate::capacity::{self, Limits};
@@ -8,9 +8,9 @@ use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::meant;
 use crate::probes::Watcher;
 use crate::recording::Recording;
+use crate::resolve;
 use crate::results::{profiles as taken, run::show};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::condition::Metric;
@@ -31,7 +31,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
     }
     let fail_if = parse("--fail-if", &args.fail_if)?;
-    let (base, mut plan) = meant::run_plan(args)?;
+    let (base, mut plan) = resolve::run_plan(args)?;
     let mut injector = base.injector_for(&plan.load);
     let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
@@ -41,14 +41,14 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
     warnings.extend(preflight(&plan, &injector, args.request.no_preflight)?);
-    let profiles = Wanted::of(&args.profiles, &args.request)?;
+    let profiles = Capture::of(&args.profiles, &args.request)?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;
     let asked = Asked::Run(RunAsked {
         plan: plan.record(),
         stop_if: stop_if.as_ref().map(ToString::to_string),
-        profiles: profiles.as_ref().map(Wanted::asked),
+        profiles: profiles.as_ref().map(Capture::asked),
     });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };

@@ -7,11 +7,11 @@ use crate::capacity::Limits;
 use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::meant::{self, Base};
 use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::Watcher;
 use crate::recording::Recording;
+use crate::resolve::{self, Base};
 use crate::results::page::write_beside;
 use crate::results::sweep::{columns, document, measured, recorded, unheld};
 use crate::results::{self, print, print_json, print_report};
@@ -42,16 +42,16 @@ const WARMUP_NS: u64 = 200 * MS;
 
 /// The levels that a sweep was asked for.
 #[derive(Debug)]
-struct Levels {
+struct LevelsAsked {
     users: Vec<u64>,
     lengths: Lengths,
     warmup_ns: u64,
 }
 
-impl Levels {
-    fn of(args: &SweepArgs) -> Result<Levels, Failure> {
+impl LevelsAsked {
+    fn of(args: &SweepArgs) -> Result<LevelsAsked, Failure> {
         let time = |flag: &str, text: &Option<String>| {
-            text.as_deref().map(|text| meant::positive_time(flag, text)).transpose()
+            text.as_deref().map(|text| resolve::positive_time(flag, text)).transpose()
         };
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
         if args.full && args.concurrency.is_some() {
@@ -90,7 +90,7 @@ impl Levels {
             (None, Lengths::Budget(_)) => WARMUP_NS,
             (None, Lengths::Fixed(_)) => 0,
         };
-        Ok(Levels { users: levels, lengths, warmup_ns })
+        Ok(LevelsAsked { users: levels, lengths, warmup_ns })
     }
 }
 
@@ -105,7 +105,7 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
 
 /// Sweeps, reports, and says with which code to end.
 pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
-    let levels = Levels::of(args)?;
+    let levels = LevelsAsked::of(args)?;
     let fail_if = args.fail_if.as_deref().map(Conditions::parse).transpose();
     let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?;
     if args.name.is_empty() || args.name.contains('/') {
@@ -121,7 +121,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let run_path = args.dir.join(format!("{}.plimsoll", args.name));
     let dat_path = args.dir.join(format!("{}.dat", args.name));
-    let Levels { users, lengths, warmup_ns } = levels;
+    let LevelsAsked { users, lengths, warmup_ns } = levels;
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
@@ -255,7 +255,7 @@ mod tests {
         ] {
             let words = ["plimsoll", "sweep", "http://127.0.0.1:9/"].into_iter().chain(said.split_whitespace());
             let Command::Sweep(args) = Cli::try_parse_from(words).expect("parses").command else { panic!("{said}") };
-            match (Levels::of(&args), expect) {
+            match (LevelsAsked::of(&args), expect) {
                 (Ok(asked), Ok(expect)) => assert_eq!((asked.users, asked.lengths, asked.warmup_ns), expect, "{said}"),
                 (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{said}: {failure}"),
                 (got, want) => panic!("{said}: {got:?}, expected {want:?}"),

@@ -5,7 +5,7 @@ use super::sink::Sink;
 use crate::failure::Failure;
 use crate::target::system_text;
 use plimsoll_model::SeriesKind;
-use plimsoll_sys::probe::{Source, cgroup};
+use plimsoll_sys::probe::{ProcFile, cgroup};
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -13,12 +13,12 @@ const ROOT: &str = "/sys/fs/cgroup";
 const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
-    throttling: Option<Source>,
-    usage: Option<Source>,
+    throttling: Option<ProcFile>,
+    usage: Option<ProcFile>,
     /// Version 2's limit, or version 1's two numbers for it.
-    quota: Vec<Source>,
-    memory: Option<Source>,
-    memory_max: Option<Source>,
+    quota: Vec<ProcFile>,
+    memory: Option<ProcFile>,
+    memory_max: Option<ProcFile>,
     buffer: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Folder {
     }
 
     fn open(folders: &cgroup::Folders) -> Folder {
-        let open = |folder: &Option<PathBuf>, name: &str| Source::open(folder.as_ref()?.join(name)).ok();
+        let open = |folder: &Option<PathBuf>, name: &str| ProcFile::open(folder.as_ref()?.join(name)).ok();
         let cpu = &folders.cpu;
         let quota = match open(cpu, "cpu.max") {
             Some(source) => vec![source],
@@ -102,7 +102,7 @@ impl Probe for Folder {
         if !slow {
             return;
         }
-        let mut read = |source: &Option<Source>| cgroup::parse_bytes(source.as_ref()?.read(buffer).ok()?);
+        let mut read = |source: &Option<ProcFile>| cgroup::parse_bytes(source.as_ref()?.read(buffer).ok()?);
         for (name, kind, unit, value) in [
             ("cgroup.cpu", SeriesKind::Counter, "ns", read(&self.usage)),
             ("cgroup.memory", SeriesKind::Gauge, "bytes", read(&self.memory)),

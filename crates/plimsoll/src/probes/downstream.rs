@@ -20,10 +20,10 @@ pub struct Downstream {
     /// used by then.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
-    members: BTreeMap<u32, Member>,
+    members: BTreeMap<u32, DownstreamProcess>,
 }
 
-struct Member {
+struct DownstreamProcess {
     clock: CpuClock,
     base_ns: u64,
     cpu_ns: u64,
@@ -80,7 +80,7 @@ impl Downstream {
             let Ok(clock) = CpuClock::of(pid) else { continue };
             // One that was not there at the edge was started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
-            self.members.insert(pid, Member { clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
+            self.members.insert(pid, DownstreamProcess { clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
         }
         if first && known && !self.members.is_empty() {
             sink.counter_at("downstream.cpu", "ns", self.before_ns, 0.0);

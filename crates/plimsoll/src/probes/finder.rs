@@ -2,7 +2,7 @@
 
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
-use crate::meant::Base;
+use crate::resolve::Base;
 use crate::target::system_text;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// The server's processes, without the children that they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundServer {
     /// Parents of the server's processes, ascending; never empty.
     pub roots: Vec<u32>,
     /// Name of the first.
@@ -24,7 +24,7 @@ pub struct Found {
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
+enum ServerBy {
     Listener,
     Pid(u32),
     Name(String),
@@ -33,13 +33,13 @@ enum Wanted {
 /// How to find the server, also again after it was restarted.
 #[derive(Debug, Clone)]
 pub struct Finder {
-    wanted: Wanted,
+    wanted: ServerBy,
     addresses: Vec<SocketAddr>,
     /// The unix socket in the place of addresses.
     unix: Option<String>,
     local: bool,
     /// What was found at the start, or why nothing was.
-    first: Result<Found, String>,
+    first: Result<FoundServer, String>,
 }
 
 impl Finder {
@@ -49,14 +49,14 @@ impl Finder {
             (Some(_), Some(_)) => {
                 return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
             }
-            (Some(pid), None) => Wanted::Pid(pid),
-            (None, Some(name)) => Wanted::Name(name.clone()),
-            (None, None) => Wanted::Listener,
+            (Some(pid), None) => ServerBy::Pid(pid),
+            (None, Some(name)) => ServerBy::Name(name.clone()),
+            (None, None) => ServerBy::Listener,
         };
         let mut finder = Finder::wanting(wanted, base);
         finder.first = finder.look();
         match (&finder.wanted, &finder.first) {
-            (Wanted::Listener, _) | (_, Ok(_)) => {}
+            (ServerBy::Listener, _) | (_, Ok(_)) => {}
             (_, Err(reason)) => return Err(Failure::start(reason.clone())),
         }
         Ok(finder)
@@ -64,12 +64,12 @@ impl Finder {
 
     /// Looks for who listens on the target's address.
     pub fn of_listener(base: &Base) -> Finder {
-        let mut finder = Finder::wanting(Wanted::Listener, base);
+        let mut finder = Finder::wanting(ServerBy::Listener, base);
         finder.first = finder.look();
         finder
     }
 
-    fn wanting(wanted: Wanted, base: &Base) -> Finder {
+    fn wanting(wanted: ServerBy, base: &Base) -> Finder {
         let (addresses, unix) = (base.plan.carriage.addresses.clone(), base.plan.carriage.unix.clone());
         // A unix socket is always of this machine.
         let local = base.local || unix.is_some();
@@ -77,17 +77,17 @@ impl Finder {
     }
 
     /// What was found at the start.
-    pub fn first(&self) -> &Result<Found, String> {
+    pub fn first(&self) -> &Result<FoundServer, String> {
         &self.first
     }
 
     /// Looks as asked.
-    fn look(&self) -> Result<Found, String> {
+    fn look(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            Wanted::Listener => self.by_listener(),
-            Wanted::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
+            ServerBy::Listener => self.by_listener(),
+            ServerBy::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
                 Ok((stat, name)) if stat.state != b'Z' => {
-                    Ok(Found { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
+                    Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
                 }
                 Ok(_) => Err(format!(
                     "--pid {pid}: that process has ended; leave --pid out to watch who listens on the target"
@@ -97,21 +97,21 @@ impl Finder {
                 )),
                 Err(error) => Err(format!("--pid {pid}: it cannot be looked at: {}", system_text(&error))),
             },
-            Wanted::Name(name) => self.by_name(name),
+            ServerBy::Name(name) => self.by_name(name),
         }
     }
 
     /// Looks for the server that took the place of one that is gone.
-    pub fn look_again(&self) -> Result<Found, String> {
+    pub fn look_again(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             // The number is no longer anybody's: who listens in its place took over. A name alone could be another's.
-            Wanted::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
-            Wanted::Listener => self.by_listener(),
-            Wanted::Name(name) => self.by_name(name).map_err(|_| format!("no process is called {name} any more")),
+            ServerBy::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
+            ServerBy::Listener => self.by_listener(),
+            ServerBy::Name(name) => self.by_name(name).map_err(|_| format!("no process is called {name} any more")),
         }
     }
 
-    fn by_listener(&self) -> Result<Found, String> {
+    fn by_listener(&self) -> Result<FoundServer, String> {
         let shown = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
             None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
@@ -174,10 +174,10 @@ impl Finder {
                 "on {shown} listens docker-proxy, not the server: give --pid of the container's process (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
-        Ok(Found { roots, name, found_by: format!("it listens on {shown}") })
+        Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
     }
 
-    fn by_name(&self, wanted: &str) -> Result<Found, String> {
+    fn by_name(&self, wanted: &str) -> Result<FoundServer, String> {
         let all = listener::processes().map_err(|e| format!("--process {wanted}: {}", system_text(&e)))?;
         let me = std::process::id();
         let pids: Vec<u32> = all
@@ -198,7 +198,7 @@ impl Finder {
             [] => Err(format!("--process {wanted}: no process is called that; see ps -e, or give --pid")),
             [root] => {
                 let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
-                Ok(Found { roots, name, found_by: format!("--process {wanted}") })
+                Ok(FoundServer { roots, name, found_by: format!("--process {wanted}") })
             }
             _ => {
                 let shown: Vec<String> = roots.iter().take(5).map(u32::to_string).collect();

@@ -4,17 +4,17 @@
 use super::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
-use plimsoll_sys::probe::{Source, host};
+use plimsoll_sys::probe::{ProcFile, host};
 use std::net::{IpAddr, SocketAddr};
 
 /// A file, or why it cannot be read.
-pub struct Reading {
-    source: Result<Source, String>,
+pub struct OptionalFile {
+    source: Result<ProcFile, String>,
 }
 
-impl Reading {
-    pub fn open(path: &str) -> Reading {
-        Reading { source: Source::open(path).map_err(|error| reason(path, &error)) }
+impl OptionalFile {
+    pub fn open(path: &str) -> OptionalFile {
+        OptionalFile { source: ProcFile::open(path).map_err(|error| reason(path, &error)) }
     }
 
     /// The parsed content; else the reason.
@@ -33,15 +33,15 @@ fn reason(path: &str, error: &std::io::Error) -> String {
 }
 
 pub struct Host {
-    pressure: [([&'static str; 2], Reading); 3],
-    memory: Reading,
-    load: Reading,
-    frequencies: Vec<Source>,
-    traffic: Reading,
+    pressure: [([&'static str; 2], OptionalFile); 3],
+    memory: OptionalFile,
+    load: OptionalFile,
+    frequencies: Vec<ProcFile>,
+    traffic: OptionalFile,
     interface: Option<String>,
-    snmp: Reading,
-    netstat: Reading,
-    sockstat: Reading,
+    snmp: OptionalFile,
+    netstat: OptionalFile,
+    sockstat: OptionalFile,
     buffer: Vec<u8>,
 }
 
@@ -74,8 +74,9 @@ const NETSTAT: [(&str, &str); 10] = [
 impl Host {
     /// `server`: the process whose network is of interest, if one is known.
     pub fn new(server: Option<u32>, addresses: &[SocketAddr], local: bool) -> Host {
-        let net =
-            server.map(|pid| format!("/proc/{pid}/net")).filter(|folder| Source::open(format!("{folder}/dev")).is_ok());
+        let net = server
+            .map(|pid| format!("/proc/{pid}/net"))
+            .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
         let interface = if local {
             Some("lo".to_owned())
@@ -88,15 +89,15 @@ impl Host {
         let cores = plimsoll_sys::process::cores();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         Host {
-            pressure: PRESSURE.map(|(kind, names)| (names, Reading::open(&format!("/proc/pressure/{kind}")))),
-            memory: Reading::open("/proc/meminfo"),
-            load: Reading::open("/proc/loadavg"),
-            frequencies: (0..cores.min(64)).filter_map(|core| Source::open(frequency(core)).ok()).collect(),
-            traffic: Reading::open(&format!("{net}/dev")),
+            pressure: PRESSURE.map(|(kind, names)| (names, OptionalFile::open(&format!("/proc/pressure/{kind}")))),
+            memory: OptionalFile::open("/proc/meminfo"),
+            load: OptionalFile::open("/proc/loadavg"),
+            frequencies: (0..cores.min(64)).filter_map(|core| ProcFile::open(frequency(core)).ok()).collect(),
+            traffic: OptionalFile::open(&format!("{net}/dev")),
             interface,
-            snmp: Reading::open(&format!("{net}/snmp")),
-            netstat: Reading::open(&format!("{net}/netstat")),
-            sockstat: Reading::open(&format!("{net}/sockstat")),
+            snmp: OptionalFile::open(&format!("{net}/snmp")),
+            netstat: OptionalFile::open(&format!("{net}/netstat")),
+            sockstat: OptionalFile::open(&format!("{net}/sockstat")),
             buffer: Vec::new(),
         }
     }

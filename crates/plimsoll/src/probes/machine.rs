@@ -3,32 +3,32 @@
 
 use super::Probe;
 use super::downstream::Downstream;
-use super::host::Reading;
+use super::host::OptionalFile;
 use super::sink::{Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{CpuClock, numbers_in, parse_schedstat, ticks_per_second};
-use plimsoll_sys::probe::{Source, host};
+use plimsoll_sys::probe::{ProcFile, host};
 use std::collections::BTreeMap;
 
-pub struct Machine {
+pub struct MachineProbe {
     local: bool,
-    stat: Reading,
+    stat: OptionalFile,
     clock: Option<CpuClock>,
     /// Threads of ours by number, with the time that each has waited for a core, ns.
-    threads: BTreeMap<u32, (Source, u64)>,
+    threads: BTreeMap<u32, (ProcFile, u64)>,
     /// The same of those that have ended.
     ended_wait_ns: u64,
     buffer: Vec<u8>,
 }
 
-impl Machine {
+impl MachineProbe {
     /// `local`: whether the target is on this machine.
-    pub fn new(local: bool) -> Machine {
-        Machine {
+    pub fn new(local: bool) -> MachineProbe {
+        MachineProbe {
             local,
-            stat: Reading::open("/proc/stat"),
+            stat: OptionalFile::open("/proc/stat"),
             clock: CpuClock::of(std::process::id()).ok(),
             threads: BTreeMap::new(),
             ended_wait_ns: 0,
@@ -69,12 +69,12 @@ impl Machine {
         let Ok(tids) = numbers_in("/proc/self/task") else { return };
         for tid in &tids {
             if !self.threads.contains_key(tid)
-                && let Ok(source) = Source::open(format!("/proc/self/task/{tid}/schedstat"))
+                && let Ok(source) = ProcFile::open(format!("/proc/self/task/{tid}/schedstat"))
             {
                 self.threads.insert(*tid, (source, 0));
             }
         }
-        let Machine { threads, ended_wait_ns, buffer, .. } = self;
+        let MachineProbe { threads, ended_wait_ns, buffer, .. } = self;
         threads.retain(|_, (source, wait_ns)| match source.read(buffer).ok().and_then(parse_schedstat) {
             Some(now) => {
                 *wait_ns = now.wait_ns.max(*wait_ns);
@@ -90,7 +90,7 @@ impl Machine {
     }
 }
 
-impl Probe for Machine {
+impl Probe for MachineProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.host(sink);
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
@@ -105,7 +105,7 @@ impl Probe for Machine {
 /// The machine's accounts over one load, and the CPU time of a server whose processes are known, for who has no
 /// [`super::Watcher`].
 pub struct MachineSeen {
-    machine: Machine,
+    machine: MachineProbe,
     downstream: Option<Downstream>,
     sink: Sink,
 }
@@ -114,7 +114,7 @@ impl MachineSeen {
     /// `port`: of the target, if it is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineSeen {
         let downstream = port.filter(|_| local).map(Downstream::new);
-        MachineSeen { machine: Machine::new(local), downstream, sink: Sink::new(monotonic_ns()) }
+        MachineSeen { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns()) }
     }
 
     /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they are known.

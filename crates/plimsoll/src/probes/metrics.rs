@@ -2,7 +2,7 @@
 //! thread of its own. Nothing is asked unless the user said so: a probe must not be load.
 
 use super::Probe;
-use super::metrics_text::{Metric, Take, parse};
+use super::metrics_text::{ServerMetric, Take, parse};
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{BytesLeft, Fetched, fetch};
@@ -87,7 +87,7 @@ fn first_answer(target: &Target, path: &str) -> Result<Take, String> {
 }
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
-fn ask(target: &Target, path: &str, take: Take) -> Result<Vec<Metric>, String> {
+fn ask(target: &Target, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let Fetched { status, body } =
         fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {

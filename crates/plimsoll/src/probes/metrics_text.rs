@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// One number of the server's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Metric {
+pub struct ServerMetric {
     /// Name with labels, as the server writes them.
     pub name: String,
     pub kind: SeriesKind,
@@ -63,7 +63,7 @@ pub enum Take {
 
 /// Reads either form; `None` for what is neither. Lines that are not understood are passed over, but not all of them may
 /// be.
-pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<Metric>> {
+pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
         return debug_vars(text);
@@ -88,7 +88,7 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<Metric>> {
         }
         let whole = format!("{name}{labels}");
         if whole.len() <= NAME_BYTES_MAX {
-            metrics.push(Metric { kind: kind_of(name, &kinds), name: whole, value });
+            metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
         }
     }
     (understood > 0).then_some(metrics)
@@ -142,7 +142,7 @@ fn labels_end(text: &str) -> Option<usize> {
 }
 
 /// Go's `/debug/vars`: the heap and garbage collection of `memstats`, and every number at the top.
-fn debug_vars(text: &str) -> Option<Vec<Metric>> {
+fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
     const GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
     const COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
     let Value::Object(vars) = serde_json::from_str(text).ok()? else { return None };
@@ -151,12 +151,12 @@ fn debug_vars(text: &str) -> Option<Vec<Metric>> {
     for (names, kind) in [(GAUGES, SeriesKind::Gauge), (COUNTERS, SeriesKind::Counter)] {
         for name in names {
             if let Some(value) = memory.and_then(|memory| memory.get(name)?.as_f64()) {
-                metrics.push(Metric { name: format!("memstats.{name}"), kind, value });
+                metrics.push(ServerMetric { name: format!("memstats.{name}"), kind, value });
             }
         }
     }
     for (name, value) in vars.iter().filter(|(name, _)| name.len() <= NAME_BYTES_MAX) {
-        metrics.extend(value.as_f64().map(|value| Metric { name: name.clone(), kind: SeriesKind::Gauge, value }));
+        metrics.extend(value.as_f64().map(|value| ServerMetric { name: name.clone(), kind: SeriesKind::Gauge, value }));
     }
     // Any other document of JSON is not about metrics.
     (!metrics.is_empty()).then_some(metrics)
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(parse(b"\xff\xfe", Take::All), None);
         assert_eq!(parse(b"orders 5\n", Take::Runtime), Some(vec![]), "metrics, but none of a runtime");
         let all = parse(b"# TYPE orders counter\norders 5\norders_bucket{le=\"1\"} 4\n", Take::All).expect("text");
-        assert_eq!(all, [Metric { name: "orders".into(), kind: SeriesKind::Counter, value: 5.0 }]);
+        assert_eq!(all, [ServerMetric { name: "orders".into(), kind: SeriesKind::Counter, value: 5.0 }]);
     }
 
     #[test]

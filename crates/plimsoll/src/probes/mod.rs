@@ -19,13 +19,13 @@ mod sockets;
 mod tests;
 mod threads;
 
-pub use finder::{Finder, Found};
+pub use finder::{Finder, FoundServer};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
-use crate::meant::Base;
+use crate::resolve::Base;
 use metrics::Metrics;
 use plimsoll_model::Probes;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -71,7 +71,7 @@ impl LiveServer {
 }
 
 #[derive(Default)]
-struct State {
+struct SharedState {
     /// Seen since it was last taken; times are those of the monotonic clock.
     seen: Probes,
     stop: bool,
@@ -81,12 +81,12 @@ struct State {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         // What a panicking probe left behind is whole: it is only ever changed under the lock, by merging.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,11 +138,11 @@ impl Watcher {
                 // Refused in some containers: then the table is shared, which is no reason not to look.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let port = addresses.first().filter(|_| local).map(std::net::SocketAddr::port);
-                let server = server::Server::new(finder, live, port);
+                let server = server::ServerProbe::new(finder, live, port);
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
                 let (roots, tables) = (server.roots().to_vec(), server.tables());
                 probes.push(Box::new(server));
-                probes.push(Box::new(machine::Machine::new(local)));
+                probes.push(Box::new(machine::MachineProbe::new(local)));
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));

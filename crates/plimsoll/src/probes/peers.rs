@@ -32,19 +32,19 @@ pub struct Peers {
     /// Connections that are known to be the server's own, or not, by their inodes.
     ours: BTreeMap<u32, bool>,
     /// What was seen last, until it is known whose it is.
-    seen: Option<Seen>,
-    search: Option<Search>,
+    seen: Option<OwnConnections>,
+    search: Option<FileWalk>,
     known: BTreeSet<SocketAddr>,
 }
 
 /// Connections that could be the server's own: when they were seen, inodes and peers.
-struct Seen {
+struct OwnConnections {
     at_ns: u64,
     connections: Vec<(u32, SocketAddr)>,
 }
 
 /// Going through open files.
-struct Search {
+struct FileWalk {
     since_ns: u64,
     left: Vec<(u32, u32)>,
     folder: Option<(String, ReadDir)>,
@@ -86,9 +86,9 @@ impl Peers {
             let unknown = connections.iter().any(|(inode, _)| !self.ours.contains_key(inode));
             // An inode's number is given again: what is gone is forgotten.
             self.ours.retain(|known, _| connections.iter().any(|(inode, _)| inode == known));
-            self.seen = Some(Seen { at_ns: now_ns, connections });
+            self.seen = Some(OwnConnections { at_ns: now_ns, connections });
             if unknown {
-                self.search = Some(Search { since_ns: now_ns, left: tables, folder: None, denied: false });
+                self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
         if sink.extent() == Extent::Usual && self.search.is_some() {
@@ -132,7 +132,7 @@ impl Peers {
         }
     }
 
-    fn tell(&mut self, seen: &Seen, sink: &mut Sink) {
+    fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
         let mut found: BTreeMap<SocketAddr, u64> = BTreeMap::new();
         for (_, peer) in seen.connections.iter().filter(|(inode, _)| self.ours.get(inode) == Some(&true)) {
             *found.entry(*peer).or_default() += 1;
@@ -174,7 +174,7 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<(u32, SocketA
     Ok(found)
 }
 
-impl Search {
+impl FileWalk {
     /// The next open file: its inode if it is a socket. `None`: that was the last.
     fn next(&mut self) -> Option<Option<u32>> {
         loop {

@@ -2,7 +2,7 @@
 //! found again; its sums go on.
 
 use super::downstream::Downstream;
-use super::finder::{Finder, Found};
+use super::finder::{Finder, FoundServer};
 use super::sink::{Extent, Seldom, Sink};
 use super::threads::{BUSY_SHARE, Threads, Turns};
 use super::{LiveServer, Probe};
@@ -12,7 +12,7 @@ use plimsoll_sys::probe::process::{
     CpuClock, Stat, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
     ticks_per_second,
 };
-use plimsoll_sys::probe::{Source, listener};
+use plimsoll_sys::probe::{ProcFile, listener};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,14 +27,14 @@ const STATS_AT_ONCE: usize = 8;
 const WHOLE_EVERY: u64 = 5;
 
 /// One process of the server.
-struct Member {
+struct ServerProcess {
     pid: u32,
     name: String,
     clock: CpuClock,
     /// `/proc/PID/stat`, and that of its first thread: the same but for CPU time and faults, of which the first has the sum
     /// over all threads, each time anew.
-    whole: Source,
-    brief: Source,
+    whole: ProcFile,
+    brief: ProcFile,
     first: Stat,
     last: Stat,
     /// CPU time that is not counted, because it was before the watching, and CPU time since, ns.
@@ -60,7 +60,7 @@ enum Looked {
 
 /// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of waiting, switches, faults.
 #[derive(Default, Clone, Copy)]
-struct Sums {
+struct EndedSums {
     user_ticks: u64,
     system_ticks: u64,
     wait_ns: u64,
@@ -72,7 +72,7 @@ struct Sums {
 /// probes that look at something else of theirs.
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
-pub struct Server {
+pub struct ServerProbe {
     finder: Finder,
     live: LiveServer,
     tables: Tables,
@@ -81,11 +81,11 @@ pub struct Server {
     turns: Turns,
     stats_turn: usize,
     roots: Vec<u32>,
-    members: Vec<Member>,
+    members: Vec<ServerProcess>,
     /// CPU time of servers before a restart, and of children that ended since, ns.
     settled_ns: u64,
     ended_ns: u64,
-    ended: Sums,
+    ended: EndedSums,
     lost: Option<String>,
     /// A process that was started after this one did all that it did under our eyes.
     own_start_ticks: u64,
@@ -100,10 +100,10 @@ pub struct Server {
     buffer: Vec<u8>,
 }
 
-impl Member {
-    fn open(pid: u32, own_start_ticks: u64, from_birth: bool, buffer: &mut Vec<u8>) -> io::Result<Member> {
-        let whole = Source::open(format!("/proc/{pid}/stat"))?;
-        let brief = Source::open(format!("/proc/{pid}/task/{pid}/stat"))?;
+impl ServerProcess {
+    fn open(pid: u32, own_start_ticks: u64, from_birth: bool, buffer: &mut Vec<u8>) -> io::Result<ServerProcess> {
+        let whole = ProcFile::open(format!("/proc/{pid}/stat"))?;
+        let brief = ProcFile::open(format!("/proc/{pid}/task/{pid}/stat"))?;
         let (last, name) = look_at(pid, buffer)?;
         let clock = CpuClock::of(pid)?;
         let from_birth = from_birth && last.started_ticks >= own_start_ticks;
@@ -114,7 +114,7 @@ impl Member {
         let mut threads = Threads::of(pid);
         threads.refresh(from_birth, buffer);
         let tables = file_tables(pid, threads.list.iter().map(|thread| thread.tid));
-        Ok(Member {
+        Ok(ServerProcess {
             pid,
             name,
             clock,
@@ -162,8 +162,8 @@ impl Member {
         self.last.reaped_ticks.saturating_sub(self.first.reaped_ticks)
     }
 
-    fn sums(&self) -> Sums {
-        Sums {
+    fn sums(&self) -> EndedSums {
+        EndedSums {
             user_ticks: self.last.user_ticks.saturating_sub(self.first.user_ticks),
             system_ticks: self.last.system_ticks.saturating_sub(self.first.system_ticks),
             wait_ns: self.threads.wait_ns(),
@@ -173,8 +173,8 @@ impl Member {
     }
 }
 
-impl Sums {
-    fn add(&mut self, other: Sums) {
+impl EndedSums {
+    fn add(&mut self, other: EndedSums) {
         self.user_ticks += other.user_ticks;
         self.system_ticks += other.system_ticks;
         self.wait_ns += other.wait_ns;
@@ -183,12 +183,12 @@ impl Sums {
     }
 }
 
-impl Server {
+impl ServerProbe {
     /// `port`: of a target on this machine.
-    pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> Server {
+    pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> ServerProbe {
         let mut buffer = Vec::new();
         let own_start_ticks = look_at(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
-        let mut server = Server {
+        let mut server = ServerProbe {
             finder,
             live,
             tables: Tables::default(),
@@ -199,7 +199,7 @@ impl Server {
             members: Vec::new(),
             settled_ns: 0,
             ended_ns: 0,
-            ended: Sums::default(),
+            ended: EndedSums::default(),
             lost: None,
             own_start_ticks,
             shown: BTreeSet::new(),
@@ -248,7 +248,7 @@ impl Server {
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
                 // One that ended in between was too short-lived to be seen; its parent's sum of ended children has it.
-                self.members.extend(Member::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
+                self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
         self.parents = parents;
@@ -265,7 +265,7 @@ impl Server {
 
     /// CPU time of all processes since the watching began, ns.
     fn cpu_ns(&self) -> u64 {
-        let reaped_ticks: u64 = self.members.iter().map(Member::reaped_ticks).sum();
+        let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
         // An ended child is in its parent's sum once the parent has waited for it, and in ours if it was ever seen.
         self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
@@ -287,7 +287,7 @@ impl Server {
         }
     }
 
-    fn take_up(&mut self, found: Found, sink: &mut Sink) {
+    fn take_up(&mut self, found: FoundServer, sink: &mut Sink) {
         let known = found.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
         self.roots = found.roots;
         if !known {
@@ -311,7 +311,7 @@ impl Server {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
         let length = if sink.extent() == Extent::Edge { count } else { STATS_AT_ONCE };
         let (mut number, start, mut whole) = (0, self.stats_turn, false);
-        let ended: Vec<Member> = self
+        let ended: Vec<ServerProcess> = self
             .members
             .extract_if(.., |member| {
                 let in_turn = (number + count - start % count) % count < length;
@@ -411,7 +411,7 @@ impl Server {
     }
 }
 
-impl Probe for Server {
+impl Probe for ServerProbe {
     fn sample(&mut self, sink: &mut Sink) {
         if self.before_ns == 0
             && self.lost.is_none()

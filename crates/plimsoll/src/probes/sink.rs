@@ -1,7 +1,7 @@
 //! Where probes put what they read, series by name on the monotonic clock, and how much they may read: a budget of CPU
 //! time that no server, however large, makes them exceed for long.
 
-use plimsoll_model::{Gap, Probes, Sample, Series, SeriesKind, ServerSeen};
+use plimsoll_model::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 /// What was read since the last [`Sink::take`].
@@ -78,7 +78,7 @@ impl Sink {
     }
 
     fn push(&mut self, name: &str, kind: SeriesKind, unit: &str, at_ns: u64, value: f64) {
-        self.series(name, kind, unit).push(Sample { at_ns: at_ns as i64, value });
+        self.series(name, kind, unit).push(SeriesSample { at_ns: at_ns as i64, value });
     }
 
     /// A level, read in this sampling.

@@ -7,14 +7,14 @@ use super::sink::{Seldom, Sink};
 use crate::target::system_text;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::sockets::{Asker, Filter, Socket, Version, states};
+use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
 use std::io;
 
 pub struct Sockets {
     port: u16,
     asker: Result<Asker, String>,
     /// Who takes connections, as far as that was looked for.
-    listeners: Vec<Socket>,
+    listeners: Vec<SocketRow>,
     look_listeners: Seldom,
     look_queues: Seldom,
     look_accepted: Seldom,
@@ -50,7 +50,7 @@ impl Sockets {
                 sink.gap("listen.queue", SeriesKind::Gauge, "", "nobody listens");
             }
             Some(Ok(())) => {
-                let sum = |of: fn(&Socket) -> u32| listeners.iter().map(|socket| f64::from(of(socket))).sum();
+                let sum = |of: fn(&SocketRow) -> u32| listeners.iter().map(|socket| f64::from(of(socket))).sum();
                 sink.gauge("listen.queue", "", sum(|socket| socket.receive_queue));
                 sink.gauge("listen.backlog", "", sum(|socket| socket.send_queue));
             }
@@ -103,12 +103,12 @@ impl Sockets {
 fn look(
     asker: &mut Asker,
     port: u16,
-    listeners: &mut Vec<Socket>,
+    listeners: &mut Vec<SocketRow>,
     look_listeners: &mut Seldom,
     look_queues: &mut Seldom,
     sink: &Sink,
 ) -> Option<io::Result<()>> {
-    let list = |asker: &mut Asker, listeners: &mut Vec<Socket>, versions: &[Version]| {
+    let list = |asker: &mut Asker, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
         listeners.clear();
         asker.each(versions, states::LISTEN, Filter::LocalPort(port), false, &mut |socket| listeners.push(*socket))
     };

@@ -3,7 +3,7 @@
 
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::Source;
+use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{SchedStat, Status, numbers_in, parse_schedstat, parse_status};
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ pub struct Thread {
     pub tid: u32,
     /// Read and opened when they are first needed: most threads of many are idle.
     series: Option<String>,
-    status: Option<Source>,
-    sched: Source,
+    status: Option<ProcFile>,
+    sched: ProcFile,
     /// What was there before the watching began.
     base: SchedStat,
     /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since the watching began.
@@ -41,16 +41,16 @@ pub struct Thread {
 
 /// Some of many, one stretch after the other.
 #[derive(Default, Clone, Copy)]
-struct Turn {
+struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
 }
 
-impl Turn {
+impl RoundRobin {
     /// The next stretch of `length` out of `of`.
-    fn next(self, length: usize, of: usize) -> Turn {
-        Turn { start: if of == 0 { 0 } else { (self.start + self.length) % of }, length: length.min(of), of }
+    fn next(self, length: usize, of: usize) -> RoundRobin {
+        RoundRobin { start: if of == 0 { 0 } else { (self.start + self.length) % of }, length: length.min(of), of }
     }
 
     /// Whether this stretch ends where the round began.
@@ -66,8 +66,8 @@ impl Turn {
 /// Whose turn it is among all threads of the server.
 #[derive(Default)]
 pub struct Turns {
-    times: Turn,
-    states: Turn,
+    times: RoundRobin,
+    states: RoundRobin,
     /// Threads passed so far in this sample.
     passed: usize,
 }
@@ -176,7 +176,7 @@ impl Threads {
 
 impl Thread {
     fn open(pid: u32, tid: u32, from_birth: bool, buffer: &mut Vec<u8>) -> Option<Thread> {
-        let sched = Source::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        let sched = ProcFile::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         let now = parse_schedstat(sched.read(buffer).ok()?)?;
         let base = if from_birth { SchedStat::default() } else { now };
         let (cpu_ns, wait_ns) = (now.cpu_ns - base.cpu_ns, now.wait_ns - base.wait_ns);
@@ -228,7 +228,7 @@ impl Thread {
 
     fn sample_state(&mut self, pid: u32, buffer: &mut Vec<u8>) {
         if self.status.is_none() {
-            self.status = Source::open(format!("/proc/{pid}/task/{}/status", self.tid)).ok();
+            self.status = ProcFile::open(format!("/proc/{pid}/task/{}/status", self.tid)).ok();
         }
         let Some(status) = self.status.as_ref().and_then(|s| s.read(buffer).ok()).and_then(parse_status) else {
             return;

@@ -6,7 +6,7 @@ use plimsoll_analysis::study::search::outcome;
 use plimsoll_analysis::{AtLine, Findings, Settings, Slo, find};
 use plimsoll_model::{Asked, Experiment, FindAsked, Purpose, Run};
 use plimsoll_report::chart::heading;
-use plimsoll_report::levels::{Profiles, levels_document};
+use plimsoll_report::load_profiles::{Profiles, profiles_document};
 use plimsoll_report::{
     Around, Report, RunContext, ServerView, add_server, find_page, find_report, json, server_document,
 };
@@ -81,7 +81,7 @@ fn written(
     let mut document = json::find(experiment, &context(experiment, settings), findings);
     document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(server);
-    document["profiles"] = profiles.map(levels_document).into();
+    document["profiles"] = profiles.map(profiles_document).into();
     document
 }
 
@@ -103,7 +103,7 @@ pub fn found(experiment: &Experiment) -> Result<(String, Findings), Failure> {
 }
 
 /// What a recorded search found, to be compared with another.
-pub struct Found {
+pub struct RecordedSearch {
     /// The URL searched, without secrets.
     pub url: String,
     pub findings: Findings,
@@ -112,10 +112,10 @@ pub struct Found {
 }
 
 /// What a recorded search found.
-pub fn searched(experiment: &Experiment) -> Result<Found, Failure> {
+pub fn searched(experiment: &Experiment) -> Result<RecordedSearch, Failure> {
     let (settings, findings, server) = concluded(experiment)?;
     let cpu_us = server.used.ok().and_then(|used| used.cpu_us_per_request());
-    Ok(Found { url: settings.base.traffic.url(), findings, cpu_us })
+    Ok(RecordedSearch { url: settings.base.traffic.url(), findings, cpu_us })
 }
 
 /// The JSON document of a recorded search.

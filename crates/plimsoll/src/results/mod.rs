@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::files::{self, Use};
 pub use crate::output::print;
 use crate::output::{note, print_as_it_is};
-use plimsoll_analysis::levels::{Level, Over, measured};
+use plimsoll_analysis::levels::{Level, LoadUnit, measured};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::block::Block;
-use plimsoll_report::levels::{Profiles, levels_report};
+use plimsoll_report::block::ReportBlock;
+use plimsoll_report::load_profiles::{Profiles, profiles_report};
 use plimsoll_report::{Report, json, text};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -87,8 +87,8 @@ pub fn show(path: &Path, experiment: &Experiment) -> Result<(), Failure> {
 }
 
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
-pub fn levels(experiment: &Experiment) -> Option<(Over, Vec<Level>)> {
-    let measured: Option<Vec<(Over, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
+pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
+    let measured: Option<Vec<(LoadUnit, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;
     measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))
@@ -104,9 +104,9 @@ pub fn print_report(report: &Report) {
 /// Writes what profiles say, below the report of what they were taken beside.
 pub fn print_profiles(profiles: Option<&Profiles>) {
     if let Some(profiles) = profiles {
-        let report = levels_report(profiles);
+        let report = profiles_report(profiles);
         // Facts and tables stand apart by themselves.
-        if matches!(report.blocks.first(), Some(Block::Text(..))) {
+        if matches!(report.blocks.first(), Some(ReportBlock::Text(..))) {
             print("\n");
         }
         print_report(&report);

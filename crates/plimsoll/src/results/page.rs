@@ -9,7 +9,7 @@ use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, to
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::heading;
 use plimsoll_report::flame::{Flame, inline_svg};
-use plimsoll_report::levels::levels_report;
+use plimsoll_report::load_profiles::profiles_report;
 use plimsoll_report::{Around, Report, page, two_searches};
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const PAGE_FRAMES_MAX: usize = 4000;
 fn profiles(path: &Path, experiment: &Experiment) -> Report {
     let mut report = Report::default();
     let Some(profiles) = taken::read_back(experiment, Some(path)) else { return report };
-    report.heading("Where the time goes in the server").append(levels_report(&profiles));
+    report.heading("Where the time goes in the server").append(profiles_report(&profiles));
     let cpu = |level: &str| {
         let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;
         read_profile(&files::read(file.as_ref(), Use::Profile).ok()?).ok()

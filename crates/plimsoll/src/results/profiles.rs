@@ -2,12 +2,12 @@
 
 use crate::files::{self, Use};
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::profile::{Basis, Level, Sort, Stretches, View, diff, read, top};
+use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
 use plimsoll_report::format;
-use plimsoll_report::levels::{Kind, Profiles};
+use plimsoll_report::load_profiles::{KindSums, Profiles};
 use std::path::Path;
 
 /// Name in file names and documents, name in addresses.
@@ -48,7 +48,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
     let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
-    let levels: Vec<Level> = trials().map(|trial| Level::of(&trial.run, &stretches)).collect();
+    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::of(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
@@ -87,7 +87,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
         .map(|(level, cpu)| {
             // A profile that does not say for how long it was taken was taken for as long as asked.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
-            Level::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
+            ProfiledTrial::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
         })
         .collect();
     let kinds = OTHERS
@@ -99,11 +99,11 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
                 let Some(profile) = profile(name, kind) else { continue };
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
                 let sum = top(&profile, &view, Sort::Cum).kept as f64;
-                sums[at] = Some((sum, Level::requests(&level.others, profile.duration_ns)));
+                sums[at] = Some((sum, ProfiledTrial::requests(&level.others, profile.duration_ns)));
                 column = Some(profile.sample_types[view.sample_type].clone());
             }
             let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
-            Kind { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+            KindSums { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
         })
         .collect();
     let comparison = match (cpu.as_slice(), requests.as_slice()) {
@@ -125,7 +125,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
 }
 
 /// What speaks against the figures of a level.
-fn doubt(run: &Run, level: &Level, name: &str) -> Option<String> {
+fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<String> {
     let generator = Summary::of(run).generator;
     let reason = generator.reason.unwrap_or_default();
     if let Some(Ending::Stopped(stop)) = &run.ending {

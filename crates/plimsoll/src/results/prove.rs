@@ -3,7 +3,7 @@
 use super::prove_profiles::read_back as prove_profiles_read_back;
 use super::{print_json, print_report};
 use crate::failure::Failure;
-use plimsoll_analysis::prove::{self, Block, Ladder, Proof, Rules, Standing, StoppedBy, Verdict};
+use plimsoll_analysis::prove::{self, Block, ComparisonEnd, Ladder, Proof, ProveVerdict, Rules, Standing};
 use plimsoll_model::{BlocksAsked, Experiment};
 use plimsoll_report::chart::{ComparedBlocks, LadderBlocks, Theme};
 use plimsoll_report::junit::{Case, CaseOutcome};
@@ -15,14 +15,14 @@ use plimsoll_report::{
 use std::path::Path;
 
 /// What a recorded comparison says.
-pub enum Outcome {
+pub enum Conclusion {
     Proof(Box<Proof>),
     Ladder(Ladder),
 }
 
 /// The outcome of a recorded comparison, computed from what was measured. `broken`: why it broke off, where the
 /// recording does not tell.
-fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Asking<'_>, Vec<Block>, Outcome), Failure> {
+fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Asking<'_>, Vec<Block>, Conclusion), Failure> {
     let asking = Asking::of(experiment)?;
     let arms = asking.blocks.arms.len();
     let (blocks, found) = prove::blocks(&experiment.trials, arms, asking.blocks.count_disturbed);
@@ -31,17 +31,17 @@ fn concluded(experiment: &Experiment, broken: Option<String>) -> Result<(Asking<
     let broken = found.or(broken).or_else(told).or_else(cut);
     let Some(settings) = asking.rules.clone() else {
         let ladder = prove::ladder(&blocks, arms, broken.as_deref());
-        return Ok((asking, blocks, Outcome::Ladder(ladder)));
+        return Ok((asking, blocks, Conclusion::Ladder(ladder)));
     };
     let stopped_by = match broken {
-        Some(reason) => StoppedBy::Broken(reason),
-        None => prove::stop(&settings, &blocks).unwrap_or(StoppedBy::Budget),
+        Some(reason) => ComparisonEnd::Broken(reason),
+        None => prove::stop(&settings, &blocks).unwrap_or(ComparisonEnd::Budget),
     };
     let mut proof = Box::new(prove::conclude(&settings, &blocks, stopped_by));
     if proof.blocks_more.is_some() {
         proof.budget_enough_ns = prove::budget_enough_ns(&settings, &blocks, &experiment.trials);
     }
-    Ok((asking, blocks, Outcome::Proof(proof)))
+    Ok((asking, blocks, Conclusion::Proof(proof)))
 }
 
 /// What was asked of a recorded comparison or ladder.
@@ -85,7 +85,7 @@ pub fn show_outcome(
     path: Option<&Path>,
     as_json: bool,
     broken: Option<String>,
-) -> Result<Outcome, Failure> {
+) -> Result<Conclusion, Failure> {
     let (asking, blocks, outcome) = concluded(experiment, broken)?;
     let context = context(experiment, &asking);
     let profiles = prove_profiles_read_back(experiment, path);
@@ -97,10 +97,10 @@ pub fn show_outcome(
     Ok(outcome)
 }
 
-fn report_of(context: &ProveContext, outcome: &Outcome, profiles: Option<&ProveProfiles>) -> Report {
+fn report_of(context: &ProveContext, outcome: &Conclusion, profiles: Option<&ProveProfiles>) -> Report {
     let mut report = match outcome {
-        Outcome::Proof(proof) => prove_report(context, proof),
-        Outcome::Ladder(ladder) => ladder_report(context, ladder),
+        Conclusion::Proof(proof) => prove_report(context, proof),
+        Conclusion::Ladder(ladder) => ladder_report(context, ladder),
     };
     if let Some(profiles) = profiles {
         report.heading("What a request costs by function").append(prove_profiles::report(profiles));
@@ -112,15 +112,15 @@ fn document_of(
     context: &ProveContext,
     asking: &Asking,
     blocks: &[Block],
-    outcome: &Outcome,
+    outcome: &Conclusion,
     profiles: Option<&ProveProfiles>,
 ) -> Result<serde_json::Value, Failure> {
     let mut document = match outcome {
-        Outcome::Proof(proof) => {
+        Conclusion::Proof(proof) => {
             let narrowing = asking.narrowing(blocks);
             prove_json::proof(context, proof, blocks, &narrowing)
         }
-        Outcome::Ladder(ladder) => prove_json::ladder(context, ladder, blocks),
+        Conclusion::Ladder(ladder) => prove_json::ladder(context, ladder, blocks),
     };
     document["profiles"] = profiles.map(prove_profiles::document).into();
     Ok(document)
@@ -139,11 +139,11 @@ pub fn page(experiment: &Experiment, path: &Path, mut around: Around) -> Result<
         around.extra.heading("What a request costs by function").append(prove_profiles::report(&profiles));
     }
     Ok(match &outcome {
-        Outcome::Proof(proof) => {
+        Conclusion::Proof(proof) => {
             let narrowing = asking.narrowing(&blocks);
             prove_page(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, &around)
         }
-        Outcome::Ladder(ladder) => {
+        Conclusion::Ladder(ladder) => {
             ladder_page(&context, LadderBlocks { ladder, blocks: &blocks, sides: &asking.names }, &around)
         }
     })
@@ -154,11 +154,11 @@ pub fn picture(experiment: &Experiment, theme: Theme) -> Result<String, Failure>
     let (asking, blocks, outcome) = concluded(experiment, None)?;
     let context = context(experiment, &asking);
     Ok(match &outcome {
-        Outcome::Proof(proof) => {
+        Conclusion::Proof(proof) => {
             let narrowing = asking.narrowing(&blocks);
             prove_svg(&context, ComparedBlocks { proof, blocks: &blocks, narrowing: &narrowing }, theme)
         }
-        Outcome::Ladder(ladder) => {
+        Conclusion::Ladder(ladder) => {
             ladder_svg(&context, LadderBlocks { ladder, blocks: &blocks, sides: &asking.names }, theme)
         }
     })
@@ -168,11 +168,11 @@ pub fn picture(experiment: &Experiment, theme: Theme) -> Result<String, Failure>
 pub fn case(experiment: &Experiment) -> Result<Case, Failure> {
     let (_, _, outcome) = concluded(experiment, None)?;
     let outcome = match outcome {
-        Outcome::Ladder(_) => CaseOutcome::Skipped("a ladder has no verdict".into()),
-        Outcome::Proof(proof) => match proof.verdict {
-            Verdict::Worse => CaseOutcome::Failed(prove_answer(&proof)),
-            Verdict::Inconclusive => CaseOutcome::Skipped(prove_answer(&proof)),
-            Verdict::Better | Verdict::Same | Verdict::Small => CaseOutcome::Passed,
+        Conclusion::Ladder(_) => CaseOutcome::Skipped("a ladder has no verdict".into()),
+        Conclusion::Proof(proof) => match proof.verdict {
+            ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(&proof)),
+            ProveVerdict::Inconclusive => CaseOutcome::Skipped(prove_answer(&proof)),
+            ProveVerdict::Better | ProveVerdict::Same | ProveVerdict::Small => CaseOutcome::Passed,
         },
     };
     let time_s = experiment.elapsed_ns.unwrap_or(0) as f64 / 1e9;

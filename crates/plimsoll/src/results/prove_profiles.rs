@@ -2,7 +2,7 @@
 
 use super::profiles::read_kept;
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::profile::{Comparison, Level, Meanwhile, Repetition, Sort, View, diff_repeated};
+use plimsoll_analysis::profile::{Meanwhile, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
@@ -43,7 +43,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
         match read_kept(path, taken) {
             Ok((profile, file)) => {
                 let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
-                let requests = Level::requests(&meanwhile, duration_ns);
+                let requests = ProfiledTrial::requests(&meanwhile, duration_ns);
                 if requests > 0.0 {
                     sides[arm].push((profile, requests));
                     files[arm].push(file);
@@ -74,7 +74,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
     Some(ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison, missing, warnings })
 }
 
-fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<Comparison>, String> {
+fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {
     if sides.iter().any(Vec::is_empty) {
         return Ok(None);
     }

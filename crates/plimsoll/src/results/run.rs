@@ -4,7 +4,7 @@ use super::{print_json, print_profiles, print_report};
 use crate::failure::Failure;
 use plimsoll_analysis::Summary;
 use plimsoll_model::{Experiment, Run};
-use plimsoll_report::levels::{Profiles, levels_document};
+use plimsoll_report::load_profiles::{Profiles, profiles_document};
 use plimsoll_report::{
     Around, Report, RunContext, ServerView, add_server, json, run_page, run_report, server_document,
 };
@@ -30,7 +30,7 @@ pub fn document(experiment: &Experiment, profiles: Option<&Profiles>) -> Result<
     let mut document = json::run(experiment, &context(experiment, &trial.run), &summary);
     document["fitted"] = experiment.noted.fitted.clone().into();
     document["server"] = server_document(&ServerView::of(&trial.run));
-    document["profiles"] = profiles.map(levels_document).into();
+    document["profiles"] = profiles.map(profiles_document).into();
     Ok(document)
 }
 

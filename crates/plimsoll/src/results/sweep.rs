@@ -1,7 +1,7 @@
 //! What a run file of a sweep holds.
 
 use super::{print, print_report};
-use plimsoll_analysis::levels::{self, Level, Over};
+use plimsoll_analysis::levels::{self, Level, LoadUnit};
 use plimsoll_analysis::{ServerUse, Summary, series};
 use plimsoll_model::{Asked, Experiment, Remark, Trial, Unheld};
 use plimsoll_report::{
@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 
 /// The level that a load measured; `None` where it is none.
 pub fn measured(trial: &Trial) -> Option<SweepLevel> {
-    let (Over::Concurrency, level) = Level::of(&trial.run)? else { return None };
+    let (LoadUnit::Concurrency, level) = Level::of(&trial.run)? else { return None };
     let run = &trial.run;
     let figures = SweepFigures { summary: Summary::of(run), error: series::goodput_error(run), level: level.clone() };
     let server = ServerUse::of(run).ok();

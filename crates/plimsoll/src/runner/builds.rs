@@ -4,8 +4,8 @@
 use super::machine::{Fitting, drive};
 use super::{Driven, Glance, OnTick, Runner, Unready};
 use crate::failure::Failure;
-use crate::meant::Base;
 use crate::probes::{Finder, MachineSeen};
+use crate::resolve::Base;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_model::{ArmIndex, Ending, Injector, Plan, Probes, Purpose, Run, Stop, Tag};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// One of several targets.
-pub struct Target {
+pub struct BuildTarget {
     /// Where and how it is asked.
     pub base: Base,
     /// How to start it; `None`: it runs already.
@@ -27,7 +27,7 @@ pub struct Target {
 
 /// Targets in turn.
 pub struct Builds<'a> {
-    targets: &'a [Target],
+    targets: &'a [BuildTarget],
     fitting: Fitting,
     /// The load that is ready.
     ready: Plan,
@@ -51,7 +51,7 @@ pub struct Builds<'a> {
 impl<'a> Builds<'a> {
     /// The experiment begins.
     pub fn new(
-        targets: &'a [Target],
+        targets: &'a [BuildTarget],
         fitting: Fitting,
         start_patience: Duration,
         before_block: Option<&'a str>,
@@ -74,7 +74,7 @@ impl<'a> Builds<'a> {
         }
     }
 
-    fn target(&self) -> Option<&'a Target> {
+    fn target(&self) -> Option<&'a BuildTarget> {
         let (tag, _) = self.on.as_ref()?;
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }

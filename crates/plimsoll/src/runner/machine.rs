@@ -3,8 +3,8 @@
 use super::{Driven, Glance, OnTick, Runner, Unready};
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
-use crate::meant::Base;
 use crate::probes::{LiveServer, Watcher};
+use crate::resolve::Base;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::{Injector, Plan, Probes, Run, Stop, Stripe};
@@ -65,7 +65,7 @@ impl Runner for ThisMachine {
     }
 
     fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let mut seen = Seen::begin(self.watcher.as_ref());
+        let mut seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
         let (run, start_ns) = drive(self.began, &self.plan, &self.injector, &mut |tick| {
             let part = if tick.end_ns > 0 { seen.tick(tick) } else { None };
@@ -101,7 +101,7 @@ pub(super) fn drive(
 }
 
 /// What the probes see during one load, moved to its clock and kept in parts.
-struct Seen<'a> {
+struct LoadProbes<'a> {
     watcher: Option<&'a Watcher>,
     /// Schedule time 0 on the monotonic clock, once it is known.
     origin_ns: Option<i64>,
@@ -109,17 +109,17 @@ struct Seen<'a> {
     whole: Probes,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> LoadProbes<'a> {
     /// How often a part goes to the run file: what a crash can lose.
     const PART_NS: u64 = 2_000_000_000;
 
-    fn begin(watcher: Option<&'a Watcher>) -> Seen<'a> {
+    fn begin(watcher: Option<&'a Watcher>) -> LoadProbes<'a> {
         if let Some(watcher) = watcher {
             // What was seen between loads belongs to none.
             watcher.take();
             watcher.sample_now();
         }
-        Seen { watcher, origin_ns: None, taken_ns: 0, whole: Probes::default() }
+        LoadProbes { watcher, origin_ns: None, taken_ns: 0, whole: Probes::default() }
     }
 
     /// A tick has passed; gives the part to be written, if it is time for one.

@@ -282,7 +282,7 @@ fn a_record_says_the_same_again() {
                 // The seed was drawn; now it is said.
                 let unseeded = |cli: &Cli| {
                     let text = format!("{cli:?}");
-                    let seed = format!("seed: Some({})", crate::meant::fresh_seed());
+                    let seed = format!("seed: Some({})", crate::resolve::fresh_seed());
                     text.replace(&seed, "seed: None")
                 };
                 assert_eq!(unseeded(&cli), unseeded(&again), "{name} {words:?}");

@@ -5,7 +5,7 @@ use crate::profile::read;
 use plimsoll_model::profile::ProfileBuilder;
 use plimsoll_model::rng::Rng;
 
-fn compare(a: &str, b: &str, basis: Basis) -> Comparison {
+fn compare(a: &str, b: &str, basis: Basis) -> ProfileDiff {
     let (a, b) = (read(a.as_bytes()).expect("folded"), read(b.as_bytes()).expect("folded"));
     let view = View::all(0);
     diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable")
@@ -57,7 +57,7 @@ fn repetitions_that_differ_widen_the_error() {
         let repeated = diff_repeated(&first, &second, Sort::Flat).expect("comparable");
         let basis = Basis::Requests { before: 100.0, after: 100.0 };
         let once = diff((&a[0], &view), (&b[0], &view), basis, Sort::Flat).expect("comparable");
-        let findings = |comparison: &Comparison| -> Vec<String> {
+        let findings = |comparison: &ProfileDiff| -> Vec<String> {
             let rows = comparison.rows.iter().filter(|row| row.flat.is_finding());
             rows.map(|row| row.function.clone()).collect()
         };
@@ -144,7 +144,7 @@ fn heap_estimates_are_turned_back_into_what_was_caught() {
     let profile = builder.finish();
     for (column, expect) in [(0, [10.0, 3.0]), (1, [10.0, 3.0])] {
         let view = View::all(column);
-        let side = Side { profile: &profile, view: &view, units: 1.0 };
+        let side = ProfileSide { profile: &profile, view: &view, units: 1.0 };
         for (sample, expect) in profile.samples().zip(expect) {
             let (events, variance) = events_variance(&side, &sample).expect("known");
             let value = sample.values()[column] as f64;

@@ -3,13 +3,13 @@
 use super::*;
 
 /// Whether the checks that every run goes through find fault with this one.
-fn caught(sim: &Sim, server: &Server) -> bool {
+fn caught(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
 
 #[test]
 fn a_ledger_that_is_off_by_one_is_caught() {
-    let server = Server::new(MS);
+    let server = SimServer::new(MS);
     let mut sim = simulate(&closed("4@300ms"), &server, 1);
     assert!(!caught(&sim, &server));
     let interval = sim.run.intervals.values_mut().next().expect("an interval");
@@ -35,10 +35,10 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 fn a_server_that_answers_twice_is_caught() {
     // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way passes for its answer.
     // Nobody on the wire can tell, but here it came sooner than light.
-    let server = Server::new(MS).with(Fault::AnswersTwice(60_000), 1.0);
+    let server = SimServer::new(MS).with(Fault::AnswersTwice(60_000), 1.0);
     assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
     // One that comes while the connection rests is no answer to anything: the connection goes, the requests stand.
-    let server = Server::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
+    let server = SimServer::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
     assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (10, 10));
@@ -46,11 +46,11 @@ fn a_server_that_answers_twice_is_caught() {
 
 #[test]
 fn a_lost_event_is_caught() {
-    let machine = Machine { lose_event: Some(40), ..Machine::default() };
-    let (plan, server) = (closed("4@300ms"), Server::new(MS));
+    let machine = SimMachine { lose_event: Some(40), ..SimMachine::default() };
+    let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
     // The books balance all the same, but requests that were answered in time are said to have timed out.
-    assert!(failed(&sim, Failure::Timeout) > 0);
-    assert_eq!(failed(&run(&plan, &server, 1), Failure::Timeout), 0);
+    assert!(failed(&sim, RequestFailure::Timeout) > 0);
+    assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

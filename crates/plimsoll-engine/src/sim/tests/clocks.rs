@@ -2,10 +2,10 @@
 
 use super::*;
 
-const STALL: Stall = Stall { every_ns: 5 * SECOND, length_ns: SECOND / 2 };
+const STALL: SimStall = SimStall { every_ns: 5 * SECOND, length_ns: SECOND / 2 };
 
-fn stalling() -> Server {
-    Server { stall: Some(STALL), ..Server::new(50_000) }
+fn stalling() -> SimServer {
+    SimServer { stall: Some(STALL), ..SimServer::new(50_000) }
 }
 
 /// (p95, p99) in ms.
@@ -39,7 +39,7 @@ fn a_stall_before_the_send_shows_in_response_time_only() {
     // Nothing is accepted during the stall and every request needs a connection: they wait before they are sent.
     let mut plan = patient(constant("1000@10s"));
     plan.carriage.keep_alive = false;
-    let server = Server { accepts_in_stall: false, ..stalling() };
+    let server = SimServer { accepts_in_stall: false, ..stalling() };
     let totals = run(&plan, &server, first_seed()).run.totals();
     let (p95, p99) = tail(&totals.whole.response);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "p95 {p95} ms, p99 {p99} ms");
@@ -51,9 +51,9 @@ fn a_stall_before_the_send_shows_in_response_time_only() {
 
 #[test]
 fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
-    let machine = Machine { pause: Some(STALL), ..Machine::default() };
+    let machine = SimMachine { pause: Some(STALL), ..SimMachine::default() };
     let plan = patient(constant("1000@10500ms"));
-    let totals = run_on(machine, &plan, &Server::new(50_000), first_seed()).run.totals();
+    let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
     let (p95, p99) = tail(&totals.whole.response);
     // 1 000 of 10 500 requests come in a pause; the longest 525 of these are 5 % of all, the longest 105 are 1 %.
     assert!(near(p95, 237.5, 0.01) && near(p99, 447.5, 0.01), "p95 {p95} ms, p99 {p99} ms");
@@ -90,15 +90,16 @@ fn with_one_connection_a_stall_leaves_requests_unsent() {
 #[test]
 fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
     for (server, what) in [
-        (Server::new(MS).with(Fault::NeverAnswers, 1.0), "never answers"),
-        (Server::new(MS).with(Fault::NeverAccepts, 1.0), "never accepts"),
-        (Server::new(61 * MS), "answers late"),
-        (Server::new(MS).with(Fault::Drips(5 * MS), 1.0), "drips"),
+        (SimServer::new(MS).with(Fault::NeverAnswers, 1.0), "never answers"),
+        (SimServer::new(MS).with(Fault::NeverAccepts, 1.0), "never accepts"),
+        (SimServer::new(61 * MS), "answers late"),
+        (SimServer::new(MS).with(Fault::Drips(5 * MS), 1.0), "drips"),
     ] {
         for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
-            for machine in [Machine::default(), Machine { wake_ns: 3 * MS, ..Machine::default() }] {
+            for machine in [SimMachine::default(), SimMachine { wake_ns: 3 * MS, ..SimMachine::default() }] {
                 let totals = run_on(machine, &plan, &server, first_seed()).run.totals();
-                let (ledger, timeouts) = (totals.whole.ledger, totals.whole.ledger.failed[Failure::Timeout as usize]);
+                let (ledger, timeouts) =
+                    (totals.whole.ledger, totals.whole.ledger.failed[RequestFailure::Timeout as usize]);
                 assert!(timeouts > 0 && timeouts == ledger.scheduled, "{what}: {ledger:?}");
                 assert_eq!(totals.whole.response.count(), timeouts, "{what}");
                 assert!(
@@ -115,10 +116,11 @@ fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
 #[test]
 fn an_answer_that_is_seen_late_is_a_timeout_once() {
     // The answer comes in time, but the generator gets no core until the deadline has passed: the caller had given up.
-    let machine = Machine { pause: Some(Stall { every_ns: 200 * MS, length_ns: 100 * MS }), ..Machine::default() };
-    let sim = run_on(machine, &closed("4@350ms"), &Server::new(10 * MS), first_seed());
+    let machine =
+        SimMachine { pause: Some(SimStall { every_ns: 200 * MS, length_ns: 100 * MS }), ..SimMachine::default() };
+    let sim = run_on(machine, &closed("4@350ms"), &SimServer::new(10 * MS), first_seed());
     let ledger = sim.run.totals().whole.ledger;
-    assert_eq!(ledger.failed[Failure::Timeout as usize], 8, "{ledger:?}");
+    assert_eq!(ledger.failed[RequestFailure::Timeout as usize], 8, "{ledger:?}");
     assert_eq!(sim.account.requests, ledger.scheduled, "{ledger:?}");
 }
 
@@ -131,7 +133,7 @@ fn queues_come_out_as_theory_says() {
         (Service::Constant(MS), mean_ms * (1.0 + load / 2.0 / (1.0 - load))),
     ] {
         for seed in first_seed()..first_seed() + 2 {
-            let server = Server { slots: Some(1), service, latency_ns: 0, ..Server::new(0) };
+            let server = SimServer { slots: Some(1), service, latency_ns: 0, ..SimServer::new(0) };
             let sim = run(&patient(poisson("600@60s")), &server, seed);
             let totals = sim.run.totals();
             let what = format!("{service:?}, PLIMSOLL_SEED={seed}");

@@ -10,7 +10,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
                 it.carriage.connections_max = connections_max;
                 it.load.connections_ready = connections_ready
             });
-            let server = Server { service: Service::Exponential(5 * MS), ..Server::new(0) };
+            let server = SimServer { service: Service::Exponential(5 * MS), ..SimServer::new(0) };
             let sim = run(&plan, &server, seed);
             let ledger = sim.run.totals().whole.ledger;
             let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
@@ -33,7 +33,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
 #[test]
 fn an_open_load_never_waits_for_a_free_connection() {
     // Each request takes 50 ms: 50 are under way at a time, and every one starts on time.
-    let sim = run(&constant("1000@300ms"), &Server::new(50 * MS), first_seed());
+    let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
     assert_eq!(totals.whole.ledger.succeeded, 300);
@@ -43,12 +43,12 @@ fn an_open_load_never_waits_for_a_free_connection() {
 #[test]
 fn users_find_their_connections_ready() {
     let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
-    let sim = run(&plan, &Server::new(MS), first_seed());
+    let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
     // As many as are asked for, no more than there are users.
     for (ready, expect) in [(3, 3), (50, 7)] {
         let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
-        let sim = run(&plan, &Server::new(MS), first_seed());
+        let sim = run(&plan, &SimServer::new(MS), first_seed());
         assert_eq!(sim.account.connects - sim.account.connects_under_load, expect);
         assert_eq!(sim.account.connects, 7);
     }
@@ -59,7 +59,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     // Nothing is accepted until the schedule begins: the load opens its own, and none is held by what never opened.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
-        let server = Server { faults_until_ns: 0, ..Server::new(MS) }.with(Fault::NeverAccepts, 1.0);
+        let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
@@ -72,7 +72,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     ] {
         for plan in [closed("300@50ms"), constant("100@50ms")] {
             let plan = plan.with(|it| it.load.connections_ready = 300);
-            let sim = run(&plan, &Server::new(MS).with(fault, 1.0), first_seed());
+            let sim = run(&plan, &SimServer::new(MS).with(fault, 1.0), first_seed());
             assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
         }
     }
@@ -88,8 +88,8 @@ fn a_dead_address_of_a_name_fails_no_request() {
                     let mut plan = plan.with(|it| it.load.connections_ready = ready);
                     plan.carriage.addresses = (1..=3).map(address).collect();
                     plan.carriage.keep_alive = false;
-                    let server = Server { dead: dead.clone(), ..Server::new(MS) };
-                    let machine = Machine { connects_at_once, ..Machine::default() };
+                    let server = SimServer { dead: dead.clone(), ..SimServer::new(MS) };
+                    let machine = SimMachine { connects_at_once, ..SimMachine::default() };
                     let sim = run_on(machine, &plan, &server, first_seed());
                     let totals = sim.run.totals();
                     let what = format!("{dead:?}, {ready}, {:?}", totals.whole.ledger);
@@ -99,7 +99,7 @@ fn a_dead_address_of_a_name_fails_no_request() {
                     if dead.len() < 3 {
                         assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{what}");
                     } else {
-                        assert_eq!(failed(&sim, Failure::Connect), totals.whole.ledger.scheduled, "{what}");
+                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.whole.ledger.scheduled, "{what}");
                     }
                 }
             }
@@ -109,20 +109,20 @@ fn a_dead_address_of_a_name_fails_no_request() {
 
 #[test]
 fn what_cannot_be_trusted_is_replaced() {
-    let kept = run(&closed("1@300ms"), &Server::new(MS), first_seed());
+    let kept = run(&closed("1@300ms"), &SimServer::new(MS), first_seed());
     assert_eq!(kept.account.connects, 1, "a good connection is kept");
     for (fault, failure) in [
-        (Fault::Garbage, Some(Failure::Protocol)),
-        (Fault::ClosesInReply, Some(Failure::ClosedEarly)),
-        (Fault::ResetsAfterReading, Some(Failure::Reset)),
-        (Fault::NeverAnswers, Some(Failure::Timeout)),
+        (Fault::Garbage, Some(RequestFailure::Protocol)),
+        (Fault::ClosesInReply, Some(RequestFailure::ClosedEarly)),
+        (Fault::ResetsAfterReading, Some(RequestFailure::Reset)),
+        (Fault::NeverAnswers, Some(RequestFailure::Timeout)),
         (Fault::GarbageAfterReply, None),
         (Fault::SaysClose, None),
         (Fault::ClosesUnannounced, None),
         (Fault::UntilClose, None),
     ] {
         for seed in first_seed()..first_seed() + 3 {
-            let sim = run(&closed("1@300ms"), &Server::new(MS).with(fault, 0.3), seed);
+            let sim = run(&closed("1@300ms"), &SimServer::new(MS).with(fault, 0.3), seed);
             let ledger = sim.run.totals().whole.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             // Every fault costs one connection, but the last one's successor may come after the end.
@@ -137,14 +137,17 @@ fn what_cannot_be_trusted_is_replaced() {
         }
     }
     // A status is an answer: its connection is kept.
-    let sim = run(&closed("1@300ms"), &Server::new(MS).with(Fault::Status(500), 1.0), first_seed());
-    assert_eq!((sim.account.connects, failed(&sim, Failure::Status)), (1, sim.run.totals().whole.ledger.scheduled));
+    let sim = run(&closed("1@300ms"), &SimServer::new(MS).with(Fault::Status(500), 1.0), first_seed());
+    assert_eq!(
+        (sim.account.connects, failed(&sim, RequestFailure::Status)),
+        (1, sim.run.totals().whole.ledger.scheduled)
+    );
 }
 
 #[test]
 fn idle_connections_that_the_server_closes_are_not_used() {
     // Closed while idle, long before the next arrival: nothing fails.
-    let server = Server { idle_close_ns: Some(20 * MS), ..Server::new(MS) };
+    let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
         let ledger = sim.run.totals().whole.ledger;
@@ -152,19 +155,19 @@ fn idle_connections_that_the_server_closes_are_not_used() {
         assert!(sim.account.connects >= 20);
     }
     // So with users whose connections were made ready too early.
-    let server = Server { idle_close_ns: Some(500_000), ..Server::new(MS) };
+    let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // A server that speaks out of turn loses the connection, not a request.
-    let server = Server::new(MS).with(Fault::Blurts(20 * MS), 1.0);
+    let server = SimServer::new(MS).with(Fault::Blurts(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (20, 20));
 }
 
 #[test]
 fn users_come_and_go_and_keep_their_connections() {
-    let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &Server::new(MS), first_seed());
+    let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().whole.ledger.succeeded;
     // 1.1 ms a request: 15 users x 100 ms; a user who is sent away finishes what it does.
@@ -172,8 +175,8 @@ fn users_come_and_go_and_keep_their_connections() {
     // Users who come back while they still wait to try again must not carry two requests.
     for seed in first_seed()..first_seed() + 20 {
         let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
-        run(&plan, &Server::new(MS).with(Fault::Refuses, 0.5), seed);
-        run(&plan, &Server::new(MS).with(Fault::NoPort, 0.9), seed);
+        run(&plan, &SimServer::new(MS).with(Fault::Refuses, 0.5), seed);
+        run(&plan, &SimServer::new(MS).with(Fault::NoPort, 0.9), seed);
     }
 }
 
@@ -182,7 +185,7 @@ fn big_bodies_wait_for_room() {
     let mut plan = constant("50@400ms");
     plan.traffic.routes[0].request.method = "POST".into();
     plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
-    let server = Server { intake: Some((60_000, MS)), ..Server::new(MS) };
+    let server = SimServer { intake: Some((60_000, MS)), ..SimServer::new(MS) };
     let sim = run(&plan, &server, first_seed());
     assert_eq!(sim.run.totals().whole.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
@@ -191,10 +194,10 @@ fn big_bodies_wait_for_room() {
     // A connection that breaks while a body is on its way is a reset, or the answer that came before.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [
-            (Fault::ResetsBeforeReading, Failure::Reset),
-            (Fault::AnswersEarlyAndCloses, Failure::Status),
-            (Fault::AnswersEarlyAndGoesOn, Failure::Status),
-            (Fault::TakesHalf, Failure::Timeout),
+            (Fault::ResetsBeforeReading, RequestFailure::Reset),
+            (Fault::AnswersEarlyAndCloses, RequestFailure::Status),
+            (Fault::AnswersEarlyAndGoesOn, RequestFailure::Status),
+            (Fault::TakesHalf, RequestFailure::Timeout),
         ] {
             for spin in [Spin::Off, Spin::On] {
                 let plan = plan.clone().with(|it| {
@@ -212,16 +215,17 @@ fn big_bodies_wait_for_room() {
 #[test]
 fn a_send_that_finds_the_connection_broken_is_a_reset() {
     // Sending takes so long that the reset arrives in between.
-    let machine = Machine { send_ns: 60_000, receive_ns: 60_000, ..Machine::default() };
+    let machine = SimMachine { send_ns: 60_000, receive_ns: 60_000, ..SimMachine::default() };
     for seed in first_seed()..first_seed() + 5 {
         for plan in [closed("5@200ms"), poisson("300@200ms")] {
             for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
-                let sim = run_on(machine, &plan, &Server::new(100_000).with(fault, 0.7), seed);
+                let sim = run_on(machine, &plan, &SimServer::new(100_000).with(fault, 0.7), seed);
                 let ledger = sim.run.totals().whole.ledger;
-                let allowed = [Failure::Connect, Failure::Reset, Failure::ClosedEarly];
-                let other = Failure::ALL.iter().filter(|f| !allowed.contains(f)).map(|f| ledger.failed[*f as usize]);
+                let allowed = [RequestFailure::Connect, RequestFailure::Reset, RequestFailure::ClosedEarly];
+                let other =
+                    RequestFailure::ALL.iter().filter(|f| !allowed.contains(f)).map(|f| ledger.failed[*f as usize]);
                 assert_eq!(other.sum::<u64>(), 0, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             }
         }
@@ -234,8 +238,8 @@ fn one_byte_at_a_time_is_all_at_once() {
         for fault in Fault::ALL {
             let plan = poisson("300@200ms").with(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
-            let whole = Server { service: Service::Exponential(MS), ..Server::new(0) }.with(fault, share);
-            let bytes = Server { cut: Cut::Bytes, ..whole.clone() };
+            let whole = SimServer { service: Service::Exponential(MS), ..SimServer::new(0) }.with(fault, share);
+            let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };
             let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");
             assert_eq!(whole.whole.ledger, bytes.whole.ledger, "{what}");

@@ -17,7 +17,7 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
             // Some of the good ones come in pieces, too.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
-            let server = Server { faults, cut, ..Server::new(MS) };
+            let server = SimServer { faults, cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
             assert_eq!(told(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
             assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
@@ -32,7 +32,7 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
 #[test]
 fn what_is_no_http_is_kept_and_what_succeeds_or_is_not_measured_is_not() {
     for cut in [Cut::Whole, Cut::Bytes] {
-        let server = |fault| Server { cut, ..Server::new(MS).with(fault, 0.5) };
+        let server = |fault| SimServer { cut, ..SimServer::new(MS).with(fault, 0.5) };
         let garbage = run(&constant("100@1s"), &server(Fault::Garbage), first_seed()).run;
         let [kept] = garbage.failed_answers.as_slice() else { panic!("{:?}", garbage.failed_answers) };
         assert!(kept.status == 0 && !kept.body.is_empty() && kept.reason.contains("status line"), "{kept:?}");

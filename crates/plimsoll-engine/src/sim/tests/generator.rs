@@ -5,13 +5,13 @@ use super::*;
 #[test]
 fn a_generator_that_is_too_slow_says_so() {
     // A request costs 130 us of the generator's time and one is due every 50.
-    let machine = Machine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..Machine::default() };
+    let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {
         let plan = constant("20000@1s").with(|it| {
             it.injector.spin = spin;
             it.traffic.routes[0].timeout_ns = 30 * SECOND
         });
-        let sim = run_on(machine, &plan, &Server::new(50_000), first_seed());
+        let sim = run_on(machine, &plan, &SimServer::new(50_000), first_seed());
         let totals = sim.run.totals();
         assert_eq!(totals.whole.ledger.scheduled, 20_000, "{:?}", totals.whole.ledger);
         assert!(totals.whole.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.whole.ledger);
@@ -28,12 +28,12 @@ fn a_generator_that_is_too_slow_says_so() {
 
 #[test]
 fn a_generator_with_time_to_spare_says_so() {
-    let machine = Machine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..Machine::default() };
+    let machine = SimMachine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..SimMachine::default() };
     for (spin, share_max) in [(Spin::Off, 0.08), (Spin::On, 0.08), (Spin::Auto, 0.08)] {
         let sim = run_on(
             machine,
             &constant("10000@200ms").with(|it| it.injector.spin = spin),
-            &Server::new(100_000),
+            &SimServer::new(100_000),
             first_seed(),
         );
         let totals = sim.run.totals();
@@ -52,8 +52,9 @@ fn a_generator_with_time_to_spare_says_so() {
 #[test]
 fn users_who_start_late_are_measured_from_when_they_were_to_start() {
     // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.
-    let machine = Machine { pause: Some(Stall { every_ns: 100 * MS, length_ns: 20 * MS }), ..Machine::default() };
-    let totals = run_on(machine, &closed("1@90ms,5@60ms"), &Server::new(100_000), first_seed()).run.totals();
+    let machine =
+        SimMachine { pause: Some(SimStall { every_ns: 100 * MS, length_ns: 20 * MS }), ..SimMachine::default() };
+    let totals = run_on(machine, &closed("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed()).run.totals();
     assert_eq!(totals.load.lag.count(), 5);
     assert_eq!(totals.load.lag.max_ns(), 10 * MS);
     assert_eq!(totals.whole.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
@@ -62,10 +63,10 @@ fn users_who_start_late_are_measured_from_when_they_were_to_start() {
 
 #[test]
 fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
-    let machine = Machine { wake_ns: 50_000, ..Machine::default() };
+    let machine = SimMachine { wake_ns: 50_000, ..SimMachine::default() };
     for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {
         let totals =
-            run_on(machine, &constant("1000@200ms").with(|it| it.injector.spin = spin), &Server::new(100_000), 1)
+            run_on(machine, &constant("1000@200ms").with(|it| it.injector.spin = spin), &SimServer::new(100_000), 1)
                 .run
                 .totals();
         let p50 = totals.load.lag.quantile_ns(0.5);

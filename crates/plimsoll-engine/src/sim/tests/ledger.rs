@@ -79,15 +79,15 @@ fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     }
 }
 
-fn server_of(name: &str) -> Server {
-    let mut server = Server { latency_ns: 200_000, ..Server::new(700_000) };
+fn server_of(name: &str) -> SimServer {
+    let mut server = SimServer { latency_ns: 200_000, ..SimServer::new(700_000) };
     if name.contains("big") {
         server.intake = Some((40_000, 300_000));
     }
     server
 }
 
-fn check(name: &str, plan: &Setup, server: &Server, seed: u64) -> Sim {
+fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     let sim = run(plan, server, seed);
     let ledger = sim.run.totals().whole.ledger;
     if let Some(expect) = scheduled(name, &sim) {
@@ -110,7 +110,7 @@ fn closes_for_every_shape_under_every_fault() {
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
                 // An answer that comes byte by byte or in pieces may take longer than a warm-up or stage lasts, but not
                 // longer than the timeout.
-                for failure in Failure::ALL {
+                for failure in RequestFailure::ALL {
                     let count = ledger.failed[failure as usize];
                     assert!(count == 0 || failures.contains(&failure), "{what}");
                 }
@@ -131,16 +131,16 @@ fn closes_when_everything_goes_wrong_at_once() {
             server.slots = Some(2);
             server.service = Service::Exponential(2 * MS);
             server.idle_close_ns = Some(3 * MS);
-            server.stall = Some(Stall { every_ns: 50 * MS, length_ns: 15 * MS });
+            server.stall = Some(SimStall { every_ns: 50 * MS, length_ns: 15 * MS });
             server.accepts_in_stall = seed % 2 == 0;
             check(name, &plan, &server, seed);
-            let machine = Machine {
+            let machine = SimMachine {
                 wait_ns: 300,
                 connect_ns: 9_000,
                 send_ns: 3_000,
                 receive_ns: 700,
                 wake_ns: 50_000,
-                pause: Some(Stall { every_ns: 40 * MS, length_ns: 7 * MS }),
+                pause: Some(SimStall { every_ns: 40 * MS, length_ns: 7 * MS }),
                 connects_at_once: seed % 2 == 0,
                 lose_event: None,
             };
@@ -157,16 +157,21 @@ fn closes_when_stopped() {
                 let mut server = server_of(name);
                 server.faults = fault.iter().map(|fault| (*fault, 0.5)).collect();
                 let mut looks = 0;
-                let sim =
-                    Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine: Machine::default(), seed }
-                        .run(&mut |_| {
-                            looks += 1;
-                            if looks > stop_at {
-                                ControlFlow::Break(Stop::Shown("enough".into()))
-                            } else {
-                                ControlFlow::Continue(())
-                            }
-                        });
+                let sim = Simulation {
+                    plan: &plan,
+                    stripe: Stripe::ALL,
+                    server: &server,
+                    machine: SimMachine::default(),
+                    seed,
+                }
+                .run(&mut |_| {
+                    looks += 1;
+                    if looks > stop_at {
+                        ControlFlow::Break(Stop::Shown("enough".into()))
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
                 let what = format!("{name}, {fault:?}, stopped at {stop_at}, PLIMSOLL_SEED={seed}");
                 verify(&sim, &server).unwrap_or_else(|complaint| panic!("{what}: {complaint}"));
                 // What workers hand over after that is shown too.
@@ -195,19 +200,19 @@ fn a_run_ends_when_the_grace_period_does() {
         let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
         // Never answered: every request is in flight at the end, after exactly the grace period.
-        let sim = run(&plan, &Server::new(MS).with(Fault::NeverAnswers, 1.0), first_seed());
+        let sim = run(&plan, &SimServer::new(MS).with(Fault::NeverAnswers, 1.0), first_seed());
         let ledger = sim.run.totals().whole.ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
         // Answered late, but within the grace period: nothing is in flight, and the run ends with the last answer.
-        let sim = run(&plan, &Server::new(70 * MS), first_seed());
+        let sim = run(&plan, &SimServer::new(70 * MS), first_seed());
         let (ledger, totals) = (sim.run.totals().whole.ledger, sim.run.totals());
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
         assert!(sim.over_ns > end_ns + 50 * MS && sim.over_ns < end_ns + 71 * MS, "{}", sim.over_ns);
         assert!(totals.whole.succeeded_in_window < ledger.succeeded, "some came after the window");
         // Answered too late for the grace period.
-        let sim = run(&plan, &Server::new(130 * MS), first_seed());
+        let sim = run(&plan, &SimServer::new(130 * MS), first_seed());
         assert!(sim.run.totals().whole.ledger.in_flight > 0);
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
     }
@@ -218,7 +223,7 @@ fn warm_up_is_not_measured() {
     // The server fails while the load warms up, and never after.
     for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
         let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
-        let faulty = Server { faults_until_ns: 200 * MS, ..Server::new(MS) }.with(Fault::Status(500), 1.0);
+        let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
         assert!(sim.account.faults > 20, "{}", sim.account.faults);
@@ -235,12 +240,12 @@ fn warm_up_is_not_measured() {
         it.load.warmup_ns = 200 * MS;
         it.injector.workers = 3
     });
-    let sim = run(&plan, &Server::new(MS), first_seed());
+    let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().whole.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
     // So do workers that have none of the number.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
-    let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &Server::new(MS), first_seed());
+    let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().whole.ledger.succeeded, 1);
     assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
@@ -263,7 +268,7 @@ fn a_window_that_a_number_ends_is_told_from_one_that_time_ends() {
         (limited(closed("1"), 5, Some(SECOND)), 5 * (MS + way_ns) + way_ns),
         (limited(closed("1"), 50_000, Some(SECOND)), SECOND),
     ] {
-        let sim = run(&plan, &Server::new(MS), first_seed());
+        let sim = run(&plan, &SimServer::new(MS), first_seed());
         let got_ns = sim.run.window_ns.1;
         assert!(got_ns.abs_diff(expect_ns) <= way_ns, "{:?}: {got_ns} ns, expected {expect_ns}", plan.load.shape);
     }

@@ -3,10 +3,10 @@
 use super::*;
 use plimsoll_model::Run;
 
-fn stripe_run(plan: &Setup, server: &Server, index: u64, of: u64, seed: u64) -> Run {
+fn stripe_run(plan: &Setup, server: &SimServer, index: u64, of: u64, seed: u64) -> Run {
     let stripe = Stripe { index, of };
-    let sim =
-        Simulation { plan, stripe, server, machine: Machine::default(), seed }.run(&mut |_| ControlFlow::Continue(()));
+    let sim = Simulation { plan, stripe, server, machine: SimMachine::default(), seed }
+        .run(&mut |_| ControlFlow::Continue(()));
     verify(&sim, server).unwrap_or_else(|complaint| panic!("PLIMSOLL_SEED={seed}: {complaint}"));
     sim.run
 }
@@ -40,7 +40,7 @@ fn stripes_make_up_the_plan() {
     ] {
         for (machines, workers) in [(1, 2), (2, 1), (3, 2), (5, 4)] {
             let plan = plan.clone().with(|it| it.injector.workers = workers);
-            let server = Server::new(MS);
+            let server = SimServer::new(MS);
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merged(&runs);
@@ -65,7 +65,7 @@ fn stripes_make_up_the_plan() {
 #[test]
 fn machines_divide_the_connections_of_a_plan() {
     // Answers take longer than the load lasts: every arrival wants a connection of its own.
-    let server = Server::new(SECOND);
+    let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
         let plan = poisson("1000@100ms").with(|it| {
             it.carriage.connections_max = most;
@@ -87,7 +87,7 @@ fn machines_divide_the_connections_of_a_plan() {
 #[test]
 fn merging_is_associative_and_commutative() {
     for seed in first_seed()..first_seed() + 6 {
-        let mut server = Server { service: Service::Exponential(2 * MS), ..Server::new(0) };
+        let mut server = SimServer { service: Service::Exponential(2 * MS), ..SimServer::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let plan = match seed % 3 {
             0 => poisson("900@350ms"),
@@ -118,7 +118,7 @@ fn a_seed_is_a_run() {
             it.injector.spin = Spin::Auto
         }),
     ] {
-        let mut server = Server { service: Service::Exponential(2 * MS), slots: Some(2), ..Server::new(0) };
+        let mut server = SimServer { service: Service::Exponential(2 * MS), slots: Some(2), ..SimServer::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let seed = first_seed();
         let [once, again, other] = [seed, seed, seed + 1].map(|seed| simulate(&plan, &server, seed).run);

@@ -12,11 +12,11 @@ mod sessions;
 mod turns;
 mod unit;
 
-use super::net::Machine;
-use super::server::{Cut, Fault, MS, Server, Service, Stall};
+use super::net::SimMachine;
+use super::server::{Cut, Fault, MS, Service, SimServer, SimStall};
 use super::{Setup, Sim, Simulation, simulate, verify};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Curve, Failure, Injector, LoadShape, Plan, Spin, Stripe, Tally};
+use plimsoll_model::{Arrivals, Curve, Injector, LoadShape, Plan, RequestFailure, Spin, Stripe, Tally};
 use std::ops::ControlFlow;
 
 /// The first seed of every random test.
@@ -46,11 +46,11 @@ fn poisson(rate: &str) -> Setup {
 }
 
 /// Runs, verifies, and hands the result out; the seed is in every complaint.
-fn run(plan: &Setup, server: &Server, seed: u64) -> Sim {
-    run_on(Machine::default(), plan, server, seed)
+fn run(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
+    run_on(SimMachine::default(), plan, server, seed)
 }
 
-fn run_on(machine: Machine, plan: &Setup, server: &Server, seed: u64) -> Sim {
+fn run_on(machine: SimMachine, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run(&mut |_| ControlFlow::Continue(()));
     if let Err(complaint) = verify(&sim, server) {
         panic!("PLIMSOLL_SEED={seed}: {complaint}");
@@ -68,7 +68,7 @@ fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
         .count() as u64
 }
 
-fn failed(sim: &Sim, failure: Failure) -> u64 {
+fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
     sim.run.totals().whole.ledger.failed[failure as usize]
 }
 

@@ -5,12 +5,13 @@ use crate::source::{Next, Source};
 use std::collections::HashMap;
 
 /// Runs `plan` with users who do these steps, over routes with these timeouts.
-fn scripted(plan: &Setup, server: &Server, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
-    let (machine, seed) = (Machine::default(), first_seed());
+fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
+    let (machine, seed) = (SimMachine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
         &mut |source| {
             let route = source.route(0).clone();
-            let routes = timeouts_ns.iter().map(|&timeout_ns| crate::source::Route { timeout_ns, ..route.clone() });
+            let routes =
+                timeouts_ns.iter().map(|&timeout_ns| crate::source::EncodedRoute { timeout_ns, ..route.clone() });
             *source = Source::Script { routes: routes.collect(), steps: steps.to_vec(), at: HashMap::new() };
         },
         &mut |_| ControlFlow::Continue(()),
@@ -23,7 +24,7 @@ fn scripted(plan: &Setup, server: &Server, timeouts_ns: &[u64], steps: &[Next]) 
 fn an_arrival_may_be_a_session() {
     let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
     // Fifty arrivals that ask three times each; the last ones end with the schedule.
-    let sim = scripted(&constant("100@500ms"), &Server::new(MS), &[60 * MS], &steps);
+    let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().whole.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
@@ -32,7 +33,7 @@ fn an_arrival_may_be_a_session() {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
-    let ledger = scripted(&plan, &Server::new(MS), &[60 * MS], &steps).run.totals().whole.ledger;
+    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().whole.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
 
@@ -40,12 +41,12 @@ fn an_arrival_may_be_a_session() {
 fn a_user_begins_anew_after_its_session() {
     // 1.1 ms, 20 ms of thought, 1.1 ms, 1.1 ms: 23.3 ms a session of three.
     let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
-    let sim = scripted(&closed("4@2330ms"), &Server::new(MS), &[60 * MS], &steps);
+    let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().whole.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
     // One who begins with a thought.
-    let ledger = scripted(&closed("4@2110ms"), &Server::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)])
+    let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)])
         .run
         .totals()
         .whole
@@ -61,10 +62,10 @@ fn routes_of_a_plan_are_asked_by_weight() {
             let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.first().clone() };
             it.traffic.routes.push(quick);
         });
-        let server = Server::new(MS).with(Fault::NeverAnswers, 1.0);
+        let server = SimServer::new(MS).with(Fault::NeverAnswers, 1.0);
         let (mut quick, mut all) = (0, 0);
         for index in 0..machines {
-            let (stripe, machine, seed) = (Stripe { index, of: machines }, Machine::default(), first_seed());
+            let (stripe, machine, seed) = (Stripe { index, of: machines }, SimMachine::default(), first_seed());
             let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
@@ -79,12 +80,12 @@ fn routes_of_a_plan_are_asked_by_weight() {
 
 #[test]
 fn a_request_has_the_timeout_of_its_route() {
-    let server = Server::new(MS).with(Fault::NeverAnswers, 1.0);
+    let server = SimServer::new(MS).with(Fault::NeverAnswers, 1.0);
     let steps = [Next::Send(0), Next::Send(1), Next::Send(2), Next::Send(1)];
     for plan in [closed("3@1s"), constant("20@1s")] {
         let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
         let (all, response) = (totals.whole.ledger.scheduled, &totals.whole.response);
-        assert_eq!(totals.whole.ledger.failed[Failure::Timeout as usize], all);
+        assert_eq!(totals.whole.ledger.failed[RequestFailure::Timeout as usize], all);
         let share = |low_ns: u64, high_ns: u64| {
             (response.count_above(low_ns) - response.count_above(high_ns)) as f64 / all as f64
         };

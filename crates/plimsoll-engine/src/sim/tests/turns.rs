@@ -9,10 +9,10 @@ const TURN_NS: u64 = 6 * MS;
 #[test]
 fn a_flood_delays_neither_deadlines_nor_the_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
-        let sim = run(&closed(users), &Server::new(MS).with(Fault::Floods, 1.0), first_seed());
+        let sim = run(&closed(users), &SimServer::new(MS).with(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
         let what = format!("{users}: {:?}, over at {}", totals.whole.ledger, sim.over_ns);
-        assert_eq!(failed(&sim, Failure::Timeout), totals.whole.ledger.scheduled, "{what}");
+        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{what}");
         assert!(totals.load.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.load.bytes_in);
         assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{what}: {}", totals.whole.response.max_ns());
         // The last deadlines are awaited.
@@ -23,8 +23,8 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
 #[test]
 fn a_flood_does_not_keep_a_run_from_being_stopped() {
     for load in [closed("4@1s"), poisson("300@1s")] {
-        let server = Server::new(MS).with(Fault::Floods, 1.0);
-        let (machine, seed) = (Machine::default(), first_seed());
+        let server = SimServer::new(MS).with(Fault::Floods, 1.0);
+        let (machine, seed) = (SimMachine::default(), first_seed());
         let sim =
             Simulation { plan: &load, stripe: Stripe::ALL, server: &server, machine, seed }.run(&mut |tick| match tick
                 .end_ns
@@ -43,12 +43,12 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 fn beside_floods_others_get_their_turn() {
     // Three of ten answers never end; the others come as fast as they do without them, but for the turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
-        let sim = run(&plan, &Server::new(MS).with(Fault::Floods, 0.3), first_seed());
+        let sim = run(&plan, &SimServer::new(MS).with(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
         let ledger = &totals.whole.ledger;
         assert!(ledger.succeeded > 0, "{ledger:?}");
-        assert_eq!(ledger.succeeded + failed(&sim, Failure::Timeout), ledger.scheduled, "{ledger:?}");
-        assert_eq!(failed(&sim, Failure::Timeout), sim.account.faults, "{ledger:?}");
+        assert_eq!(ledger.succeeded + failed(&sim, RequestFailure::Timeout), ledger.scheduled, "{ledger:?}");
+        assert_eq!(failed(&sim, RequestFailure::Timeout), sim.account.faults, "{ledger:?}");
         assert!(totals.whole.ttfb.max_ns() < 5 * MS, "{}", totals.whole.ttfb.max_ns());
         assert!(totals.load.lag.max_ns() < TURN_NS, "arrivals: {}", totals.load.lag.max_ns());
     }
@@ -59,12 +59,12 @@ fn what_a_turn_leaves_is_gone_on_with() {
     // All of it is there at once, so there is one event, and no other for what was left.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
-            let machine = Machine { receive_ns, ..Machine::default() };
+            let machine = SimMachine { receive_ns, ..SimMachine::default() };
             let plan = closed("6@200ms").with(|it| {
                 it.traffic.routes[0].timeout_ns = 10 * SECOND;
                 it.load.grace_ns = 10 * SECOND
             });
-            let sim = run_on(machine, &plan, &Server::new(MS).with(fault, 1.0), first_seed());
+            let sim = run_on(machine, &plan, &SimServer::new(MS).with(fault, 1.0), first_seed());
             let ledger = sim.run.totals().whole.ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
             assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
@@ -76,15 +76,15 @@ fn what_a_turn_leaves_is_gone_on_with() {
 #[test]
 fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
     // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB in one go would take 100 ms.
-    let machine = Machine { send_ns: 400_000, ..Machine::default() };
-    let server = Server { latency_ns: 0, buffer_bytes: 256 << 10, ..Server::new(0) };
+    let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
+    let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
         let mut plan = plan;
         plan.traffic.routes[0].request.method = "POST".into();
         plan.traffic.routes[0].request.body = vec![b'x'; 64 << 20];
         let sim = run_on(machine, &plan, &server, first_seed());
         let totals = sim.run.totals();
-        assert_eq!(failed(&sim, Failure::Timeout), totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
+        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
         assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.whole.response.max_ns());
         // With time it goes through.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
@@ -97,17 +97,17 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
 #[test]
 fn many_who_join_or_try_again_at_once_hold_nobody_up() {
     // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are read meanwhile.
-    let machine = Machine { send_ns: 20_000, ..Machine::default() };
+    let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
     let plan = closed("2000@60ms").with(|it| {
         it.load.connections_ready = 2_000;
         it.traffic.routes[0].timeout_ns = SECOND
     });
-    let totals = run_on(machine, &plan, &Server::new(MS), first_seed()).run.totals();
+    let totals = run_on(machine, &plan, &SimServer::new(MS), first_seed()).run.totals();
     assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
     assert!(totals.whole.service.quantile_ns(0.1) < 4 * MS, "{}", totals.whole.service.quantile_ns(0.1));
     // Refusals take longer than the pause after them: the loop turns all the same.
-    let machine = Machine { connect_ns: 20_000, ..Machine::default() };
-    let server = Server::new(MS).with(Fault::NoPort, 1.0);
+    let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
+    let server = SimServer::new(MS).with(Fault::NoPort, 1.0);
     let sim = Simulation {
         plan: &closed("2000@10s").with(|it| it.load.connections_ready = 0),
         stripe: Stripe::ALL,
@@ -125,13 +125,13 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
 #[test]
 fn bytes_beyond_an_answer_are_counted() {
     for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
-        let sim = run(&constant("10@2s"), &Server::new(MS).with(fault, 1.0), first_seed());
+        let sim = run(&constant("10@2s"), &SimServer::new(MS).with(fault, 1.0), first_seed());
         let totals = sim.run.totals();
         assert_eq!((totals.whole.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
         assert_eq!(totals.load.surplus_bytes, 20 * bytes, "{fault:?}");
     }
     for fault in [Fault::Chunked, Fault::Large, Fault::UntilClose, Fault::SaysClose, Fault::Garbage] {
-        let totals = run(&constant("10@2s"), &Server::new(MS).with(fault, 1.0), first_seed()).run.totals();
+        let totals = run(&constant("10@2s"), &SimServer::new(MS).with(fault, 1.0), first_seed()).run.totals();
         assert_eq!((totals.load.surplus_bytes, totals.load.surplus_connections), (0, 0), "{fault:?}");
     }
 }

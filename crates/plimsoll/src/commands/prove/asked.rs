@@ -3,9 +3,9 @@
 use super::profiles::AskedProfiles;
 use crate::args_prove::ProveArgs;
 use crate::failure::Failure;
-use crate::meant::{Base, positive, positive_time};
-use crate::probes::{Finder, Found};
-use crate::runner::builds::Target;
+use crate::probes::{Finder, FoundServer};
+use crate::resolve::{Base, positive, positive_time};
+use crate::runner::builds::BuildTarget;
 use crate::secrets::command_shown;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_analysis::prove::{Rules, arm_name};
@@ -20,8 +20,8 @@ use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 use std::time::Duration;
 
 /// Everything that was asked.
-pub struct Asked {
-    pub arms: Vec<Target>,
+pub struct ProveSetup {
+    pub arms: Vec<BuildTarget>,
     pub settings: Rules,
     pub ladder: bool,
     pub budget_ns: u64,
@@ -40,7 +40,7 @@ pub struct Asked {
     pub profiles: Option<AskedProfiles>,
 }
 
-impl Asked {
+impl ProveSetup {
     /// What is going to be found out, in a sentence.
     pub fn question(&self) -> String {
         let budget = duration(self.budget_ns as f64);
@@ -52,7 +52,7 @@ impl Asked {
 }
 
 /// What is known of the past of a server on this machine.
-fn past(found: &Found) -> Option<Past> {
+fn past(found: &FoundServer) -> Option<Past> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
@@ -73,8 +73,8 @@ fn measure(text: &str) -> Result<Criterion, Failure> {
     Criterion::named(text).ok_or_else(bad)
 }
 
-impl Asked {
-    pub fn of(args: &ProveArgs) -> Result<Asked, Failure> {
+impl ProveSetup {
+    pub fn of(args: &ProveArgs) -> Result<ProveSetup, Failure> {
         let commands = args.a.is_some();
         let targets = 1 + args.more.len();
         match (commands, args.ladder, targets) {
@@ -151,11 +151,11 @@ impl Asked {
         for url in std::iter::once(&args.request.url).chain(&args.more) {
             let mut request = args.request.clone();
             request.url = url.clone();
-            arms.push(Target { base: Base::new(&request, &args.generator)?, command: None, finder: None });
+            arms.push(BuildTarget { base: Base::new(&request, &args.generator)?, command: None, finder: None });
         }
         if let (Some(a), Some(b)) = (&args.a, &args.b) {
             let base = arms[0].base.clone();
-            arms = [a, b].map(|it| Target { base: base.clone(), command: Some(it.clone()), finder: None }).into();
+            arms = [a, b].map(|it| BuildTarget { base: base.clone(), command: Some(it.clone()), finder: None }).into();
         }
         for (number, arm) in arms.iter_mut().enumerate().filter(|(_, arm)| arm.command.is_none()) {
             let finder = Finder::of_listener(&arm.base);
@@ -172,7 +172,7 @@ impl Asked {
             arm.base.plan.load.seed = seed;
         }
         let settings = Rules { primary, margin, blocks_max: blocks_max.map(|blocks| blocks as usize), seed };
-        Ok(Asked {
+        Ok(ProveSetup {
             arms,
             settings,
             ladder: args.ladder,
@@ -210,12 +210,12 @@ impl Asked {
 
     /// What is recorded of it.
     pub fn recorded(&self) -> plimsoll_model::Asked {
-        let name = |arm: &Target| match &arm.command {
+        let name = |arm: &BuildTarget| match &arm.command {
             Some(command) if self.whole_commands => command.clone(),
             Some(command) => command_shown(command),
             None => arm.base.plan.record().traffic.url(),
         };
-        let arm = |arm: &Target| plimsoll_model::Arm {
+        let arm = |arm: &BuildTarget| plimsoll_model::Arm {
             name: name(arm),
             plan: arm.base.plan.record(),
             started: arm.command.is_some(),

@@ -12,17 +12,17 @@ use crate::kept;
 use crate::live::Live;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
-use crate::results::prove::{Outcome, show_outcome};
+use crate::results::prove::{Conclusion, show_outcome};
 use crate::runner::Builds;
 use crate::runner::machine::Fitting;
-use asked::Asked;
+use asked::ProveSetup;
 use plimsoll_analysis::Study;
-use plimsoll_analysis::prove::{StoppedBy, Verdict, arm_name};
+use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict, arm_name};
 use plimsoll_model::{Ending, Noted, Purpose, Stop, Trial};
 
 /// Compares, reports, and says with which code to end.
 pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
-    let asked = Asked::of(args)?;
+    let asked = ProveSetup::of(args)?;
     let mut warnings = Vec::new();
     for (number, arm) in asked.arms.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
         if let Some(warning) = preflight(&arm.base.plan, &arm.base.injector, args.request.no_preflight)? {
@@ -80,16 +80,16 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         live.note(&note);
     }
     let (verdict, broke) = match &outcome {
-        Outcome::Proof(proof) => (proof.verdict, matches!(proof.stopped_by, StoppedBy::Broken(_))),
-        Outcome::Ladder(_) => (Verdict::Inconclusive, broken.is_some()),
+        Conclusion::Proof(proof) => (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_))),
+        Conclusion::Ladder(_) => (ProveVerdict::Inconclusive, broken.is_some()),
     };
-    if asked.fail_if_worse && verdict == Verdict::Worse {
+    if asked.fail_if_worse && verdict == ProveVerdict::Worse {
         live.note("--fail-if worse: it is");
         return Ok(exit::CROSSED);
     }
     let counted = match &outcome {
-        Outcome::Proof(proof) => proof.blocks,
-        Outcome::Ladder(ladder) => ladder.blocks,
+        Conclusion::Proof(proof) => proof.blocks,
+        Conclusion::Ladder(ladder) => ladder.blocks,
     };
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {
         (true, _) => exit::INTERRUPTED,

@@ -4,7 +4,7 @@
 //! Kept beside the run file; what is said of them is computed from these and the run file. Not here: arithmetic
 //! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
 
-use super::asked::Asked;
+use super::asked::ProveSetup;
 use crate::args_prove::ProveArgs;
 use crate::commands::capture::keep;
 use crate::conduct::{Conduct, Saying};
@@ -78,7 +78,7 @@ impl AskedProfiles {
     }
 
     /// Load before a profile, ns.
-    fn warmup_ns(asked: &Asked) -> u64 {
+    fn warmup_ns(asked: &ProveSetup) -> u64 {
         let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
         WARMUP_NS + if fresh { asked.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 }
     }
@@ -91,7 +91,7 @@ fn repetition(turn: usize) -> usize {
 
 /// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or with
 /// the reason why there is none; nothing of that changes the verdict.
-pub fn take(conduct: &mut Conduct, asked: &Asked, blocks: &[Block], beside: &Path) {
+pub fn take(conduct: &mut Conduct, asked: &ProveSetup, blocks: &[Block], beside: &Path) {
     let Some(wanted) = &asked.profiles else { return };
     let warmup_ns = AskedProfiles::warmup_ns(asked);
     let place = |turn: usize| (asked.tag(Purpose::Profile, TURNS[turn], repetition(turn)), "cpu");
@@ -119,7 +119,7 @@ pub fn take(conduct: &mut Conduct, asked: &Asked, blocks: &[Block], beside: &Pat
 }
 
 /// The load under which a profile is taken.
-fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> PlanRecord {
+fn plan(asked: &ProveSetup, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> PlanRecord {
     let base = &asked.arms[usize::from(TURNS[turn])].base;
     let load = Load {
         seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
@@ -136,7 +136,7 @@ fn plan(asked: &Asked, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64
 /// One profile of one side; the error completes "no profile: ...".
 fn take_turn(
     conduct: &mut Conduct,
-    asked: &Asked,
+    asked: &ProveSetup,
     turn: usize,
     plan: PlanRecord,
     patience: &mut Duration,

@@ -2,13 +2,13 @@
 //! tables are those of the terminal. Charts of one load are here too, as every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, ComparedBlocks, Heading, LadderBlocks, Line, Panel, Searched, Theme, Unit, heading};
+use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, Panel, Searched, Theme, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
-use crate::prove::{ProveContext, block_rows, ladder_report, load_line, prove_report, rung_rows};
+use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
 use crate::server::{ServerView, add_server};
-use plimsoll_analysis::levels::{Level, Over};
+use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::{Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
@@ -70,12 +70,12 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
 }
 
 /// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a panel each besides.
-const WATCHED: [(&str, Unit, &[&str]); 5] = [
-    ("cores in use", Unit::Count, &["server.cpu", "server.fullest_thread", "cgroup.cpu"]),
-    ("threads that waited for a core", Unit::Count, &["server.run_queue_wait"]),
-    ("memory", Unit::Bytes, &["server.rss"]),
-    ("threads and open files", Unit::Count, &["server.threads", "server.files_open"]),
-    ("connections that waited to be accepted", Unit::Count, &["listen.queue"]),
+const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
+    ("cores in use", AxisUnit::Count, &["server.cpu", "server.fullest_thread", "cgroup.cpu"]),
+    ("threads that waited for a core", AxisUnit::Count, &["server.run_queue_wait"]),
+    ("memory", AxisUnit::Bytes, &["server.rss"]),
+    ("threads and open files", AxisUnit::Count, &["server.threads", "server.files_open"]),
+    ("connections that waited to be accepted", AxisUnit::Count, &["listen.queue"]),
 ];
 
 /// What was seen of the server during one load, over time; empty where nothing was.
@@ -92,12 +92,12 @@ fn watched(run: &Run) -> Report {
         if alone { ending(name) } else { name }.replace(['_', '.'], " ")
     };
     let panel = |title: &str, unit, lines| Panel { title: title.to_owned(), unit, log: false, lines };
-    let of = |(title, unit, names): &(&str, Unit, &[&'static str])| {
+    let of = |(title, unit, names): &(&str, AxisUnit, &[&'static str])| {
         panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
     let mut panels: Vec<Panel> = WATCHED.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
     for name in run.probes.series.keys().filter(|name| name.starts_with("metrics.")) {
-        panels.extend(line(name, name.clone()).map(|line| panel(name, Unit::Count, vec![line])));
+        panels.extend(line(name, name.clone()).map(|line| panel(name, AxisUnit::Count, vec![line])));
     }
     match panels.is_empty() {
         true => Report::default(),
@@ -126,7 +126,7 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
         0 => "-".to_owned(),
         _ => duration(histogram.quantile_ns(q) as f64),
     };
-    let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { Unit::Share.tick(q) };
+    let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { AxisUnit::Share.tick(q) };
     quantiles.iter().map(|q| vec![name(*q), of(&totals.whole.response, *q), of(&totals.whole.service, *q)]).collect()
 }
 
@@ -256,7 +256,7 @@ pub fn find_page(
     let mut report = cut_off(experiment);
     report
         .append(find_report(experiment, context, findings, false))
-        .headline(heading::carried(findings))
+        .headline(heading::line_title(findings))
         .after_answer(charts);
     add_server(&mut report, server);
 
@@ -276,7 +276,7 @@ pub fn find_page(
         .collect();
     if climb.len() > 1 {
         report.heading("More users instead of a higher rate");
-        levels_charts(&mut report, Over::Concurrency, &climb, &target);
+        levels_charts(&mut report, LoadUnit::Concurrency, &climb, &target);
     }
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     report
@@ -284,14 +284,14 @@ pub fn find_page(
 
 /// The picture of one comparison.
 pub fn prove_svg(context: &ProveContext, compared: ComparedBlocks, theme: Theme) -> String {
-    chart::prove_chart(&heading::prove(compared.proof, context.sides, &load_line(context)), compared, theme)
+    chart::prove_chart(&heading::prove(compared.proof, context.sides, &compared_load(context)), compared, theme)
 }
 
 /// The page of a comparison.
 pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Around) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(compared.proof, compared.blocks);
-    let above = heading::prove(compared.proof, context.sides, &load_line(context)).untitled();
+    let above = heading::prove(compared.proof, context.sides, &compared_load(context)).untitled();
     charts.drawn(|theme| chart::prove_chart(&above, compared, theme), &headings, rows);
     let mut report = prove_report(context, compared.proof);
     report.after_answer(charts);
@@ -301,14 +301,14 @@ pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Aro
 
 /// The picture of one ladder.
 pub fn ladder_svg(context: &ProveContext, drawn: LadderBlocks, theme: Theme) -> String {
-    chart::ladder_chart(&heading::ladder(drawn.ladder, &load_line(context)), drawn, theme)
+    chart::ladder_chart(&heading::ladder(drawn.ladder, &compared_load(context)), drawn, theme)
 }
 
 /// The page of a ladder.
 pub fn ladder_page(context: &ProveContext, drawn: LadderBlocks, around: &Around) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(drawn.ladder);
-    let above = heading::ladder(drawn.ladder, &load_line(context)).untitled();
+    let above = heading::ladder(drawn.ladder, &compared_load(context)).untitled();
     charts.drawn(|theme| chart::ladder_chart(&above, drawn, theme), &headings, rows);
     let mut report = ladder_report(context, drawn.ladder);
     report.after_answer(charts);
@@ -329,14 +329,14 @@ fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'
     experiment.trials.iter().find(|trial| trial.start_ns == best.start_ns)
 }
 
-pub(crate) fn levels_charts(report: &mut Report, over: Over, levels: &[Level], subtitle: &str) {
+pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level], subtitle: &str) {
     let rows: Vec<Vec<String>> = levels
         .iter()
         .map(|level| {
             vec![
                 match over {
-                    Over::Concurrency => count(level.load.round() as u64),
-                    Over::Rate => rate(level.load),
+                    LoadUnit::Concurrency => count(level.load.round() as u64),
+                    LoadUnit::Rate => rate(level.load),
                 },
                 rate(level.rps),
                 duration(level.mean_ns),
@@ -346,8 +346,8 @@ pub(crate) fn levels_charts(report: &mut Report, over: Over, levels: &[Level], s
         })
         .collect();
     let load = match over {
-        Over::Concurrency => "concurrency",
-        Over::Rate => "offered/s",
+        LoadUnit::Concurrency => "concurrency",
+        LoadUnit::Rate => "offered/s",
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));

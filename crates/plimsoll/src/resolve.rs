@@ -1,4 +1,4 @@
-//! What was meant: flags become a resolved request and plans. All validation of the command line is here, before
+//! What was asked, resolved: flags become a resolved request and plans. All validation of the command line is here, before
 //! anything is started.
 
 use crate::args::{GeneratorArgs, RequestArgs, RunArgs};

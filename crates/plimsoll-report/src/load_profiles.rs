@@ -4,7 +4,7 @@
 use crate::block::{Report, Tone};
 use crate::format::{duration, rate};
 use crate::profile::{amount, change_cells, change_value, name_text};
-use plimsoll_analysis::profile::{Comparison, DiffRow, Level, Meanwhile};
+use plimsoll_analysis::profile::{DiffRow, Meanwhile, ProfileDiff, ProfiledTrial};
 use serde_json::{Map, Value, json};
 
 /// Rows of the table in the text, and of the document.
@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 
 /// A profile of one kind at both levels: the sum of one column.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kind {
+pub struct KindSums {
     /// As in its address: `allocs`, `mutex`, ...
     pub kind: String,
     /// The column, such as `alloc_space`.
@@ -39,13 +39,13 @@ pub struct Profiles {
     /// What the higher level is called: `line`, or `load` of a single run.
     pub level_name: String,
     /// Low load and the load in question, as far as they were driven.
-    pub levels: Vec<Level>,
+    pub levels: Vec<ProfiledTrial>,
     /// Requests completed while each CPU profile was taken.
     pub requests: Vec<f64>,
     /// CPU a request, low against the load in question; none unless both profiles are there.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ProfileDiff>,
     /// The other kinds.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<KindSums>,
     /// The profiles kept: level, kind, file.
     pub files: Vec<(String, String, String)>,
     /// What is missing, and why.
@@ -60,17 +60,17 @@ impl Profiles {
     }
 }
 
-fn with_without(level: &Level, of: impl Fn(&Meanwhile) -> String) -> String {
+fn with_without(level: &ProfiledTrial, of: impl Fn(&Meanwhile) -> String) -> String {
     format!("{} with, {} without", of(&level.with), of(&level.without))
 }
 
 /// The change by profiling, as a share.
-fn cost(level: &Level) -> Option<f64> {
+fn cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without.goodput_rps > 0.0).then(|| level.with.goodput_rps / level.without.goodput_rps - 1.0)
 }
 
 /// The part of a report that is about profiles.
-pub fn levels_report(profiles: &Profiles) -> Report {
+pub fn profiles_report(profiles: &Profiles) -> Report {
     let mut report = Report::default();
     for text in profiles.missing.iter().chain(&profiles.warnings) {
         report.text(Tone::Warning, text.clone());
@@ -120,7 +120,7 @@ pub fn levels_report(profiles: &Profiles) -> Report {
 }
 
 /// What one of the other kinds says; none where it is missing.
-fn kind_text(kind: &Kind, names: [&str; 2]) -> Option<String> {
+fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(f64, f64, &str)> = kind
         .sums
         .iter()
@@ -150,7 +150,7 @@ fn kind_text(kind: &Kind, names: [&str; 2]) -> Option<String> {
 }
 
 /// The dearest functions, and what changed.
-fn functions(report: &mut Report, profiles: &Profiles, comparison: &Comparison) {
+fn functions(report: &mut Report, profiles: &Profiles, comparison: &ProfileDiff) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -186,7 +186,7 @@ fn meanwhile(with: &Meanwhile, without: &Meanwhile, of: impl Fn(&Meanwhile) -> V
 }
 
 /// The member `profiles` of a document.
-pub fn levels_document(profiles: &Profiles) -> Value {
+pub fn profiles_document(profiles: &Profiles) -> Value {
     let names = profiles.level_names();
     let mut levels = Map::new();
     for ((level, name), requests) in profiles.levels.iter().zip(names).zip(&profiles.requests) {
@@ -251,7 +251,7 @@ mod tests {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
-        let level = |offered_rps: f64, goodput_rps: f64| Level {
+        let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
             without: Meanwhile {
                 seconds: 10.0,
@@ -271,21 +271,21 @@ mod tests {
             requests: vec![100.0, 1000.0],
             comparison: Some(diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable")),
             kinds: vec![
-                Kind {
+                KindSums {
                     kind: "allocs".into(),
                     sample_type: "alloc_space".into(),
                     unit: "bytes".into(),
                     sums: [Some((1024.0, 4.0)), None],
                     stock: false,
                 },
-                Kind {
+                KindSums {
                     kind: "goroutine".into(),
                     sample_type: "goroutine".into(),
                     unit: "count".into(),
                     sums: [Some((0.0, 4.0)), Some((7.0, 40.0))],
                     stock: true,
                 },
-                Kind {
+                KindSums {
                     kind: "mutex".into(),
                     sample_type: "delay".into(),
                     unit: "nanoseconds".into(),
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_text_states_cost_and_functions() {
-        let shown = text::render(&levels_report(&caught()), false);
+        let shown = text::render(&profiles_report(&caught()), false);
         for part in [
             "warning: line: mutex: answers 404",
             "warning: line: no steady state",
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_document_holds_all() {
-        let document = levels_document(&caught());
+        let document = profiles_document(&caught());
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");
         assert_eq!(document["top"][0]["function"], "m");

@@ -132,7 +132,7 @@ impl Meanwhile {
 
 /// A trial in which profiles were taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct ProfiledTrial {
     /// The fixed rate, 1/s.
     pub offered_rps: f64,
     /// Without profiling.
@@ -143,10 +143,10 @@ pub struct Level {
     pub others: Meanwhile,
 }
 
-impl Level {
+impl ProfiledTrial {
     /// What happened in a trial that followed `stretches`.
-    pub fn of(run: &Run, stretches: &Stretches) -> Level {
-        Level {
+    pub fn of(run: &Run, stretches: &Stretches) -> ProfiledTrial {
+        ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
             without: Meanwhile::of(run, &stretches.without),
             with: Meanwhile::of(run, &[stretches.cpu]),
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!((outside.seconds, outside.goodput_rps), (2.0, 20.0));
         assert!(outside.p99_ns < 1_010_000, "{outside:?}");
         assert_eq!(Meanwhile::of(&run, &[(9 * SECOND, 10 * SECOND)]), Meanwhile::default());
-        assert_eq!(Level::requests(&inside, 1_500_000_000), 30.0);
-        let level = |offered_rps| Level { offered_rps, without: outside, with: inside, others: inside };
+        assert_eq!(ProfiledTrial::requests(&inside, 1_500_000_000), 30.0);
+        let level = |offered_rps| ProfiledTrial { offered_rps, without: outside, with: inside, others: inside };
         assert!(level(20.0).is_steady() && level(20.4).is_steady() && !level(20.5).is_steady());
     }
 }

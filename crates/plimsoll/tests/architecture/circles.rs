@@ -1,0 +1,197 @@
+//! Which file of a crate uses which, by the paths that stand in them.
+//!
+//! A file uses another where it names something that the other declares; what a third file merely passes on (`pub use`) is
+//! looked for where it is declared. To declare a child module or to pass its items on is no use of it.
+
+use crate::rust::{File, words};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A path as it stands in a file, and under which name its `use` brings it in.
+#[derive(Debug, Clone, PartialEq)]
+struct Named {
+    path: Vec<String>,
+    /// As what it is known in the file; `None` in an expression.
+    known_as: Option<String>,
+    public: bool,
+}
+
+/// The files that a file uses, by their numbers, with what it takes from each.
+pub type Uses = BTreeMap<usize, BTreeSet<String>>;
+
+/// What each file uses.
+pub fn uses(files: &[File]) -> Vec<Uses> {
+    let modules: BTreeMap<&[String], usize> =
+        files.iter().enumerate().map(|(number, file)| (&file.module[..], number)).collect();
+    let named: Vec<Vec<Named>> = files.iter().map(names).collect();
+    let counts: Vec<BTreeMap<String, usize>> = files.iter().map(counts).collect();
+    let crate_files = Crate { files, modules, named: &named };
+    let mut all = vec![Uses::new(); files.len()];
+    for (number, file) in files.iter().enumerate() {
+        for one in &named[number] {
+            let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
+            // Passed on only: the name stands nowhere else in the file.
+            let known_as = one.known_as.as_deref().unwrap_or_default();
+            let mentioned = counts[number].get(known_as).copied().unwrap_or(0);
+            if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {
+                all[number].entry(target).or_default().insert(word);
+            }
+        }
+    }
+    all
+}
+
+fn is_child(file: &File, other: &File) -> bool {
+    other.module.len() > file.module.len() && other.module.starts_with(&file.module)
+}
+
+struct Crate<'a> {
+    files: &'a [File],
+    modules: BTreeMap<&'a [String], usize>,
+    named: &'a [Vec<Named>],
+}
+
+impl Crate<'_> {
+    /// The file that declares what a path in a file names, and the last word of it.
+    fn resolve(&self, from: usize, path: &[String], depth: usize) -> Option<(usize, String)> {
+        let mut module = self.files[from].module.clone();
+        let mut rest = path;
+        match &*path[0] {
+            "crate" => (module.clear(), rest = &path[1..]).1,
+            "self" => rest = &path[1..],
+            "super" => {
+                while rest.first().is_some_and(|word| word == "super") {
+                    module.pop()?;
+                    rest = &rest[1..];
+                }
+            }
+            child if self.files[from].children.iter().any(|known| known == child) => {}
+            _ => return None,
+        }
+        while let Some(next) = rest.first() {
+            let inner = [&module[..], std::slice::from_ref(next)].concat();
+            if !self.modules.contains_key(&inner[..]) {
+                break;
+            }
+            (module, rest) = (inner, &rest[1..]);
+        }
+        let number = *self.modules.get(&module[..])?;
+        let word = rest.first().cloned().unwrap_or_else(|| module.last().cloned().unwrap_or_default());
+        let passed_on = rest.first().and_then(|name| {
+            self.named[number].iter().find(|named| named.known_as.as_ref() == Some(name) && named.path != path)
+        });
+        match passed_on {
+            // Of another crate, or declared further on.
+            Some(named) if depth < 8 => self.resolve(number, &named.path, depth + 1),
+            _ => Some((number, word)),
+        }
+    }
+}
+
+/// How often each word stands in a file's code.
+fn counts(file: &File) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for (_, word) in words(&file.code.chars().collect::<Vec<_>>()) {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts
+}
+
+/// All paths of a file: of its `use` declarations, and those in its code that begin at a module.
+fn names(file: &File) -> Vec<Named> {
+    let words: Vec<String> = words(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
+    let (mut named, mut at) = (Vec::new(), 0);
+    while at < words.len() {
+        // `use<'a>` stands in a bound and names no path.
+        if words[at] == "use" && words.get(at + 1).is_some_and(|next| next != "<") {
+            let public = at > 0 && (words[at - 1] == "pub" || words[at - 1] == ")");
+            at = tree(&words, at + 1, &[], public, &mut named);
+            continue;
+        }
+        let begins = words.get(at + 1).is_some_and(|next| next == "::") && (at == 0 || words[at - 1] != "::");
+        if begins {
+            let mut path = vec![words[at].clone()];
+            while words.get(at + 1).is_some_and(|next| next == "::") && at + 2 < words.len() {
+                at += 2;
+                path.push(words[at].clone());
+            }
+            named.push(Named { path, known_as: None, public: false });
+        }
+        at += 1;
+    }
+    named
+}
+
+/// One branch of a `use`; gives the place after it.
+fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
+    let mut path = above.to_vec();
+    while at < words.len() {
+        match &*words[at] {
+            "::" => at += 1,
+            "{" => {
+                at += 1;
+                while words[at] != "}" {
+                    at = tree(words, at, &path, public, named);
+                    at += usize::from(words[at] == ",");
+                }
+                return at + 1;
+            }
+            "," | "}" | ";" | "as" => break,
+            word => {
+                path.push(word.to_owned());
+                at += 1;
+            }
+        }
+    }
+    let mut known_as = path.last().cloned();
+    if path.last().is_some_and(|word| word == "self") && path.len() > 1 {
+        path.pop();
+        known_as = path.last().cloned();
+    }
+    if words.get(at).is_some_and(|word| word == "as") {
+        known_as = words.get(at + 1).cloned();
+        at += 2;
+    }
+    named.push(Named { path, known_as, public });
+    at
+}
+
+/// Files that use each other, directly or by others: each group once.
+pub fn circles(uses: &[Uses]) -> Vec<Vec<usize>> {
+    let reach: Vec<BTreeSet<usize>> = (0..uses.len())
+        .map(|from| {
+            let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+            while let Some(at) = left.pop() {
+                left.extend(uses[at].keys().filter(|next| seen.insert(**next)));
+            }
+            seen
+        })
+        .collect();
+    let mut circles: Vec<Vec<usize>> = (0..uses.len())
+        .filter(|from| reach[*from].contains(from))
+        .map(|from| reach[from].iter().copied().filter(|to| reach[*to].contains(&from)).collect())
+        .collect();
+    circles.sort();
+    circles.dedup();
+    circles
+}
+
+#[test]
+fn uses_are_found_and_what_is_passed_on_is_none() {
+    let file = |path: &str, module: &[&str], text: &str| {
+        File::read(path.into(), module.iter().map(|word| (*word).to_owned()).collect(), text)
+    };
+    let files = [
+        file("lib.rs", &[], "mod a; mod b; pub use a::One; pub(crate) fn top() {}"),
+        file("a/mod.rs", &["a"], "mod x; mod y; pub use x::One; pub use y::Two; struct Own; fn f(two: Two) { x::g() }"),
+        file("a/x.rs", &["a", "x"], "use super::{Own, Two}; pub struct One;"),
+        file("a/y.rs", &["a", "y"], "use crate::{One, b::{self, Three as T}}; pub struct Two;"),
+        file("b.rs", &["b"], "use std::fmt; pub struct Three; fn f() { crate::top() }"),
+    ];
+    let uses = uses(&files);
+    let of = |number: usize| uses[number].keys().copied().collect::<Vec<_>>();
+    // The root passes on only; a/mod.rs calls x and names Two.
+    assert_eq!((of(0), of(1)), (vec![], vec![2, 3]));
+    // x takes Own from a/mod.rs, and Two from where it is declared; y takes One from x.
+    assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));
+    assert_eq!(circles(&uses), [vec![1, 2, 3]]);
+}

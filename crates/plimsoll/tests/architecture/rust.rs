@@ -1,0 +1,247 @@
+//! Rust source as far as the rules of this test need it: what of a file is code and what is a string, without comments and
+//! without the parts that only tests see.
+//!
+//! Not a parser: strings, comments, braces and attributes are told apart, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+/// One file of a crate's `src`.
+pub struct File {
+    pub path: PathBuf,
+    /// The modules from the crate's root down to it.
+    pub module: Vec<String>,
+    /// Its code, character for character: comments, the content of strings and what only tests see are blanks.
+    pub code: String,
+    /// Strings outside tests: line and content.
+    pub strings: Vec<(usize, String)>,
+    /// Modules of it in files of their own, with what only tests see left out.
+    pub children: Vec<String>,
+}
+
+/// All files of a crate, without those that only tests see.
+pub fn files(source: &Path) -> Vec<File> {
+    let root = ["lib.rs", "main.rs"].into_iter().map(|name| source.join(name)).find(|path| path.exists());
+    let mut files = Vec::new();
+    follow(&root.expect("a crate's root"), Vec::new(), &mut files);
+    files
+}
+
+fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file = File::read(path.to_owned(), module, &text);
+    // A root or a mod.rs has its children beside it, any other file in a folder of its name.
+    let name = path.file_stem().expect("a name").to_string_lossy();
+    let mut folder = path.parent().expect("a folder").to_owned();
+    if !["lib", "main", "mod"].contains(&&*name) {
+        folder.push(&*name);
+    }
+    for child in &file.children {
+        let flat = folder.join(format!("{child}.rs"));
+        let path = if flat.exists() { flat } else { folder.join(child).join("mod.rs") };
+        follow(&path, [&file.module[..], std::slice::from_ref(child)].concat(), files);
+    }
+    files.push(file);
+}
+
+impl File {
+    pub fn read(path: PathBuf, module: Vec<String>, text: &str) -> File {
+        let mut split = split(text);
+        blank_tests(&mut split);
+        let words = words(&split.code);
+        let children = words
+            .windows(3)
+            .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
+            .map(|window| window[1].1.to_owned())
+            .collect();
+        File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
+    }
+}
+
+/// Words and single signs of code, each with the place (in characters) where it begins; `::` is one sign.
+pub fn words(code: &[char]) -> Vec<(usize, String)> {
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < code.len() {
+        let end = match code[at] {
+            c if of_word(c) => at + code[at..].iter().take_while(|c| of_word(**c)).count(),
+            ':' if code.get(at + 1) == Some(&':') => at + 2,
+            _ => at + 1,
+        };
+        if !code[at].is_whitespace() {
+            out.push((at, code[at..end].iter().collect()));
+        }
+        at = end;
+    }
+    out
+}
+
+struct Split {
+    code: Vec<char>,
+    strings: Vec<(usize, String)>,
+    /// Where each of the strings begins.
+    places: Vec<usize>,
+}
+
+/// Tells code, comments and strings apart.
+fn split(text: &str) -> Split {
+    let text: Vec<char> = text.chars().collect();
+    let mut split = Split { code: text.clone(), strings: Vec::new(), places: Vec::new() };
+    let blank = |code: &mut Vec<char>, from: usize, to: usize| {
+        code[from..to].iter_mut().filter(|c| **c != '\n').for_each(|c| *c = ' ');
+    };
+    let starts = |at: usize, word: &str| word.chars().enumerate().all(|(n, c)| text.get(at + n) == Some(&c));
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut at, mut line) = (0, 1);
+    while at < text.len() {
+        let began = at;
+        let in_word = at > 0 && of_word(text[at - 1]);
+        // The hashes of a raw string, where one begins.
+        let raw = ["r", "br", "cr"].into_iter().filter(|_| !in_word).find_map(|prefix| {
+            let hashes = text.get(at + prefix.len()..)?.iter().take_while(|c| **c == '#').count();
+            let opens = starts(at, prefix) && text.get(at + prefix.len() + hashes) == Some(&'"');
+            opens.then_some((prefix.len() + hashes + 1, hashes))
+        });
+        if starts(at, "//") {
+            at += text[at..].iter().take_while(|c| **c != '\n').count();
+            blank(&mut split.code, began, at);
+        } else if starts(at, "/*") {
+            let mut depth = 0;
+            while at < text.len() {
+                depth = if starts(at, "/*") { depth + 1 } else { depth - i32::from(starts(at, "*/")) };
+                at += if starts(at, "/*") || starts(at, "*/") { 2 } else { 1 };
+                if depth == 0 {
+                    break;
+                }
+            }
+            blank(&mut split.code, began, at.min(text.len()));
+        } else if let Some((opening, hashes)) = raw {
+            let end = format!("\"{}", "#".repeat(hashes));
+            at += opening;
+            let from = at;
+            while at < text.len() && !starts(at, &end) {
+                at += 1;
+            }
+            split.strings.push((line, text[from..at].iter().collect()));
+            split.places.push(began);
+            blank(&mut split.code, from, at);
+            at += end.len();
+        } else if text[at] == '"' {
+            at += 1;
+            while at < text.len() && text[at] != '"' {
+                at += if text[at] == '\\' { 2 } else { 1 };
+            }
+            split.strings.push((line, text[began + 1..at].iter().collect()));
+            split.places.push(began);
+            blank(&mut split.code, began + 1, at);
+            at += 1;
+        } else if text[at] == '\'' {
+            // A character; else a lifetime, which is code.
+            let length = if starts(at + 1, "\\") {
+                text[at + 2..].iter().skip(1).position(|c| *c == '\'').map(|n| n + 4)
+            } else {
+                (text.get(at + 2) == Some(&'\'')).then_some(3)
+            };
+            at += length.unwrap_or(1);
+            if length.is_some() {
+                blank(&mut split.code, began + 1, at - 1);
+            }
+        } else {
+            at += 1;
+        }
+        line += text[began..at.min(text.len())].iter().filter(|c| **c == '\n').count();
+    }
+    split
+}
+
+/// Blanks each item under an attribute that asks for a test: up to its end, which is the brace that closes it or a semicolon.
+fn blank_tests(split: &mut Split) {
+    let words = words(&split.code);
+    let sign = |at: usize| words.get(at).map_or("", |word| &*word.1);
+    // The place after the bracket that closes the one at `at`.
+    let closed = |mut at: usize, open: &str, close: &str| {
+        let mut depth = 0;
+        loop {
+            depth += i32::from(sign(at) == open) - i32::from(sign(at) == close);
+            at += 1;
+            if depth == 0 || at >= words.len() {
+                return at;
+            }
+        }
+    };
+    let (mut at, mut cut) = (0, Vec::new());
+    while at < words.len() {
+        if sign(at) != "#" || sign(at + 1) != "[" {
+            at += 1;
+            continue;
+        }
+        let after = closed(at + 1, "[", "]");
+        let attribute: Vec<&str> = (at + 2..after).map(sign).collect();
+        let of_test = attribute.contains(&"test") && !attribute.contains(&"not");
+        if !of_test || !["cfg", "test"].contains(&attribute[0]) {
+            at = after;
+            continue;
+        }
+        let mut end = after;
+        loop {
+            match sign(end) {
+                "{" => {
+                    end = closed(end, "{", "}");
+                    break;
+                }
+                "(" => end = closed(end, "(", ")"),
+                "[" => end = closed(end, "[", "]"),
+                // The end of an item, of a field, a variant or an arm, or of what holds it.
+                ";" | "," => {
+                    end += 1;
+                    break;
+                }
+                "}" | "" => break,
+                _ => end += 1,
+            }
+        }
+        let to = words.get(end).map_or(split.code.len(), |word| word.0);
+        cut.push((words[at].0, to));
+        at = end;
+    }
+    for (from, to) in cut {
+        split.code[from..to].iter_mut().filter(|c| **c != '\n').for_each(|c| *c = ' ');
+        let kept: Vec<bool> = split.places.iter().map(|place| !(from..to).contains(place)).collect();
+        let mut kept_strings = kept.iter();
+        split.strings.retain(|_| *kept_strings.next().expect("one for each"));
+        let mut kept_places = kept.iter();
+        split.places.retain(|_| *kept_places.next().expect("one for each"));
+    }
+}
+
+#[test]
+fn code_strings_comments_and_tests_are_told_apart() {
+    let text = r##"
+        use a::b; // use c::d "no string"
+        /* out /* nested */ still out */
+        const S: &str = "--flag \" // no comment"; const C: char = '"'; const R: &str = r#"raw "x""#;
+        fn f<'a>(x: &'a str) -> char { '\'' }
+        #[cfg(test)]
+        mod tests { use e::f; const T: &str = "--gone"; fn g() { if true { } } }
+        mod after;
+        #[cfg(test)]
+        mod seen_by_tests;
+        #[cfg(not(test))]
+        fn kept() {}
+        enum E { A, #[cfg(test)] B { x: u8 }, C }
+        #[test]
+        fn one() { gone() }
+        fn last() {}
+    "##;
+    let file = File::read("a.rs".into(), Vec::new(), text);
+    let strings: Vec<&str> = file.strings.iter().map(|string| &*string.1).collect();
+    assert_eq!(strings, [r#"--flag \" // no comment"#, r#"raw "x""#]);
+    assert_eq!(file.strings[0].0, 4);
+    assert_eq!(file.children, ["after"]);
+    for kept in ["a::b", "'a str", "mod after", "fn kept", "C }", "fn last"] {
+        assert!(file.code.contains(kept), "{kept}: {}", file.code);
+    }
+    for gone in ["c::d", "out", "flag", "e::f", "seen_by_tests", "B {", "gone"] {
+        assert!(!file.code.contains(gone), "{gone}: {}", file.code);
+    }
+    assert_eq!(file.code.lines().count(), text.lines().count());
+}

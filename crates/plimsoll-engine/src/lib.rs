@@ -29,7 +29,7 @@ use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
 use plimsoll_model::traffic::bracketed;
-use plimsoll_model::{Injector, Plan, Request, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{Injector, Plan, Request, RouteNumber, Run, Schedule, Stop, Stripe};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
 use source::Source;
@@ -70,6 +70,18 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         body: &request.body,
         keep_alive: plan.carriage.keep_alive,
     })
+}
+
+/// What the first arrivals of `plan` ask: the route of each, and its request as it goes on the wire.
+pub fn first_requests(plan: &Plan, count: u64) -> Result<Vec<(RouteNumber, Vec<u8>)>, Error> {
+    let mut source = Source::compile(plan)?.for_worker(Stripe::ALL, None);
+    let asked = (0..count).filter_map(|arrival| match source.next(arrival, None) {
+        source::Next::Send(route) | source::Next::Wait(_, route) => {
+            Some((route, source.route(route).request.h1().to_vec()))
+        }
+        source::Next::End => None,
+    });
+    Ok(asked.collect())
 }
 
 /// What connections of `plan` need to speak TLS; `None` when they do not.

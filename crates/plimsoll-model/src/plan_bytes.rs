@@ -114,7 +114,7 @@ fn read_level(value: Reader) -> Option<f64> {
 }
 
 fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
-    let Traffic { origin: Origin { scheme, host, port }, routes, choice, redact } = traffic;
+    let Traffic { origin: Origin { scheme, host, port }, routes, choice, first, redact } = traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
     number(out, 3, u64::from(*port));
@@ -129,10 +129,12 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         },
     );
     routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
+    first.iter().for_each(|first| number(out, 7, u64::from(*first)));
 }
 
 fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
+    let mut first = None;
     let mut routes = Vec::new();
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
@@ -154,10 +156,11 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
             },
         ),
         6 => push(&mut routes, read_route(value)?),
+        7 => once(&mut first, value.number()?.try_into().ok()?),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
-    Some(Traffic { origin, routes, choice: choice?, redact: redact? })
+    Some(Traffic { origin, routes, choice: choice?, first, redact: redact? })
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {

@@ -3,6 +3,7 @@
 //!
 //! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the wire.
 
+use crate::RouteNumber;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -91,6 +92,8 @@ pub struct Traffic {
     pub routes: Vec<Route>,
     /// In which order.
     pub choice: Choice,
+    /// The one that may be asked once before a load, to see whether anybody answers; `None`: none of them.
+    pub first: Option<RouteNumber>,
     /// How much of it is left out of records and reports.
     pub redact: Redact,
 }
@@ -98,12 +101,12 @@ pub struct Traffic {
 impl Traffic {
     /// One request, and no other.
     pub fn one(origin: Origin, route: Route) -> Traffic {
-        Traffic { origin, routes: vec![route], choice: Choice::Weighted, redact: Redact::Secrets }
+        Traffic { origin, routes: vec![route], choice: Choice::Weighted, first: Some(0), redact: Redact::Secrets }
     }
 
-    /// The route that is asked once before a load.
-    pub fn first(&self) -> &Route {
-        &self.routes[0]
+    /// The route that may be asked once before a load.
+    pub fn first(&self) -> Option<&Route> {
+        self.routes.get(usize::from(self.first?))
     }
 
     /// Whether an answer of this status is a success of any route.

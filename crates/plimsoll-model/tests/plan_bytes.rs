@@ -79,6 +79,7 @@ fn plan(seed: u64) -> Plan {
     plan.traffic.origin.scheme = text(rng);
     plan.traffic.routes = list(rng, 1, route);
     plan.traffic.routes[0].weight |= 1;
+    plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
     plan.load.seed = rng.next_u64();
     plan.load.requests_max = some(rng, |rng| rng.below(1 << 50));

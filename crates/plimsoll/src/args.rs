@@ -28,6 +28,8 @@ pub enum Command {
     Prove(Box<crate::args_prove::ProveArgs>),
     /// Put one load on a URL and measure it
     Run(RunArgs),
+    /// Look whether a file of traffic is understood, and what its first requests are
+    Check(CheckArgs),
     /// Measure one load for each of several concurrencies
     Sweep(SweepArgs),
     /// Serve the reference target: bare, fast, with known costs
@@ -55,7 +57,7 @@ impl Command {
             Command::Find(_) | Command::Prove(_) | Command::Run(_) | Command::Sweep(_) => true,
             Command::Baseline(_) | Command::Demo(_) => true,
             Command::Show(_) | Command::Profile(_) | Command::Diff(_) => false,
-            Command::Report(_) | Command::Rerun(_) | Command::Clean(_) => false,
+            Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => false,
         }
     }
 }
@@ -65,7 +67,14 @@ impl Command {
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
-    pub url: String,
+    #[arg(required_unless_present = "file")]
+    pub url: Option<String>,
+    /// Ask what this file says (TOML, YAML or JSON): several requests, by weight
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
+    pub file: Option<PathBuf>,
+    /// Ask it there, instead of at the file's base
+    #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url")]
+    pub target: Option<String>,
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
@@ -228,6 +237,7 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --cacert ca.pem https://api.test/\n  \
     plimsoll run --unix /run/api.sock http://api/items\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
+    plimsoll run -f mix.toml --rate 500 -d 30s            several requests, by weight\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
     plimsoll run http://localhost:8080/ --metrics         with its own figures")]
 pub struct RunArgs {
@@ -265,6 +275,22 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll check -f mix.toml\n  \
+    plimsoll check -f mix.toml --target http://localhost:8080/ --seed 7")]
+pub struct CheckArgs {
+    /// The file (TOML, YAML or JSON)
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where it would be asked [default: the file's base]
+    #[arg(long, value_name = "URL")]
+    pub target: Option<String>,
+    /// Seed of all that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 #[derive(Debug, Clone, Args)]

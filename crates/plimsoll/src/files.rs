@@ -26,6 +26,8 @@ pub enum Use {
     Profile,
     /// The lines of a sweep as text.
     Dat,
+    /// A file that says what is asked.
+    Traffic,
 }
 
 impl Use {
@@ -36,6 +38,7 @@ impl Use {
             Use::Pem => 4 << 20,
             Use::Profile => 256 << 20,
             Use::Dat => 16 << 20,
+            Use::Traffic => 16 << 20,
         }
     }
 
@@ -46,6 +49,7 @@ impl Use {
             Use::Pem => "certificates and keys",
             Use::Profile => "a profile",
             Use::Dat => "a run file or .dat file",
+            Use::Traffic => "a file of traffic",
         }
     }
 

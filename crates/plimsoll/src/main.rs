@@ -33,6 +33,7 @@ mod runner;
 mod secrets;
 mod subject;
 mod target;
+mod traffic_file;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -85,6 +86,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Find(args) => commands::find::run(args),
         Command::Prove(args) => commands::prove::run(args),
         Command::Run(args) => commands::run::run(args),
+        Command::Check(args) => commands::check::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
         Command::Baseline(args) => commands::baseline::run(args),
         Command::Demo(args) => commands::demo::run(args),
@@ -202,8 +204,8 @@ mod tests {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
         let (cli, _) = super::understood(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
-            Command::Find(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),
-            Command::Run(args) => (args.request.url, args.profiles.pprof, args.probes.metrics),
+            Command::Find(args) => (args.request.url.unwrap_or_default(), args.profiles.pprof, args.probes.metrics),
+            Command::Run(args) => (args.request.url.unwrap_or_default(), args.profiles.pprof, args.probes.metrics),
             _ => return Err("another command".into()),
         })
     }
@@ -232,6 +234,10 @@ mod tests {
             ("run --metrics http://m/ --pprof http://t/", Ok(("http://t/", auto, Some("http://m/")))),
             ("run --pprof", Err("required")),
             ("run -c 10", Err("required")),
+            ("run -f mix.toml", Ok(("", None, None))),
+            ("-f mix.toml --pprof", Ok(("", auto, None))),
+            ("run -f mix.toml -b x", Err("cannot be used")),
+            ("run --target http://t/ http://u/", Err("cannot be used")),
         ] {
             match (understood(line), expect) {
                 (Ok((url, pprof, metrics)), Ok(want)) => {

@@ -29,18 +29,27 @@ pub struct Answer {
 }
 
 /// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
-/// is enough; the reasons of all others are in the error.
-pub fn ask(plan: &Plan, injector: &Injector) -> Result<Answer, Failure> {
+/// is enough; the reasons of all others are in the error. Where nothing may be asked apart from the load (a mix that only
+/// posts), it is enough that connections are accepted, and there is no answer.
+pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
+    let Some(route) = plan.traffic.first() else {
+        return match is_taken(plan) {
+            true => Ok(None),
+            false => Err(Failure::start(format!(
+                "nothing was started: nobody accepts connections at {} (--no-preflight starts all the same)",
+                plan.traffic.origin
+            ))),
+        };
+    };
     let first = First {
-        request: plimsoll_engine::encode_request(plan, &plan.traffic.first().request)
-            .map_err(|e| Failure::usage(e.to_string()))?,
-        timeout: Duration::from_nanos(plan.traffic.first().timeout_ns).min(TIMEOUT_MAX),
+        request: plimsoll_engine::encode_request(plan, &route.request).map_err(|e| Failure::usage(e.to_string()))?,
+        timeout: Duration::from_nanos(route.timeout_ns).min(TIMEOUT_MAX),
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
     };
     let mut reasons = Vec::new();
     if let Some(path) = &plan.carriage.unix {
         match first.ask(|| Socket::connect_unix(path)) {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
         }
     }
@@ -48,7 +57,7 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Answer, Failure> {
         let sources: Vec<AddressRange> =
             injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
         match first.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
     }

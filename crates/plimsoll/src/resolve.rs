@@ -7,8 +7,10 @@ use crate::connecting;
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::target::{Elsewhere, Target};
+use crate::traffic_file;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, StatusSet, Traffic};
+use plimsoll_traffic::file::Defaults;
 use std::sync::OnceLock;
 
 /// A request on a resolved target, and how the generator works.
@@ -16,6 +18,8 @@ use std::sync::OnceLock;
 pub struct Base {
     /// A plan of one user; commands put their load in.
     pub plan: Plan,
+    /// The URL of the target as it was given, on the command line or in a file.
+    pub address: String,
     /// How this machine makes loads.
     pub injector: Injector,
     pub local: bool,
@@ -87,7 +91,14 @@ impl Base {
         let said = &request.connection;
         connecting::refuse_contradictions(said)?;
         let elsewhere = Elsewhere { connect_to: said.connect_to.as_deref(), unix: said.unix.as_deref() };
-        let target = Target::resolve(&request.url, elsewhere, request.allow_public)?;
+        let file = request.file.as_deref().map(traffic_file::read).transpose()?;
+        let in_file = file.as_ref().and_then(|file| file.base.clone());
+        let address = request.target.clone().or_else(|| request.url.clone()).or(in_file).ok_or_else(|| {
+            Failure::usage(
+                "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
+            )
+        })?;
+        let target = Target::resolve(&address, elsewhere, request.allow_public)?;
         let mut carriage = connecting::carriage(said, &target, request.allow_public)?;
         let sources = connecting::sources(said)?;
         connecting::keep_reachable(&mut carriage.addresses, &sources)?;
@@ -104,13 +115,20 @@ impl Base {
             (None, true) => "POST".into(),
             (None, false) => "GET".into(),
         };
-        let asked = Request { method, target: target.path, headers, body };
         let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
-        let route = Route { ok_status, timeout_ns, ..Route::new(asked) };
-        let traffic = Traffic { redact: request.redact, ..Traffic::one(origin, route) };
+        let traffic = match file {
+            Some(file) => {
+                file.traffic(origin, &target.path, &Defaults { headers, ok_status, timeout_ns }, request.redact)
+            }
+            None => {
+                let asked = Request { method, target: target.path, headers, body };
+                let route = Route { ok_status, timeout_ns, ..Route::new(asked) };
+                Traffic { redact: request.redact, ..Traffic::one(origin, route) }
+            }
+        };
         let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
         load.seed = generator.seed.unwrap_or_else(fresh_seed);
-        load.grace_ns = timeout_ns.min(load.grace_ns);
+        load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
         let plan = Plan { traffic, load, carriage };
         // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
         // that costs is the kernel's work on our side, and one thread would be the limit.
@@ -118,10 +136,15 @@ impl Base {
         let workers = threads.map_or(default_threads, |threads| threads as u32);
         let injector = Injector { workers, spin: generator.spin, sources };
         plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
-        plimsoll_engine::encode_request(&plan, &plan.traffic.first().request)
-            .map_err(|e| Failure::usage(e.to_string()))?;
+        match request.file {
+            Some(_) => traffic_file::encodes(&plan)?,
+            None => {
+                let [only, ..] = plan.traffic.routes.as_slice() else { return Err(Failure::usage("nothing is asked")) };
+                plimsoll_engine::encode_request(&plan, &only.request).map_err(|e| Failure::usage(e.to_string()))?;
+            }
+        }
         let fixed = Fixed { threads: threads.is_some(), connections: request.max_connections.is_some() };
-        Ok(Base { plan, injector, local: target.local, allow_public: request.allow_public, arrivals, fixed })
+        Ok(Base { plan, address, injector, local: target.local, allow_public: request.allow_public, arrivals, fixed })
     }
 
     /// The base with a closed load of `users`.

@@ -43,11 +43,11 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
-        (_, "url" | "urls" | "more" | "pprof" | "metrics") => Class::Url,
+        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics") => Class::Url,
         (_, "headers") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block") => Class::Command,
-        (_, "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
+        (_, "file" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
         (_, "output" | "dir" | "name") => Class::Place,
         (
             _,

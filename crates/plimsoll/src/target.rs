@@ -48,8 +48,8 @@ impl Target {
         }
     }
 
-    /// Reads a URL and resolves its host. The error never repeats user info or a query.
-    pub fn resolve(url: &str, elsewhere: Elsewhere, allow_public: bool) -> Result<Target, Failure> {
+    /// A URL taken apart; nobody is asked for its host. The error never repeats user info or a query.
+    pub fn named(url: &str) -> Result<Target, Failure> {
         let shown = shown(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -78,19 +78,25 @@ impl Target {
         });
         let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
+        let (addresses, resolved, local) = (Vec::new(), None, true);
+        Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local })
+    }
+
+    /// Takes a URL apart and resolves its host.
+    pub fn resolve(url: &str, elsewhere: Elsewhere, allow_public: bool) -> Result<Target, Failure> {
+        let named = Target::named(url)?;
         if elsewhere.unix.is_some() {
-            let (addresses, resolved, local) = (Vec::new(), None, true);
-            return Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local });
+            return Ok(named);
         }
         let (name, port_there) = match elsewhere.connect_to {
-            None => (host.clone(), port),
+            None => (named.host.clone(), named.port),
             Some(text) => host_and_port(text)?,
         };
         // A bare word may be what was left of a header without quotation marks.
         let bare = elsewhere.connect_to.is_none() && !url.contains([':', '/', '.']);
-        let named = if bare { redact::word(&name).into_owned() } else { name.clone() };
+        let shown = if bare { redact::word(&name).into_owned() } else { name.clone() };
         let mut addresses = addresses_of(&name, port_there)
-            .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
+            .map_err(|e| Failure::start(format!("the host '{shown}' has no address: {}", system_text(&e))))?;
         addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
         let mut seen = std::collections::HashSet::new();
         addresses.retain(|address| seen.insert(*address));
@@ -107,7 +113,7 @@ impl Target {
         }
         let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
         let resolved = Some((name, port_there));
-        Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local })
+        Ok(Target { addresses, resolved, local, ..named })
     }
 }
 

@@ -6,11 +6,12 @@
 //!
 //! Not here: how the time of a trial is divided, arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
 
-use crate::args::{PprofArgs, RequestArgs};
+use crate::args::PprofArgs;
 use crate::conduct::{Conduct, Saying};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::live::Live;
+use crate::meant::Base;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
 use crate::results::profiles::{CPU, OTHERS, SUFFIX, level_tag};
@@ -36,11 +37,11 @@ pub struct Capture {
 
 impl Capture {
     /// What the flags mean; looks whether the server will do it, so that nobody waits in vain.
-    pub fn of(args: &PprofArgs, request: &RequestArgs) -> Result<Option<Capture>, Failure> {
+    pub fn of(args: &PprofArgs, base: &Base) -> Result<Option<Capture>, Failure> {
         let Some(address) = &args.pprof else { return Ok(None) };
         let endpoint = match address.as_str() {
-            "auto" => Endpoint::of_target(&request.url, request.allow_public)?,
-            address => Endpoint::resolve(address, request.allow_public)
+            "auto" => Endpoint::of_target(&base.address, base.allow_public)?,
+            address => Endpoint::resolve(address, base.allow_public)
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
         endpoint.check(args.pprof_seconds)?;
@@ -48,8 +49,8 @@ impl Capture {
     }
 
     /// Says that the target serves profiles, to somebody who did not ask for them.
-    pub fn hint(request: &RequestArgs, live: &mut Live) {
-        if let Ok(endpoint) = Endpoint::of_target(&request.url, request.allow_public)
+    pub fn hint(base: &Base, live: &mut Live) {
+        if let Ok(endpoint) = Endpoint::of_target(&base.address, base.allow_public)
             && endpoint.is_served()
         {
             live.line(&format!(

@@ -27,7 +27,9 @@ pub fn run(args: &DemoArgs) -> Result<u8, Failure> {
     let code = find::run(&FindArgs {
         request: RequestArgs {
             connection: ConnectionArgs::default(),
-            url,
+            url: Some(url),
+            file: None,
+            target: None,
             method: None,
             headers: Vec::new(),
             body: None,

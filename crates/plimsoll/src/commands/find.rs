@@ -45,7 +45,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     plan.load.shape = base.plan.load.shape.clone();
     let (warning, first_answer_ns) = first_answer(&plan, &injector, args.request.no_preflight)?;
     let warnings: Vec<String> = warning.into_iter().collect();
-    let profiles = Capture::of(&args.profiles, &args.request)?;
+    let profiles = Capture::of(&args.profiles, &base)?;
     let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
     let watcher = Watcher::begin(&args.probes, &base)?;
     let mut live = Live::new(args.out.quiet);
@@ -76,7 +76,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     // Hints are about addresses, which a unix socket has none of.
     let addressed = base.plan.carriage.unix.is_none();
     if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
-        Capture::hint(&args.request, &mut conduct.live);
+        Capture::hint(&base, &mut conduct.live);
         if args.probes.metrics.is_none()
             && !args.probes.no_probes
             && let Some(place) = probes::served_by(&base.plan)

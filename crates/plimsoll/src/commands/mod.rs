@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod capture;
+pub mod check;
 pub mod clean;
 pub mod demo;
 pub mod diff;
@@ -29,7 +30,9 @@ pub fn first_answer(plan: &Plan, injector: &Injector, skip: bool) -> Result<(Opt
     if skip {
         return Ok((None, 0));
     }
-    let crate::preflight::Answer { status, took_ns, text } = crate::preflight::ask(plan, injector)?;
+    let Some(crate::preflight::Answer { status, took_ns, text }) = crate::preflight::ask(plan, injector)? else {
+        return Ok((None, 0));
+    };
     let warning = (!plan.traffic.succeeds(status)).then(|| {
         format!("the first answer had status {status}, which does not count as success (--ok-status): {text}")
     });

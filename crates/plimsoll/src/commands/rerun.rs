@@ -11,7 +11,7 @@ use crate::output::note;
 use crate::results;
 use crate::secrets::{Class, is_flag, kept, words};
 use clap::CommandFactory;
-use plimsoll_model::{Asked, Experiment, PlanRecord, Redact, Said};
+use plimsoll_model::{Asked, Experiment, PlanRecord, Redact, RouteRecord, Said};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
@@ -329,24 +329,28 @@ fn differing(recorded: &Asked, asked: &Asked) -> Option<&'static str> {
 
 /// What of a plan is not as recorded. Addresses may have changed, and connections are fitted to the machine.
 fn difference(recorded: &PlanRecord, plan: &PlanRecord) -> Option<&'static str> {
-    let (then, now) = (recorded.traffic.first(), plan.traffic.first());
+    // Each asks the same of as many routes, in their order.
+    let routes = || recorded.traffic.routes.iter().zip(&plan.traffic.routes);
+    let same = |as_then: fn(&RouteRecord, &RouteRecord) -> bool| routes().all(|(then, now)| as_then(then, now));
     let host = |plan: &PlanRecord| (plan.traffic.origin.scheme.clone(), plan.traffic.origin.host.clone());
     let connections = |plan: &PlanRecord| (plan.carriage.keep_alive, plan.carriage.close_reset);
     let (load_then, load_now) = (&recorded.load, &plan.load);
     let checks = [
         ("seed", load_then.seed == load_now.seed),
         ("host", host(recorded) == host(plan)),
-        ("method", then.method == now.method),
-        ("path or query", then.target == now.target),
-        ("header fields", then.headers == now.headers),
-        ("body", then.body_bytes == now.body_bytes),
+        ("number of different requests", recorded.traffic.routes.len() == plan.traffic.routes.len()),
+        ("method", same(|then, now| then.method == now.method)),
+        ("path or query", same(|then, now| then.target == now.target)),
+        ("header fields", same(|then, now| then.headers == now.headers)),
+        ("body", same(|then, now| then.body_bytes == now.body_bytes)),
+        ("weights", same(|then, now| then.weight == now.weight)),
         ("use of connections", connections(recorded) == connections(plan)),
         ("unix socket", recorded.carriage.unix == plan.carriage.unix),
         ("shape", load_then.shape == load_now.shape),
         ("number of requests", load_then.requests_max == load_now.requests_max),
         ("length", load_then.duration_ns == load_now.duration_ns && load_then.warmup_ns == load_now.warmup_ns),
-        ("timeout", then.timeout_ns == now.timeout_ns),
-        ("set of successful statuses", then.ok_status == now.ok_status),
+        ("timeout", same(|then, now| then.timeout_ns == now.timeout_ns)),
+        ("set of successful statuses", same(|then, now| then.ok_status == now.ok_status)),
     ];
     checks.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }

@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
     warnings.extend(preflight(&plan, &injector, args.request.no_preflight)?);
-    let profiles = Capture::of(&args.profiles, &args.request)?;
+    let profiles = Capture::of(&args.profiles, &base)?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
     let watcher = Watcher::begin(&args.probes, &base)?;

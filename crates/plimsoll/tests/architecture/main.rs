@@ -10,16 +10,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
     ("plimsoll-engine", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
     ("plimsoll-analysis", &["plimsoll-model"]),
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis"]),
+    ("plimsoll-traffic", &["plimsoll-model"]),
     (
         "plimsoll",
-        &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-report"],
+        &[
+            "plimsoll-model",
+            "plimsoll-sys",
+            "plimsoll-wire",
+            "plimsoll-engine",
+            "plimsoll-analysis",
+            "plimsoll-report",
+            "plimsoll-traffic",
+        ],
     ),
 ];
 
@@ -52,7 +61,7 @@ fn arrows_point_one_way() {
 #[test]
 fn each_crate_keeps_to_what_it_may_know() {
     let everywhere_but = |home: &'static str| ARROWS.iter().map(|(name, _)| *name).filter(move |name| *name != home);
-    let pure = ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis", "plimsoll-report"];
+    let pure = ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis", "plimsoll-report", "plimsoll-traffic"];
     let rules: [(&str, Vec<&str>); 9] = [
         ("libc::", everywhere_but("plimsoll-sys").collect()),
         ("target_os", everywhere_but("plimsoll-sys").collect()),
@@ -91,7 +100,7 @@ fn flags_are_named_where_they_are_understood() {
         text.match_indices("--").any(|(at, _)| after(at) && before(at))
     };
     assert!(names_a_flag("error: --cacert") && names_a_flag("(--for)") && !names_a_flag("a -- b"));
-    for name in ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine"] {
+    for name in ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-traffic"] {
         for file in sources(name) {
             let string = file.strings.iter().find(|string| names_a_flag(&string.1));
             assert!(string.is_none(), "{}:{} names a flag", file.path.display(), string.map_or(0, |string| string.0));

@@ -19,6 +19,7 @@ mod floods;
 mod gates;
 mod hostile;
 mod live;
+mod mix;
 mod others;
 mod output;
 mod probes;

@@ -59,7 +59,7 @@ fn routes_of_a_plan_are_asked_by_weight() {
     for (plan, machines) in [(closed("6@1s"), 1), (constant("300@1s"), 1), (closed("6@1s"), 3), (constant("300@1s"), 2)]
     {
         let plan = plan.with(|it| {
-            let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.first().clone() };
+            let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.routes[0].clone() };
             it.traffic.routes.push(quick);
         });
         let server = SimServer::new(MS).with(Fault::NeverAnswers, 1.0);

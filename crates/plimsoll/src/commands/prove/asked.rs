@@ -76,7 +76,10 @@ fn measure(text: &str) -> Result<Criterion, Failure> {
 impl ProveSetup {
     pub fn of(args: &ProveArgs) -> Result<ProveSetup, Failure> {
         let commands = args.a.is_some();
-        let targets = 1 + args.more.len();
+        // Without a URL the file says where, or --target does.
+        let urls: Vec<Option<&String>> =
+            std::iter::once(args.request.url.as_ref()).chain(args.more.iter().map(Some)).collect();
+        let targets = urls.len();
         match (commands, args.ladder, targets) {
             (true, _, 1) | (false, false, 2) => {}
             (false, true, targets) if ARMS.contains(&targets) => {}
@@ -148,9 +151,9 @@ impl ProveSetup {
             }
         }
         let mut arms = Vec::new();
-        for url in std::iter::once(&args.request.url).chain(&args.more) {
+        for url in urls {
             let mut request = args.request.clone();
-            request.url = url.clone();
+            request.url = url.cloned();
             arms.push(BuildTarget { base: Base::new(&request, &args.generator)?, command: None, finder: None });
         }
         if let (Some(a), Some(b)) = (&args.a, &args.b) {
@@ -164,8 +167,8 @@ impl ProveSetup {
             }
             arm.finder = Some(finder);
         }
-        let url_b = args.more.first().unwrap_or(&args.request.url);
-        let profiles = AskedProfiles::of(args, [&args.request.url, url_b])?;
+        let address_b = arms.get(1).unwrap_or(&arms[0]);
+        let profiles = AskedProfiles::of(args, [&arms[0].base.address, &address_b.base.address])?;
         // Both sides meet the same arrivals: one seed for all.
         let seed = arms[0].base.plan.load.seed;
         for arm in &mut arms {

@@ -1,0 +1,228 @@
+//! JSON as a tree: read here, since a tree needs the place of every value.
+
+use super::tree::{DEPTH_MAX, FileError, Key, Lines, Node, Value, insert};
+
+/// The tree of a text.
+pub fn tree(text: &str) -> Result<Node, FileError> {
+    let mut reader = JsonReader { text, at: 0, lines: Lines::new(text) };
+    let node = reader.value(0)?;
+    reader.blank();
+    if reader.at < text.len() {
+        return reader.bad("something follows the end");
+    }
+    Ok(node)
+}
+
+struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
+    lines: Lines<'a>,
+}
+
+impl<'a> JsonReader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn bad<T>(&self, why: &str) -> Result<T, FileError> {
+        Err(FileError::new(self.lines.place(self.at), format!("this is no JSON: {why}")))
+    }
+
+    fn blank(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
+    }
+
+    /// Takes this character, after blanks.
+    fn takes(&mut self, c: char) -> bool {
+        self.blank();
+        let there = self.rest().starts_with(c);
+        self.at += if there { c.len_utf8() } else { 0 };
+        there
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, FileError> {
+        self.blank();
+        if depth > DEPTH_MAX {
+            return self.bad(&format!("more than {DEPTH_MAX} values are inside each other"));
+        }
+        let at = self.lines.place(self.at);
+        let value = match self.rest().chars().next() {
+            None => return self.bad("a value is missing at the end"),
+            Some('"') => Value::Text(self.string()?),
+            Some('{') => self.object(depth)?,
+            Some('[') => self.array(depth)?,
+            Some(_) => self.word()?,
+        };
+        Ok(Node { at, value })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, FileError> {
+        let mut entries = Vec::new();
+        self.takes('{');
+        if self.takes('}') {
+            return Ok(Value::Table(entries));
+        }
+        loop {
+            self.blank();
+            let at = self.lines.place(self.at);
+            if !self.rest().starts_with('"') {
+                return self.bad("a key in quotation marks is expected here");
+            }
+            let key = Key { at, name: self.string()? };
+            if !self.takes(':') {
+                return self.bad("':' is expected after a key");
+            }
+            let node = self.value(depth + 1)?;
+            insert(&mut entries, key, node)?;
+            match (self.takes(','), self.takes('}')) {
+                (true, false) => {}
+                (false, true) => return Ok(Value::Table(entries)),
+                (true, true) => return self.bad("a ',' stands before '}'"),
+                (false, false) => return self.bad("',' or '}' is expected here"),
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Value, FileError> {
+        let mut items = Vec::new();
+        self.takes('[');
+        if self.takes(']') {
+            return Ok(Value::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            match (self.takes(','), self.takes(']')) {
+                (true, false) => {}
+                (false, true) => return Ok(Value::List(items)),
+                (true, true) => return self.bad("a ',' stands before ']'"),
+                (false, false) => return self.bad("',' or ']' is expected here"),
+            }
+        }
+    }
+
+    fn word(&mut self) -> Result<Value, FileError> {
+        let word = self.rest();
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(word.len());
+        let word = &word[..end];
+        let value = match word {
+            "true" => Value::Flag(true),
+            "false" => Value::Flag(false),
+            "null" => Value::Null,
+            _ if is_number(word) => Value::Number(word.to_owned()),
+            _ => return self.bad("a value is a text in quotation marks, a number, true, false, null, {...} or [...]"),
+        };
+        self.at += end;
+        Ok(value)
+    }
+
+    fn string(&mut self) -> Result<String, FileError> {
+        let mut out = String::new();
+        self.at += 1;
+        loop {
+            let Some(c) = self.rest().chars().next() else { return self.bad("a text has no closing quotation mark") };
+            match c {
+                '"' => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                '\\' => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                c if c < ' ' => return self.bad("a line break or control character stands in a text: write it as \\n"),
+                c => {
+                    self.at += c.len_utf8();
+                    out.push(c);
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, FileError> {
+        let Some(c) = self.rest().chars().next() else { return self.bad("a text has no closing quotation mark") };
+        let known = match c {
+            '"' | '\\' | '/' => c,
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                self.at += 1;
+                let high = self.hex()?;
+                if !(0xD800..0xDC00).contains(&high) {
+                    return char::from_u32(high).map_or_else(|| self.bad("\\u is half a pair"), Ok);
+                }
+                if !self.rest().starts_with("\\u") {
+                    return self.bad("\\u is half a pair");
+                }
+                self.at += 2;
+                let low = self.hex()?;
+                let pair = 0x10000 + ((high - 0xD800) << 10) + low.wrapping_sub(0xDC00);
+                return match (0xDC00..0xE000).contains(&low) {
+                    true => char::from_u32(pair).map_or_else(|| self.bad("\\u is half a pair"), Ok),
+                    false => self.bad("\\u is half a pair"),
+                };
+            }
+            _ => return self.bad("after \\ comes one of \"\\/bfnrtu"),
+        };
+        self.at += 1;
+        Ok(known)
+    }
+
+    /// Four digits.
+    fn hex(&mut self) -> Result<u32, FileError> {
+        let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                self.at += 4;
+                Ok(value)
+            }
+            None => self.bad("after \\u come four hexadecimal digits"),
+        }
+    }
+}
+
+/// As JSON has numbers.
+fn is_number(word: &str) -> bool {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && !leading_zero
+        && !word.contains(".e")
+        && !word.ends_with('.')
+        && word.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_json_is_refused_at_its_place() {
+        for (text, place, part) in [
+            ("", (1, 1), "missing"),
+            ("{\"a\": 1,}", (1, 10), "','"),
+            ("{\n  a: 1}", (2, 3), "quotation marks"),
+            ("{\"a\" 1}", (1, 6), "':'"),
+            ("{\"a\": 01}", (1, 7), "a value"),
+            ("{\"a\": \"x", (1, 9), "closing"),
+            ("{\"a\": \"\\q\"}", (1, 9), "after \\"),
+            ("{\"a\": \"\\ud800x\"}", (1, 14), "half a pair"),
+            ("{\"a\": 1} x", (1, 10), "follows"),
+            ("{\"a\": 1, \"a\": 2}", (1, 10), "twice"),
+        ] {
+            let error = tree(text).expect_err(text);
+            assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
+            assert!(error.text.contains(part), "{text}: {error}");
+        }
+        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("inside each other"));
+        let text = "{\"a\": [1, -2.5e3, \"\\u00e9\\ud83d\\ude00\\n\", true, null, {}, []]}";
+        let Value::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
+        let items: Vec<&Value> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();
+        let number = |text: &str| Value::Number(text.into());
+        let expect =
+            [number("1"), number("-2.5e3"), Value::Text("\u{e9}\u{1f600}\n".into()), Value::Flag(true), Value::Null];
+        assert!(items.into_iter().zip(&expect).all(|(got, want)| got == want));
+    }
+}

@@ -1,0 +1,73 @@
+//! A file that says what is asked: in TOML, YAML or JSON, of one shape.
+//!
+//! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what its keys mean is said once, on
+//! that tree ([`keys`], [`mix`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
+
+mod json;
+mod keys;
+mod mix;
+mod toml;
+mod tree;
+mod world;
+mod yaml;
+
+use plimsoll_model::redact::Redact;
+use plimsoll_model::traffic::{Choice, Origin, Route};
+use plimsoll_model::{RouteNumber, Traffic};
+
+pub use tree::{FileError, Place};
+pub use world::{Defaults, Surroundings};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML 1.1.
+    Toml,
+    /// YAML 1.2.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl Format {
+    /// By the name of the file; TOML where it says nothing else.
+    pub fn of_name(name: &str) -> Format {
+        match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
+            Some("yaml" | "yml") => Format::Yaml,
+            Some("json") => Format::Json,
+            _ => Format::Toml,
+        }
+    }
+}
+
+/// A file that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrafficFile {
+    /// The beginning of every URL, if the file says it.
+    pub base: Option<String>,
+    requests: Vec<mix::FileRequest>,
+}
+
+impl TrafficFile {
+    /// Reads a file.
+    pub fn read(text: &str, format: Format, world: &mut dyn Surroundings) -> Result<TrafficFile, FileError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let tree = match format {
+            Format::Toml => toml::tree(text),
+            Format::Yaml => yaml::tree(text),
+            Format::Json => json::tree(text),
+        }?;
+        let (base, requests) = mix::read(&tree, world)?;
+        Ok(TrafficFile { base, requests })
+    }
+
+    /// What it asks of `origin`, where every path begins with `prefix`.
+    pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &Defaults, redact: Redact) -> Traffic {
+        let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+        let routes: Vec<Route> = self.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
+        // Asking it once more than the load does must change nothing at the server.
+        let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
+        let first = routes.iter().position(is_safe).map(|number| number as RouteNumber);
+        Traffic { origin, routes, choice: Choice::Weighted, first, redact }
+    }
+}

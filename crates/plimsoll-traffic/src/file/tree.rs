@@ -1,0 +1,258 @@
+//! A file as a tree of values that know where they stand, and how they are asked for what they should be.
+
+use std::fmt::Display;
+
+/// Values that are inside each other, at most: nobody writes more by hand, and every walk over a tree ends.
+pub const DEPTH_MAX: usize = 64;
+/// Values in a file, at most, with those that YAML repeats.
+pub const VALUES_MAX: usize = 1_000_000;
+
+/// Where something stands, both from 1; columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of a text.
+    pub fn of(text: &str, byte: usize) -> Place {
+        let mut end = byte.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &text[..end];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Place { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+/// Why a file cannot be what it should be. Its text is one sentence with the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{}: {text}", at.line, at.column)]
+pub struct FileError {
+    /// Where.
+    pub at: Place,
+    /// What.
+    pub text: String,
+}
+
+impl FileError {
+    /// An error at a place.
+    pub fn new(at: Place, text: impl Into<String>) -> FileError {
+        FileError { at, text: text.into() }
+    }
+}
+
+/// The places of the bytes of one text, asked for in any order.
+pub struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: &'a str) -> Lines<'a> {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Lines { text, starts }
+    }
+
+    pub fn place(&self, byte: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= byte).max(1);
+        let start = self.starts[line - 1];
+        let before = self.text.get(start..byte.min(self.text.len())).unwrap_or_default();
+        Place { line, column: before.chars().count() + 1 }
+    }
+}
+
+/// A key of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub at: Place,
+    pub name: String,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Null,
+    Flag(bool),
+    /// As it is written.
+    Number(String),
+    Text(String),
+    List(Vec<Node>),
+    Table(Vec<(Key, Node)>),
+}
+
+/// A value, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub at: Place,
+    pub value: Value,
+}
+
+impl Node {
+    /// An error about this value.
+    pub fn error<T>(&self, text: impl Into<String>) -> Result<T, FileError> {
+        Err(FileError::new(self.at, text))
+    }
+
+    fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Null => "nothing",
+            Value::Flag(_) => "true or false",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// A table with no other keys than these; `what` says whose they are.
+    pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<Table<'a>, FileError> {
+        let table = self.open_table(what)?;
+        for (key, _) in table.entries {
+            if !keys.contains(&key.name.as_str()) {
+                let way_out = match alike(&key.name, keys) {
+                    Some(known) => format!("did you mean '{known}'?"),
+                    None => format!("it knows {}", keys.join(", ")),
+                };
+                return Err(FileError::new(key.at, format!("there is no key '{}' in {what}: {way_out}", key.name)));
+            }
+        }
+        Ok(table)
+    }
+
+    /// A table with keys of the user's own.
+    pub fn open_table<'a>(&'a self, what: &'a str) -> Result<Table<'a>, FileError> {
+        let Value::Table(entries) = &self.value else {
+            return self.error(format!("{what} is a table of keys and values, and this is {}", self.kind()));
+        };
+        Ok(Table { node: self, entries })
+    }
+
+    /// The values of a list; `what` says of what.
+    pub fn list(&self, what: &str) -> Result<&[Node], FileError> {
+        match &self.value {
+            Value::List(items) => Ok(items),
+            _ => self.error(format!("{what} is a list, and this is {}", self.kind())),
+        }
+    }
+
+    /// A text; numbers and flags are taken as they are written.
+    pub fn text(&self, what: &str) -> Result<&str, FileError> {
+        match &self.value {
+            Value::Text(text) | Value::Number(text) => Ok(text),
+            Value::Flag(true) => Ok("true"),
+            Value::Flag(false) => Ok("false"),
+            _ => self.error(format!("{what} is a text, and this is {}", self.kind())),
+        }
+    }
+
+    /// A whole number in a range.
+    pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, FileError> {
+        let Value::Number(text) = &self.value else {
+            return self.error(format!("{what} is a whole number, and this is {}", self.kind()));
+        };
+        match text.replace('_', "").parse() {
+            Ok(number) if (from..=to).contains(&number) => Ok(number),
+            _ => self.error(format!("{what} is a whole number from {from} to {to}, and this is {text}")),
+        }
+    }
+
+    /// What `read` makes of the text of this value.
+    pub fn read<T, E: Display>(&self, what: &str, read: impl FnOnce(&str) -> Result<T, E>) -> Result<T, FileError> {
+        read(self.text(what)?).map_err(|error| FileError::new(self.at, format!("{what}: {error}")))
+    }
+}
+
+/// The entries of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Table<'a> {
+    pub node: &'a Node,
+    pub entries: &'a [(Key, Node)],
+}
+
+impl<'a> Table<'a> {
+    /// The value of a key.
+    pub fn get(&self, name: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
+    /// Those of these keys that are there.
+    pub fn given(&self, names: &[&str]) -> Vec<(&'a Key, &'a Node)> {
+        self.entries
+            .iter()
+            .filter(|(key, _)| names.contains(&key.name.as_str()))
+            .map(|(key, node)| (key, node))
+            .collect()
+    }
+}
+
+/// Puts a value into a table that is being read, once.
+pub fn insert(entries: &mut Vec<(Key, Node)>, key: Key, node: Node) -> Result<(), FileError> {
+    if entries.iter().any(|(other, _)| other.name == key.name) {
+        return Err(FileError::new(key.at, format!("the key '{}' stands here twice: leave one out", key.name)));
+    }
+    entries.push((key, node));
+    Ok(())
+}
+
+/// The known name that was most likely meant: with at most two letters changed, missing, too many or exchanged.
+pub fn alike<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
+    let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
+    (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
+}
+
+/// Edits that make one word of the other; neighbours that are exchanged are one.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, _) => j,
+                (_, 0) => i,
+                _ => {
+                    let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let mut least = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                        least = least.min(rows[i - 2][j - 2] + 1);
+                    }
+                    least
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_meant_is_found() {
+        let known = ["weight", "headers", "body", "get"];
+        for (name, expect) in [
+            ("wieght", Some("weight")),
+            ("Weight", Some("weight")),
+            ("header", Some("headers")),
+            ("bdoy", Some("body")),
+            ("x", None),
+            ("colour", None),
+        ] {
+            assert_eq!(alike(name, &known), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let text = "a = 1\n\u{e9}\u{e9} = 2\n";
+        for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
+            assert_eq!(Place::of(text, byte), Place { line, column }, "{byte}");
+            assert_eq!(Lines::new(text).place(byte), Place { line, column }, "{byte}");
+        }
+    }
+}

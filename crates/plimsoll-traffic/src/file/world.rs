@@ -1,0 +1,20 @@
+//! What a file of traffic takes from outside: other files, and what the caller says for all requests.
+
+use plimsoll_model::traffic::StatusSet;
+
+/// What a file may ask of the world about it.
+pub trait Surroundings {
+    /// The content of a file that it names, whose path is relative to it. An error completes "the file 'PATH' ...".
+    fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
+}
+
+/// What holds for requests that say nothing else.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    /// Headers that are sent along, unless a request has its own of that name.
+    pub headers: Vec<(String, String)>,
+    /// What counts as success.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, ns.
+    pub timeout_ns: u64,
+}

@@ -1,0 +1,197 @@
+//! Files of traffic: what they mean, and what is said of those that mean nothing.
+
+use plimsoll_model::redact::Redact;
+use plimsoll_model::traffic::{Origin, StatusSet};
+use plimsoll_model::{Route, Traffic};
+use plimsoll_traffic::file::{Defaults, FileError, Format, Surroundings, TrafficFile};
+use proptest::prelude::*;
+
+/// A world with one file.
+struct World;
+
+impl Surroundings for World {
+    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        if path == "order.bin" { Ok(vec![0, 1, 255]) } else { Err("cannot be read: no such file or directory".into()) }
+    }
+}
+
+fn read(text: &str, format: Format) -> Result<TrafficFile, FileError> {
+    TrafficFile::read(text, format, &mut World)
+}
+
+fn traffic(file: &TrafficFile) -> Traffic {
+    let defaults = Defaults {
+        headers: vec![("X-Run".into(), "7".into()), ("Accept".into(), "*/*".into())],
+        ok_status: StatusSet::default(),
+        timeout_ns: 30_000_000_000,
+    };
+    let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
+    file.traffic(origin, "/api/", &defaults, Redact::Secrets)
+}
+
+const TOML: &str = r#"
+base = "http://127.0.0.1:8080/api"
+
+[[request]]
+name = "list"
+weight = 80
+get = "/items?q=green tea#top"
+headers = { accept = "text/html", "x-n" = 5 }
+
+[[request]]
+post = "/orders/550e8400-e29b-41d4-a716-446655440000"
+json = { ok = true, qty = 3, names = ["a\"b", "c"], none = {} }
+timeout = "2s"
+expect = { status = "201" }
+
+[[request]]
+method = "PURGE"
+url = "/cache"
+body = "@order.bin"
+"#;
+
+const YAML: &str = r#"
+base: http://127.0.0.1:8080/api
+request:
+  - name: list
+    weight: 80
+    get: "/items?q=green tea#top"
+    headers: { accept: text/html, x-n: 5 }
+  - post: /orders/550e8400-e29b-41d4-a716-446655440000
+    json:
+      ok: true
+      qty: 3
+      names: &names ['a"b', c]
+      none: {}
+    timeout: 2s
+    expect: { status: 201 }
+  - method: PURGE
+    url: /cache
+    body: "@order.bin"
+"#;
+
+const JSON: &str = r#"{
+  "base": "http://127.0.0.1:8080/api",
+  "request": [
+    {"name": "list", "weight": 80, "get": "/items?q=green tea#top", "headers": {"accept": "text/html", "x-n": 5}},
+    {"post": "/orders/550e8400-e29b-41d4-a716-446655440000",
+     "json": {"ok": true, "qty": 3, "names": ["a\"b", "c"], "none": {}},
+     "timeout": "2s", "expect": {"status": 201}},
+    {"method": "PURGE", "url": "/cache", "body": "@order.bin"}
+  ]
+}"#;
+
+#[test]
+fn one_shape_in_three_formats() {
+    let toml = read(TOML, Format::Toml).expect("TOML");
+    assert_eq!(toml, read(YAML, Format::Yaml).expect("YAML"));
+    assert_eq!(toml, read(JSON, Format::Json).expect("JSON"));
+    assert_eq!(toml.base.as_deref(), Some("http://127.0.0.1:8080/api"));
+    let Traffic { routes, first, .. } = traffic(&toml);
+    assert_eq!(first, Some(0));
+    let header = |route: &Route, name: &str| {
+        let found: Vec<&str> =
+            route.request.headers.iter().filter(|(own, _)| own == name).map(|(_, value)| value.as_str()).collect();
+        found.join(",")
+    };
+    let [list, order, purge] = routes.as_slice() else { panic!("three routes") };
+    assert_eq!((list.label.as_str(), list.weight, list.request.method.as_str()), ("list", 80, "GET"));
+    assert_eq!(list.request.target, "/api/items?q=green%20tea");
+    assert_eq!(
+        [header(list, "accept"), header(list, "Accept"), header(list, "x-n"), header(list, "X-Run")],
+        ["text/html", "", "5", "7"]
+    );
+    assert_eq!((order.label.as_str(), order.weight), ("POST /orders/55...", 1));
+    assert_eq!(order.request.body, br#"{"ok":true,"qty":3,"names":["a\"b","c"],"none":{}}"#);
+    assert_eq!(header(order, "content-type"), "application/json");
+    assert_eq!(
+        (order.timeout_ns, order.ok_status.contains(201), order.ok_status.contains(200)),
+        (2_000_000_000, true, false)
+    );
+    assert_eq!((purge.label.as_str(), purge.request.body.as_slice()), ("PURGE /cache", &[0, 1, 255][..]));
+}
+
+#[test]
+fn what_posts_only_is_not_asked_before() {
+    let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", Format::Toml).expect("a file");
+    let Traffic { routes, first, .. } = traffic(&file);
+    assert_eq!(first, None);
+    assert_eq!(routes.iter().map(|route| route.label.as_str()).collect::<Vec<_>>(), ["POST /a", "POST /a (2)"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    use Format::{Json, Toml, Yaml};
+    for (format, text, place, part) in [
+        (Toml, "", (1, 1), "add a [[request]]"),
+        (Toml, "request = []", (1, 11), "is empty"),
+        (Toml, "[[request]]\nget = \"/\"\nwieght = 3", (3, 1), "did you mean 'weight'?"),
+        (Toml, "[[request]]\nget = \"/\"\ncolour = 3", (3, 1), "it knows name, weight"),
+        (Toml, "[[reqest]]\nget = \"/\"", (1, 3), "did you mean 'request'?"),
+        (Toml, "[[request]]\nget = \"/\"\nweight = 0", (3, 10), "from 1 to"),
+        (Toml, "[[request]]\nget = \"/\"\nweight = \"x\"", (3, 10), "a whole number"),
+        (Toml, "[[request]]\nname = \"a\"", (1, 1), "asks for nothing"),
+        (Toml, "[[request]]\nget = \"/\"\npost = \"/\"", (3, 1), "a second method"),
+        (Toml, "[[request]]\nget = \"/\"\nmethod = \"GET\"", (2, 1), "already"),
+        (Toml, "[[request]]\nget = \"items\"", (2, 7), "begins with /"),
+        (Toml, "[[request]]\nget = \"http://h/\"", (2, 7), "'base'"),
+        (Toml, "[[request]]\nget = \"/\"\nname = \"a\\nb\"", (3, 8), "a line of"),
+        (Toml, "[[request]]\nget = \"/\"\ntimeout = \"0s\"", (3, 11), "more than 0"),
+        (Toml, "[[request]]\nget = \"/\"\ntimeout = \"soon\"", (3, 11), "'timeout'"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { status = \"abc\" }", (3, 21), "status codes"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { stat = \"200\" }", (3, 12), "did you mean 'status'?"),
+        (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),
+        (Toml, "[[request]]\npost = \"/\"\nbody = \"x\"\njson = 1", (4, 8), "one body"),
+        (Toml, "[[request]]\npost = \"/\"\njson = inf", (3, 8), "JSON has no number"),
+        (
+            Toml,
+            "[[request]]\nget = \"/\"\nname = \"a\"\n[[request]]\nget = \"/b\"\nname = \"a\"",
+            (6, 8),
+            "a name of its own",
+        ),
+        (Toml, "[[request]\nget = \"/\"", (1, 11), "no TOML"),
+        (Toml, "[[request]]\nget = \"/\"\nget = \"/\"", (3, 1), "no TOML"),
+        (Yaml, "", (1, 1), "empty"),
+        (Yaml, "request:\n  - get: /\n    wieght: 3", (3, 5), "did you mean 'weight'?"),
+        (Yaml, "request:\n  - get: /\n    get: /", (3, 5), "twice"),
+        (Yaml, "request:\n  - get: [", (3, 1), "no YAML"),
+        (Yaml, "request: &a\n  - *a", (2, 5), "hold itself"),
+        (Yaml, "a: 1\n---\nb: 1", (2, 1), "second document"),
+        (Json, "{\"request\": [{\"get\": \"/\", \"wieght\": 3}]}", (1, 27), "did you mean 'weight'?"),
+        (Json, "{\"request\": 3}", (1, 13), "a list"),
+        (Json, "[]", (1, 1), "a table of keys"),
+    ] {
+        let error = read(text, format).expect_err(text);
+        assert!(error.text.contains(part), "{text}: {error}");
+        assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
+    }
+}
+
+#[test]
+fn aliases_do_not_grow_without_end() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..9 {
+        let before = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    assert!(read(&text, Format::Yaml).expect_err("too large").text.contains("more than"));
+    assert!(read(&"[".repeat(100_000), Format::Yaml).is_err());
+}
+
+proptest! {
+    /// Whatever is read, it is understood or refused; no panic.
+    #[test]
+    fn no_text_is_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
+        let _ = read(&text, [Format::Toml, Format::Yaml, Format::Json][which]);
+    }
+
+    #[test]
+    fn no_change_of_a_file_is_a_panic(which in 0usize..3, at in any::<prop::sample::Index>(), new in any::<char>()) {
+        let (text, format) = [(TOML, Format::Toml), (YAML, Format::Yaml), (JSON, Format::Json)][which];
+        let mut chars: Vec<char> = text.chars().collect();
+        let at = at.index(chars.len());
+        chars[at] = new;
+        let _ = read(&chars.iter().collect::<String>(), format);
+        let _ = read(&chars[..at].iter().collect::<String>(), format);
+    }
+}

@@ -1,0 +1,75 @@
+//! `plimsoll check`: whether a file of traffic is understood, and what its first requests would be. Nothing is sent, and no host
+//! is looked up.
+
+use crate::args::CheckArgs;
+use crate::failure::{Failure, exit};
+use crate::output::print;
+use crate::target::Target;
+use crate::traffic_file;
+use plimsoll_model::{Carriage, Curve, Load, LoadShape, Origin, Plan, Redact, StatusSet};
+use plimsoll_report::visible::visible;
+use plimsoll_traffic::file::Defaults;
+use std::fmt::Write;
+
+/// Requests that are shown.
+const SHOWN: u64 = 5;
+/// Characters of a body that are shown.
+const BODY_CHARS_MAX: usize = 400;
+/// Where it would be asked if nobody says where.
+const ANYWHERE: &str = "http://localhost/";
+
+/// Reads the file and shows what it asks.
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let file = traffic_file::read(&args.file)?;
+    let address = args.target.clone().or_else(|| file.base.clone()).unwrap_or_else(|| ANYWHERE.to_owned());
+    let target = Target::named(&address)?;
+    let headers = target.authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
+    let defaults = Defaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
+    let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
+    let traffic = file.traffic(origin, &target.path, &defaults, Redact::Secrets);
+    let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    load.seed = args.seed;
+    let plan = Plan { traffic, load, carriage: Carriage::tcp(vec![]) };
+    traffic_file::encodes(&plan)?;
+    let first = plimsoll_engine::first_requests(&plan, SHOWN)?;
+    let routes = &plan.traffic.routes;
+    let total: u64 = routes.iter().map(|route| u64::from(route.weight)).sum();
+    let mut text = match routes.len() {
+        1 => format!("1 request at {}\n", plan.traffic.origin),
+        count => format!("{count} requests at {}, drawn by weight\n", plan.traffic.origin),
+    };
+    for route in routes {
+        let share = 100.0 * f64::from(route.weight) / total as f64;
+        let _ = writeln!(text, "{share:>6.1} %  {}", visible(&route.label));
+    }
+    let _ = writeln!(text, "\nthe first {SHOWN}, with seed {}:", args.seed);
+    for (number, (route, bytes)) in first.iter().enumerate() {
+        let _ = writeln!(text, "\n{}. {}", number + 1, visible(&routes[usize::from(*route)].label));
+        shown(bytes).iter().for_each(|line| _ = writeln!(text, "   {line}"));
+    }
+    print(&text);
+    Ok(exit::DONE)
+}
+
+/// The lines of a request, without fields that every request has.
+fn shown(request: &[u8]) -> Vec<String> {
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
+    let head = String::from_utf8_lossy(&request[..end]);
+    let told = |line: &&str| !line.starts_with("User-Agent: plimsoll/") && *line != "Accept: */*";
+    let mut lines: Vec<String> = head.split("\r\n").filter(told).map(|line| visible(line).into_owned()).collect();
+    let body = request.get(end + 4..).unwrap_or_default();
+    if body.is_empty() {
+        return lines;
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) => {
+            let start: String = text.chars().take(BODY_CHARS_MAX).collect();
+            lines.extend(start.lines().map(|line| visible(line).into_owned()));
+            if start.len() < text.len() {
+                lines.push(format!("... ({} bytes in all)", body.len()));
+            }
+        }
+        Err(_) => lines.push(format!("({} bytes that are no text)", body.len())),
+    }
+    lines
+}

@@ -1,0 +1,131 @@
+//! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is said of files that are wrong.
+
+use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use std::path::PathBuf;
+
+/// A file in a folder of its own.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = folder("mix").join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn text(path: &std::path::Path) -> &str {
+    path.to_str().expect("a name in UTF-8")
+}
+
+const MIX: &str = r#"
+[[request]]
+name = "list"
+weight = 3
+get = "/bytes/20"
+[[request]]
+name = "missing"
+get = "/status/404"
+expect = { status = "404" }
+[[request]]
+name = "order"
+weight = 4
+post = "/bytes/5"
+json = { ok = true }
+"#;
+
+#[test]
+fn a_mix_is_asked_by_weight_under_every_command() {
+    let server = baseline(1);
+    let path = file("mix.toml", MIX);
+    let mix = ["-f", text(&path), "--target", &server.url];
+    let document = json(&[&["run", "-n", "800", "-c", "4", "--seed", "3"], &mix[..]].concat());
+    assert_ledger_closes(&document, "a mix");
+    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "ledger.scheduled"), 800.0);
+    let missing = number(&document, "statuses.404");
+    assert!((60.0..=140.0).contains(&missing), "an eighth of them: {missing}");
+    assert_eq!(number(&document, "statuses.200"), 800.0 - missing);
+    // The same seed draws the same, however the load is divided.
+    let again = json(&[&["run", "-n", "800", "-c", "4", "-t", "2", "--seed", "3"], &mix[..]].concat());
+    let open = ["run", "-n", "400", "--rate", "4k", "--seed", "3", "-t"];
+    let opened = ["1", "2"].map(|threads| json(&[&open[..], &[threads], &mix[..]].concat()));
+    assert_eq!(number(&opened[0], "statuses.404"), number(&opened[1], "statuses.404"));
+    assert!((number(&again, "statuses.404") - missing).abs() < 60.0);
+
+    let found = json(&[&["find", "--budget", "3s", "--slo", "success>=99%, p99<=1s"], &mix[..]].concat());
+    assert!(number(&found, "peak.rps") > 0.0, "{found:#}");
+    let dir = folder("mix-sweep");
+    let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
+    assert_eq!(swept.code, 0, "{}", swept.stderr);
+    let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
+    assert_eq!(proved.code, 0, "{}{}", proved.stdout, proved.stderr);
+}
+
+#[test]
+fn a_run_of_a_mix_is_repeated_from_its_record() {
+    let server = baseline(1);
+    let path = file("again.toml", MIX);
+    let record = folder("mix-again").join("run.plimsoll");
+    let run = ["run", "-n", "50", "-c", "2", "-f", text(&path), "--target", &server.url, "-o", text(&record), "-q"];
+    assert_eq!(plimsoll(&run).code, 0);
+    let again = plimsoll(&["rerun", text(&record), "-o", text(&record.with_file_name("again.plimsoll"))]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    // Another file is another load.
+    std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
+    let other = plimsoll(&["rerun", text(&record), "-o", text(&record.with_file_name("other.plimsoll"))]);
+    assert_eq!(other.code, 2, "{}", other.stdout);
+    assert!(other.stderr.contains("path or query differs"), "{}", other.stderr);
+}
+
+#[test]
+fn check_shows_the_first_requests() {
+    let path =
+        file("check.yaml", "base: http://h:1/api\nrequest:\n  - {post: /orders, name: order, json: {ok: true}}\n");
+    let done = plimsoll(&["check", "-f", text(&path)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for part in ["1 request at http://h:1", "5. order", "POST /api/orders HTTP/1.1", "Host: h:1", "{\"ok\":true}"] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_one_sentence_with_its_place() {
+    let misspelt = file("misspelt.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nwieght = 1\nget = \"/\"\n");
+    let nowhere = file("nowhere.toml", "[[request]]\nget = \"/\"\n");
+    let header =
+        file("header.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\nheaders = { \"a b\" = \"x\" }\n");
+    let steers = file("steers.json", "{\"\\u001b[31mx\": 1}");
+    let bytes = folder("mix").join("bytes.toml");
+    std::fs::write(&bytes, b"a = 1\n\xff").expect("written");
+    for (arguments, part) in [
+        (
+            vec!["run", "-f", text(&misspelt)],
+            "misspelt.toml:3:1: there is no key 'wieght' in a request: did you mean 'weight'?",
+        ),
+        (vec!["check", "-f", text(&misspelt)], "misspelt.toml:3:1: "),
+        (vec!["run", "-f", text(&nowhere)], "--target URL"),
+        (vec!["check", "-f", text(&header)], "the request 'GET /': the header name"),
+        (vec!["find", "-f", text(&header)], "the request 'GET /': the header name"),
+        (vec!["check", "-f", text(&steers)], "there is no key '?[31mx'"),
+        (vec!["check", "-f", text(&bytes)], "bytes.toml:2: this is no text in UTF-8"),
+        (vec!["check", "-f", "/no/such/file.toml"], "cannot be read"),
+        (vec!["check", "-f", "/dev/zero"], "the most that is read of a file of traffic"),
+        (vec!["run", "-f", text(&nowhere), "-X", "POST"], "exclude each other"),
+        (vec!["run", "--target", "http://127.0.0.1:1/"], "--file"),
+    ] {
+        let done = plimsoll(&arguments);
+        assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
+        let said = done.stderr.replace("\n  ", " ");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        assert!(!done.stderr.contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn what_only_posts_is_not_asked_before_the_load() {
+    let server = baseline(1);
+    let path = file("post.toml", "[[request]]\npost = \"/bytes/1\"\n");
+    let run = ["run", "-n", "3", "-c", "1", "-f", text(&path), "--target"];
+    let document = json(&[&run[..], &[&server.url]].concat());
+    assert_eq!(number(&document, "ledger.succeeded"), 3.0);
+    let closed = plimsoll(&[&run[..], &["http://127.0.0.1:1"]].concat());
+    assert_eq!(closed.code, 2);
+    assert!(closed.stderr.contains("nobody accepts connections"), "{}", closed.stderr);
+}

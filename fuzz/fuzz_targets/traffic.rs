@@ -1,0 +1,23 @@
+//! Fuzzes files of traffic by coverage: the first byte says the format, the others are the file. It is understood or refused.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_traffic::file::{Format, Surroundings, TrafficFile};
+
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Err("is not there".into())
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    if let [first, rest @ ..] = data
+        && let Ok(text) = std::str::from_utf8(rest)
+    {
+        let format = [Format::Toml, Format::Yaml, Format::Json][usize::from(*first) % 3];
+        let _ = TrafficFile::read(text, format, &mut Nothing);
+    }
+});

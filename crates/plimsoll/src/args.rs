@@ -582,6 +582,12 @@ pub struct RerunArgs {
     /// A target of which something was left out of the record (repeatable, in its order)
     #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record")]
     pub urls: Vec<String>,
+    /// The file of traffic
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record")]
+    pub traffic: Option<String>,
+    /// Where the file of traffic was asked
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub target: Option<String>,
     /// A header whose value was left out (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
     pub headers: Vec<String>,

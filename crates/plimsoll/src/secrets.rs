@@ -47,7 +47,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "headers") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block") => Class::Command,
-        (_, "file" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
+        (_, "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
         (_, "output" | "dir" | "name") => Class::Place,
         (
             _,

@@ -100,6 +100,8 @@ fn given(args: &RerunArgs) -> BTreeMap<&'static str, Vec<&str>> {
     }
     for (flag, text) in [
         ("--body", &args.body),
+        ("--file", &args.traffic),
+        ("--target", &args.target),
         ("--a", &args.a),
         ("--b", &args.b),
         ("--before-block", &args.before_block),

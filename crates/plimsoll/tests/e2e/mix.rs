@@ -54,7 +54,8 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let dir = folder("mix-sweep");
     let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
     assert_eq!(swept.code, 0, "{}", swept.stderr);
-    let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
+    let proved =
+        plimsoll(&["prove", "--budget", "3s", "--count-disturbed", "-f", text(&path), &server.url, &server.url]);
     assert_eq!(proved.code, 0, "{}{}", proved.stdout, proved.stderr);
 }
 

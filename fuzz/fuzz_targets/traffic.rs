@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::file::{Format, Surroundings, TrafficFile};
+use plimsoll_traffic::file::{TrafficFormat, Surroundings, TrafficFile};
 
 struct Nothing;
 
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     if let [first, rest @ ..] = data
         && let Ok(text) = std::str::from_utf8(rest)
     {
-        let format = [Format::Toml, Format::Yaml, Format::Json][usize::from(*first) % 3];
+        let format = [TrafficFormat::Toml, TrafficFormat::Yaml, TrafficFormat::Json][usize::from(*first) % 3];
         let _ = TrafficFile::read(text, format, &mut Nothing);
     }
 });

@@ -3,7 +3,7 @@
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
 use plimsoll_model::{Route, Traffic};
-use plimsoll_traffic::file::{Defaults, FileError, Format, Surroundings, TrafficFile};
+use plimsoll_traffic::file::{RequestDefaults, Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
 /// A world with one file.
@@ -15,12 +15,12 @@ impl Surroundings for World {
     }
 }
 
-fn read(text: &str, format: Format) -> Result<TrafficFile, FileError> {
+fn read(text: &str, format: TrafficFormat) -> Result<TrafficFile, TrafficFileError> {
     TrafficFile::read(text, format, &mut World)
 }
 
 fn traffic(file: &TrafficFile) -> Traffic {
-    let defaults = Defaults {
+    let defaults = RequestDefaults {
         headers: vec![("X-Run".into(), "7".into()), ("Accept".into(), "*/*".into())],
         ok_status: StatusSet::default(),
         timeout_ns: 30_000_000_000,
@@ -83,9 +83,9 @@ const JSON: &str = r#"{
 
 #[test]
 fn one_shape_in_three_formats() {
-    let toml = read(TOML, Format::Toml).expect("TOML");
-    assert_eq!(toml, read(YAML, Format::Yaml).expect("YAML"));
-    assert_eq!(toml, read(JSON, Format::Json).expect("JSON"));
+    let toml = read(TOML, TrafficFormat::Toml).expect("TOML");
+    assert_eq!(toml, read(YAML, TrafficFormat::Yaml).expect("YAML"));
+    assert_eq!(toml, read(JSON, TrafficFormat::Json).expect("JSON"));
     assert_eq!(toml.base.as_deref(), Some("http://127.0.0.1:8080/api"));
     let Traffic { routes, first, .. } = traffic(&toml);
     assert_eq!(first, Some(0));
@@ -113,7 +113,7 @@ fn one_shape_in_three_formats() {
 
 #[test]
 fn what_posts_only_is_not_asked_before() {
-    let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", Format::Toml).expect("a file");
+    let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", TrafficFormat::Toml).expect("a file");
     let Traffic { routes, first, .. } = traffic(&file);
     assert_eq!(first, None);
     assert_eq!(routes.iter().map(|route| route.label.as_str()).collect::<Vec<_>>(), ["POST /a", "POST /a (2)"]);
@@ -121,7 +121,7 @@ fn what_posts_only_is_not_asked_before() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    use Format::{Json, Toml, Yaml};
+    use TrafficFormat::{Json, Toml, Yaml};
     for (format, text, place, part) in [
         (Toml, "", (1, 1), "add a [[request]]"),
         (Toml, "request = []", (1, 11), "is empty"),
@@ -174,20 +174,20 @@ fn aliases_do_not_grow_without_end() {
         let before = vec![format!("*a{}", level - 1); 10].join(", ");
         text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
     }
-    assert!(read(&text, Format::Yaml).expect_err("too large").text.contains("more than"));
-    assert!(read(&"[".repeat(100_000), Format::Yaml).is_err());
+    assert!(read(&text, TrafficFormat::Yaml).expect_err("too large").text.contains("more than"));
+    assert!(read(&"[".repeat(100_000), TrafficFormat::Yaml).is_err());
 }
 
 proptest! {
     /// Whatever is read, it is understood or refused; no panic.
     #[test]
     fn no_text_is_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
-        let _ = read(&text, [Format::Toml, Format::Yaml, Format::Json][which]);
+        let _ = read(&text, [TrafficFormat::Toml, TrafficFormat::Yaml, TrafficFormat::Json][which]);
     }
 
     #[test]
     fn no_change_of_a_file_is_a_panic(which in 0usize..3, at in any::<prop::sample::Index>(), new in any::<char>()) {
-        let (text, format) = [(TOML, Format::Toml), (YAML, Format::Yaml), (JSON, Format::Json)][which];
+        let (text, format) = [(TOML, TrafficFormat::Toml), (YAML, TrafficFormat::Yaml), (JSON, TrafficFormat::Json)][which];
         let mut chars: Vec<char> = text.chars().collect();
         let at = at.index(chars.len());
         chars[at] = new;

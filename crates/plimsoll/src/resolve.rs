@@ -10,7 +10,7 @@ use crate::target::{Elsewhere, Target};
 use crate::traffic_file;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, StatusSet, Traffic};
-use plimsoll_traffic::file::Defaults;
+use plimsoll_traffic::file::RequestDefaults;
 use std::sync::OnceLock;
 
 /// A request on a resolved target, and how the generator works.
@@ -118,7 +118,7 @@ impl Base {
         let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
         let traffic = match file {
             Some(file) => {
-                file.traffic(origin, &target.path, &Defaults { headers, ok_status, timeout_ns }, request.redact)
+                file.traffic(origin, &target.path, &RequestDefaults { headers, ok_status, timeout_ns }, request.redact)
             }
             None => {
                 let asked = Request { method, target: target.path, headers, body };

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use plimsoll_model::Plan;
-use plimsoll_traffic::file::{Format, Surroundings, TrafficFile};
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
 /// Reads a file. The error names it, with line and column.
@@ -17,7 +17,7 @@ pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
         Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
     })?;
     let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned() };
-    let format = Format::of_name(&path.to_string_lossy());
+    let format = TrafficFormat::of_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
 

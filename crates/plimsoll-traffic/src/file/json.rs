@@ -1,9 +1,9 @@
 //! JSON as a tree: read here, since a tree needs the place of every value.
 
-use super::tree::{DEPTH_MAX, FileError, Key, Lines, Node, Value, insert};
+use super::tree::{DEPTH_MAX, Lines, TrafficFileError, TreeKey, TreeNode, TreeValue, insert};
 
 /// The tree of a text.
-pub fn tree(text: &str) -> Result<Node, FileError> {
+pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let mut reader = JsonReader { text, at: 0, lines: Lines::new(text) };
     let node = reader.value(0)?;
     reader.blank();
@@ -24,8 +24,8 @@ impl<'a> JsonReader<'a> {
         &self.text[self.at..]
     }
 
-    fn bad<T>(&self, why: &str) -> Result<T, FileError> {
-        Err(FileError::new(self.lines.place(self.at), format!("this is no JSON: {why}")))
+    fn bad<T>(&self, why: &str) -> Result<T, TrafficFileError> {
+        Err(TrafficFileError::new(self.lines.place(self.at), format!("this is no JSON: {why}")))
     }
 
     fn blank(&mut self) {
@@ -40,7 +40,7 @@ impl<'a> JsonReader<'a> {
         there
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, FileError> {
+    fn value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
         self.blank();
         if depth > DEPTH_MAX {
             return self.bad(&format!("more than {DEPTH_MAX} values are inside each other"));
@@ -48,19 +48,19 @@ impl<'a> JsonReader<'a> {
         let at = self.lines.place(self.at);
         let value = match self.rest().chars().next() {
             None => return self.bad("a value is missing at the end"),
-            Some('"') => Value::Text(self.string()?),
+            Some('"') => TreeValue::Text(self.string()?),
             Some('{') => self.object(depth)?,
             Some('[') => self.array(depth)?,
             Some(_) => self.word()?,
         };
-        Ok(Node { at, value })
+        Ok(TreeNode { at, value })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, FileError> {
+    fn object(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut entries = Vec::new();
         self.takes('{');
         if self.takes('}') {
-            return Ok(Value::Table(entries));
+            return Ok(TreeValue::Table(entries));
         }
         loop {
             self.blank();
@@ -68,7 +68,7 @@ impl<'a> JsonReader<'a> {
             if !self.rest().starts_with('"') {
                 return self.bad("a key in quotation marks is expected here");
             }
-            let key = Key { at, name: self.string()? };
+            let key = TreeKey { at, name: self.string()? };
             if !self.takes(':') {
                 return self.bad("':' is expected after a key");
             }
@@ -76,46 +76,46 @@ impl<'a> JsonReader<'a> {
             insert(&mut entries, key, node)?;
             match (self.takes(','), self.takes('}')) {
                 (true, false) => {}
-                (false, true) => return Ok(Value::Table(entries)),
+                (false, true) => return Ok(TreeValue::Table(entries)),
                 (true, true) => return self.bad("a ',' stands before '}'"),
                 (false, false) => return self.bad("',' or '}' is expected here"),
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, FileError> {
+    fn array(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut items = Vec::new();
         self.takes('[');
         if self.takes(']') {
-            return Ok(Value::List(items));
+            return Ok(TreeValue::List(items));
         }
         loop {
             items.push(self.value(depth + 1)?);
             match (self.takes(','), self.takes(']')) {
                 (true, false) => {}
-                (false, true) => return Ok(Value::List(items)),
+                (false, true) => return Ok(TreeValue::List(items)),
                 (true, true) => return self.bad("a ',' stands before ']'"),
                 (false, false) => return self.bad("',' or ']' is expected here"),
             }
         }
     }
 
-    fn word(&mut self) -> Result<Value, FileError> {
+    fn word(&mut self) -> Result<TreeValue, TrafficFileError> {
         let word = self.rest();
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(word.len());
         let word = &word[..end];
         let value = match word {
-            "true" => Value::Flag(true),
-            "false" => Value::Flag(false),
-            "null" => Value::Null,
-            _ if is_number(word) => Value::Number(word.to_owned()),
+            "true" => TreeValue::Flag(true),
+            "false" => TreeValue::Flag(false),
+            "null" => TreeValue::Null,
+            _ if is_number(word) => TreeValue::Number(word.to_owned()),
             _ => return self.bad("a value is a text in quotation marks, a number, true, false, null, {...} or [...]"),
         };
         self.at += end;
         Ok(value)
     }
 
-    fn string(&mut self) -> Result<String, FileError> {
+    fn string(&mut self) -> Result<String, TrafficFileError> {
         let mut out = String::new();
         self.at += 1;
         loop {
@@ -138,7 +138,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, FileError> {
+    fn escape(&mut self) -> Result<char, TrafficFileError> {
         let Some(c) = self.rest().chars().next() else { return self.bad("a text has no closing quotation mark") };
         let known = match c {
             '"' | '\\' | '/' => c,
@@ -171,7 +171,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Four digits.
-    fn hex(&mut self) -> Result<u32, FileError> {
+    fn hex(&mut self) -> Result<u32, TrafficFileError> {
         let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
             Some(value) => {
@@ -218,11 +218,16 @@ mod tests {
         }
         assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("inside each other"));
         let text = "{\"a\": [1, -2.5e3, \"\\u00e9\\ud83d\\ude00\\n\", true, null, {}, []]}";
-        let Value::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
-        let items: Vec<&Value> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();
-        let number = |text: &str| Value::Number(text.into());
-        let expect =
-            [number("1"), number("-2.5e3"), Value::Text("\u{e9}\u{1f600}\n".into()), Value::Flag(true), Value::Null];
+        let TreeValue::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
+        let items: Vec<&TreeValue> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();
+        let number = |text: &str| TreeValue::Number(text.into());
+        let expect = [
+            number("1"),
+            number("-2.5e3"),
+            TreeValue::Text("\u{e9}\u{1f600}\n".into()),
+            TreeValue::Flag(true),
+            TreeValue::Null,
+        ];
         assert!(items.into_iter().zip(&expect).all(|(got, want)| got == want));
     }
 }

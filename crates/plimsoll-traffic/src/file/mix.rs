@@ -1,8 +1,8 @@
 //! A mix: requests with weights, each asked for itself.
 
 use super::keys;
-use super::tree::{FileError, Node, Table, Value};
-use super::world::{Defaults, Surroundings};
+use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
+use super::world::{RequestDefaults, Surroundings};
 use plimsoll_model::redact;
 use plimsoll_model::traffic::{Request, Route, StatusSet};
 use plimsoll_model::units::parse_duration_ns;
@@ -28,7 +28,7 @@ pub struct FileRequest {
 
 impl FileRequest {
     /// As a route of a load; `prefix` comes before its path.
-    pub fn route(&self, prefix: &str, defaults: &Defaults) -> Route {
+    pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
         let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let along = defaults.headers.iter().filter(|(name, _)| !has(name));
         Route {
@@ -47,7 +47,10 @@ impl FileRequest {
 }
 
 /// Reads the tree of a file: its base, and its requests.
-pub fn read(tree: &Node, world: &mut dyn Surroundings) -> Result<(Option<String>, Vec<FileRequest>), FileError> {
+pub fn read(
+    tree: &TreeNode,
+    world: &mut dyn Surroundings,
+) -> Result<(Option<String>, Vec<FileRequest>), TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
     let Some(list) = file.get("request") else {
@@ -78,7 +81,7 @@ pub fn read(tree: &Node, world: &mut dyn Surroundings) -> Result<(Option<String>
     Ok((base.map(str::to_owned), requests))
 }
 
-fn request(table: &Table, world: &mut dyn Surroundings) -> Result<FileRequest, FileError> {
+fn request(table: &TreeTable, world: &mut dyn Surroundings) -> Result<FileRequest, TrafficFileError> {
     let (method, path) = asked(table)?;
     let target = target(path)?;
     let name = table.get("name").map(name).transpose()?;
@@ -104,7 +107,7 @@ fn request(table: &Table, world: &mut dyn Surroundings) -> Result<FileRequest, F
 }
 
 /// The method, and the value that says the path.
-fn asked<'a>(table: &Table<'a>) -> Result<(String, &'a Node), FileError> {
+fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
     let verbs = table.given(&keys::VERBS);
     let (method, url) = (table.get("method"), table.get("url"));
     match (verbs.as_slice(), method, url) {
@@ -114,11 +117,11 @@ fn asked<'a>(table: &Table<'a>) -> Result<(String, &'a Node), FileError> {
             Ok((method.to_owned(), url))
         }
         ([], _, None) => table.node.error("this asks for nothing: give it a method and path, such as get = \"/items\""),
-        ([_, (second, _), ..], ..) => Err(FileError::new(
+        ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
             second.at,
             format!("'{}' is a second method: make a request of its own of it", second.name),
         )),
-        ([(verb, _)], ..) => Err(FileError::new(
+        ([(verb, _)], ..) => Err(TrafficFileError::new(
             verb.at,
             format!("'{}' says method and path already: leave 'method' and 'url' out", verb.name),
         )),
@@ -126,7 +129,7 @@ fn asked<'a>(table: &Table<'a>) -> Result<(String, &'a Node), FileError> {
 }
 
 /// A path and query as they are sent.
-fn target(node: &Node) -> Result<String, FileError> {
+fn target(node: &TreeNode) -> Result<String, TrafficFileError> {
     let path = node.text("a path")?;
     if path.contains("://") && !path.starts_with('/') {
         return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
@@ -150,7 +153,7 @@ fn label(method: &str, target: &str) -> String {
     format!("{method} {}", redact::path(target.split('?').next().unwrap_or_default()))
 }
 
-fn name(node: &Node) -> Result<String, FileError> {
+fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
     let name = node.text("'name'")?.trim();
     let count = name.chars().count();
     match count == 0 || count > NAME_CHARS_MAX || name.chars().any(char::is_control) {
@@ -159,14 +162,14 @@ fn name(node: &Node) -> Result<String, FileError> {
     }
 }
 
-fn timeout(node: &Node) -> Result<u64, FileError> {
+fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     match node.read("'timeout'", parse_duration_ns)? {
         0 => node.error("'timeout': more than 0, such as 2s"),
         ns => Ok(ns),
     }
 }
 
-fn headers(node: &Node) -> Result<Vec<(String, String)>, FileError> {
+fn headers(node: &TreeNode) -> Result<Vec<(String, String)>, TrafficFileError> {
     let mut headers = Vec::new();
     for (key, value) in node.open_table("'headers'")?.entries {
         let text = value.text(&format!("the header '{}'", key.name))?;
@@ -176,7 +179,7 @@ fn headers(node: &Node) -> Result<Vec<(String, String)>, FileError> {
 }
 
 /// The body, and the type that it is of unless a header says another.
-fn body(table: &Table, world: &mut dyn Surroundings) -> Result<(Vec<u8>, Option<&'static str>), FileError> {
+fn body(table: &TreeTable, world: &mut dyn Surroundings) -> Result<(Vec<u8>, Option<&'static str>), TrafficFileError> {
     match (table.get("body"), table.get("json")) {
         (None, None) => Ok((Vec::new(), None)),
         (Some(_), Some(json)) => json.error("a request has one body: leave 'body' or 'json' out"),
@@ -199,16 +202,16 @@ fn body(table: &Table, world: &mut dyn Surroundings) -> Result<(Vec<u8>, Option<
 }
 
 /// A value as JSON.
-fn write_json(node: &Node, out: &mut String) -> Result<(), FileError> {
+fn write_json(node: &TreeNode, out: &mut String) -> Result<(), TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {
             out.push(',')
         }
     };
     match &node.value {
-        Value::Null => out.push_str("null"),
-        Value::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => {
+        TreeValue::Null => out.push_str("null"),
+        TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        TreeValue::Number(number) => {
             let plain = number.replace('_', "");
             let plain = plain.strip_prefix('+').unwrap_or(&plain);
             match plain.parse::<f64>() {
@@ -216,8 +219,8 @@ fn write_json(node: &Node, out: &mut String) -> Result<(), FileError> {
                 _ => return node.error(format!("JSON has no number '{number}'")),
             }
         }
-        Value::Text(text) => write_text(text, out),
-        Value::List(items) => {
+        TreeValue::Text(text) => write_text(text, out),
+        TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
                 comma(out, number);
@@ -225,7 +228,7 @@ fn write_json(node: &Node, out: &mut String) -> Result<(), FileError> {
             }
             out.push(']');
         }
-        Value::Table(entries) => {
+        TreeValue::Table(entries) => {
             out.push('{');
             for (number, (key, value)) in entries.iter().enumerate() {
                 comma(out, number);

@@ -15,12 +15,12 @@ use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, Traffic};
 
-pub use tree::{FileError, Place};
-pub use world::{Defaults, Surroundings};
+pub use tree::{TextPlace, TrafficFileError};
+pub use world::{RequestDefaults, Surroundings};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TrafficFormat {
     /// TOML 1.1.
     Toml,
     /// YAML 1.2.
@@ -29,13 +29,13 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl TrafficFormat {
     /// By the name of the file; TOML where it says nothing else.
-    pub fn of_name(name: &str) -> Format {
+    pub fn of_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
-            Some("yaml" | "yml") => Format::Yaml,
-            Some("json") => Format::Json,
-            _ => Format::Toml,
+            Some("yaml" | "yml") => TrafficFormat::Yaml,
+            Some("json") => TrafficFormat::Json,
+            _ => TrafficFormat::Toml,
         }
     }
 }
@@ -50,19 +50,23 @@ pub struct TrafficFile {
 
 impl TrafficFile {
     /// Reads a file.
-    pub fn read(text: &str, format: Format, world: &mut dyn Surroundings) -> Result<TrafficFile, FileError> {
+    pub fn read(
+        text: &str,
+        format: TrafficFormat,
+        world: &mut dyn Surroundings,
+    ) -> Result<TrafficFile, TrafficFileError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = match format {
-            Format::Toml => toml::tree(text),
-            Format::Yaml => yaml::tree(text),
-            Format::Json => json::tree(text),
+            TrafficFormat::Toml => toml::tree(text),
+            TrafficFormat::Yaml => yaml::tree(text),
+            TrafficFormat::Json => json::tree(text),
         }?;
         let (base, requests) = mix::read(&tree, world)?;
         Ok(TrafficFile { base, requests })
     }
 
     /// What it asks of `origin`, where every path begins with `prefix`.
-    pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &Defaults, redact: Redact) -> Traffic {
+    pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // Asking it once more than the load does must change nothing at the server.

@@ -1,43 +1,43 @@
 //! TOML as a tree. The parser is a library's; here its values are given their places.
 
-use super::tree::{FileError, Key, Lines, Node, Value};
+use super::tree::{Lines, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The tree of a text.
-pub fn tree(text: &str) -> Result<Node, FileError> {
+pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = Lines::new(text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = lines.place(error.span().map_or(0, |span| span.start));
-        FileError::new(at, format!("this is no TOML: {}", error.message().replace('\n', ", ")))
+        TrafficFileError::new(at, format!("this is no TOML: {}", error.message().replace('\n', ", ")))
     })?;
     let at = lines.place(table.span().start);
-    Ok(Node { at, value: entries(&lines, table.get_ref()) })
+    Ok(TreeNode { at, value: entries(&lines, table.get_ref()) })
 }
 
-fn entries(lines: &Lines, table: &DeTable) -> Value {
+fn entries(lines: &Lines, table: &DeTable) -> TreeValue {
     let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue>)| {
         let key: &Spanned<std::borrow::Cow<str>> = key;
-        (Key { at: lines.place(key.span().start), name: key.get_ref().to_string() }, node(lines, value))
+        (TreeKey { at: lines.place(key.span().start), name: key.get_ref().to_string() }, node(lines, value))
     };
-    Value::Table(table.iter().map(entry).collect())
+    TreeValue::Table(table.iter().map(entry).collect())
 }
 
 /// The parser bounds the depth.
-fn node(lines: &Lines, value: &Spanned<DeValue>) -> Node {
+fn node(lines: &Lines, value: &Spanned<DeValue>) -> TreeNode {
     let at = lines.place(value.span().start);
     let value = match value.get_ref() {
-        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::String(text) => TreeValue::Text(text.to_string()),
         // Other bases are written out, so that a number is read in one way.
         DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(value) if number.radix() != 10 => Value::Number(value.to_string()),
-            _ => Value::Number(number.as_str().to_owned()),
+            Ok(value) if number.radix() != 10 => TreeValue::Number(value.to_string()),
+            _ => TreeValue::Number(number.as_str().to_owned()),
         },
-        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
-        DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(time) => Value::Text(time.to_string()),
-        DeValue::Array(items) => Value::List(items.iter().map(|item| node(lines, item)).collect()),
+        DeValue::Float(number) => TreeValue::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => TreeValue::Flag(*flag),
+        DeValue::Datetime(time) => TreeValue::Text(time.to_string()),
+        DeValue::Array(items) => TreeValue::List(items.iter().map(|item| node(lines, item)).collect()),
         DeValue::Table(table) => entries(lines, table),
     };
-    Node { at, value }
+    TreeNode { at, value }
 }

@@ -9,40 +9,40 @@ pub const VALUES_MAX: usize = 1_000_000;
 
 /// Where something stands, both from 1; columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPlace {
     /// Line.
     pub line: usize,
     /// Column.
     pub column: usize,
 }
 
-impl Place {
+impl TextPlace {
     /// The place of a byte of a text.
-    pub fn of(text: &str, byte: usize) -> Place {
+    pub fn of(text: &str, byte: usize) -> TextPlace {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         let before = &text[..end];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Place { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        TextPlace { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 }
 
 /// Why a file cannot be what it should be. Its text is one sentence with the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {text}", at.line, at.column)]
-pub struct FileError {
+pub struct TrafficFileError {
     /// Where.
-    pub at: Place,
+    pub at: TextPlace,
     /// What.
     pub text: String,
 }
 
-impl FileError {
+impl TrafficFileError {
     /// An error at a place.
-    pub fn new(at: Place, text: impl Into<String>) -> FileError {
-        FileError { at, text: text.into() }
+    pub fn new(at: TextPlace, text: impl Into<String>) -> TrafficFileError {
+        TrafficFileError { at, text: text.into() }
     }
 }
 
@@ -58,59 +58,59 @@ impl<'a> Lines<'a> {
         Lines { text, starts }
     }
 
-    pub fn place(&self, byte: usize) -> Place {
+    pub fn place(&self, byte: usize) -> TextPlace {
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let start = self.starts[line - 1];
         let before = self.text.get(start..byte.min(self.text.len())).unwrap_or_default();
-        Place { line, column: before.chars().count() + 1 }
+        TextPlace { line, column: before.chars().count() + 1 }
     }
 }
 
 /// A key of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    pub at: Place,
+pub struct TreeKey {
+    pub at: TextPlace,
     pub name: String,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum TreeValue {
     Null,
     Flag(bool),
     /// As it is written.
     Number(String),
     Text(String),
-    List(Vec<Node>),
-    Table(Vec<(Key, Node)>),
+    List(Vec<TreeNode>),
+    Table(Vec<(TreeKey, TreeNode)>),
 }
 
 /// A value, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    pub at: Place,
-    pub value: Value,
+pub struct TreeNode {
+    pub at: TextPlace,
+    pub value: TreeValue,
 }
 
-impl Node {
+impl TreeNode {
     /// An error about this value.
-    pub fn error<T>(&self, text: impl Into<String>) -> Result<T, FileError> {
-        Err(FileError::new(self.at, text))
+    pub fn error<T>(&self, text: impl Into<String>) -> Result<T, TrafficFileError> {
+        Err(TrafficFileError::new(self.at, text))
     }
 
     fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Null => "nothing",
-            Value::Flag(_) => "true or false",
-            Value::Number(_) => "a number",
-            Value::Text(_) => "a text",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
+            TreeValue::Null => "nothing",
+            TreeValue::Flag(_) => "true or false",
+            TreeValue::Number(_) => "a number",
+            TreeValue::Text(_) => "a text",
+            TreeValue::List(_) => "a list",
+            TreeValue::Table(_) => "a table",
         }
     }
 
     /// A table with no other keys than these; `what` says whose they are.
-    pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<Table<'a>, FileError> {
+    pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
         let table = self.open_table(what)?;
         for (key, _) in table.entries {
             if !keys.contains(&key.name.as_str()) {
@@ -118,41 +118,44 @@ impl Node {
                     Some(known) => format!("did you mean '{known}'?"),
                     None => format!("it knows {}", keys.join(", ")),
                 };
-                return Err(FileError::new(key.at, format!("there is no key '{}' in {what}: {way_out}", key.name)));
+                return Err(TrafficFileError::new(
+                    key.at,
+                    format!("there is no key '{}' in {what}: {way_out}", key.name),
+                ));
             }
         }
         Ok(table)
     }
 
     /// A table with keys of the user's own.
-    pub fn open_table<'a>(&'a self, what: &'a str) -> Result<Table<'a>, FileError> {
-        let Value::Table(entries) = &self.value else {
+    pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
+        let TreeValue::Table(entries) = &self.value else {
             return self.error(format!("{what} is a table of keys and values, and this is {}", self.kind()));
         };
-        Ok(Table { node: self, entries })
+        Ok(TreeTable { node: self, entries })
     }
 
     /// The values of a list; `what` says of what.
-    pub fn list(&self, what: &str) -> Result<&[Node], FileError> {
+    pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
-            Value::List(items) => Ok(items),
+            TreeValue::List(items) => Ok(items),
             _ => self.error(format!("{what} is a list, and this is {}", self.kind())),
         }
     }
 
     /// A text; numbers and flags are taken as they are written.
-    pub fn text(&self, what: &str) -> Result<&str, FileError> {
+    pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
-            Value::Text(text) | Value::Number(text) => Ok(text),
-            Value::Flag(true) => Ok("true"),
-            Value::Flag(false) => Ok("false"),
+            TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
+            TreeValue::Flag(true) => Ok("true"),
+            TreeValue::Flag(false) => Ok("false"),
             _ => self.error(format!("{what} is a text, and this is {}", self.kind())),
         }
     }
 
     /// A whole number in a range.
-    pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, FileError> {
-        let Value::Number(text) = &self.value else {
+    pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
+        let TreeValue::Number(text) = &self.value else {
             return self.error(format!("{what} is a whole number, and this is {}", self.kind()));
         };
         match text.replace('_', "").parse() {
@@ -162,26 +165,30 @@ impl Node {
     }
 
     /// What `read` makes of the text of this value.
-    pub fn read<T, E: Display>(&self, what: &str, read: impl FnOnce(&str) -> Result<T, E>) -> Result<T, FileError> {
-        read(self.text(what)?).map_err(|error| FileError::new(self.at, format!("{what}: {error}")))
+    pub fn read<T, E: Display>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, TrafficFileError> {
+        read(self.text(what)?).map_err(|error| TrafficFileError::new(self.at, format!("{what}: {error}")))
     }
 }
 
 /// The entries of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Table<'a> {
-    pub node: &'a Node,
-    pub entries: &'a [(Key, Node)],
+pub struct TreeTable<'a> {
+    pub node: &'a TreeNode,
+    pub entries: &'a [(TreeKey, TreeNode)],
 }
 
-impl<'a> Table<'a> {
+impl<'a> TreeTable<'a> {
     /// The value of a key.
-    pub fn get(&self, name: &str) -> Option<&'a Node> {
+    pub fn get(&self, name: &str) -> Option<&'a TreeNode> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
     /// Those of these keys that are there.
-    pub fn given(&self, names: &[&str]) -> Vec<(&'a Key, &'a Node)> {
+    pub fn given(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
         self.entries
             .iter()
             .filter(|(key, _)| names.contains(&key.name.as_str()))
@@ -191,9 +198,9 @@ impl<'a> Table<'a> {
 }
 
 /// Puts a value into a table that is being read, once.
-pub fn insert(entries: &mut Vec<(Key, Node)>, key: Key, node: Node) -> Result<(), FileError> {
+pub fn insert(entries: &mut Vec<(TreeKey, TreeNode)>, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
     if entries.iter().any(|(other, _)| other.name == key.name) {
-        return Err(FileError::new(key.at, format!("the key '{}' stands here twice: leave one out", key.name)));
+        return Err(TrafficFileError::new(key.at, format!("the key '{}' stands here twice: leave one out", key.name)));
     }
     entries.push((key, node));
     Ok(())
@@ -251,8 +258,8 @@ mod tests {
     fn places_count_characters_from_one() {
         let text = "a = 1\n\u{e9}\u{e9} = 2\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
-            assert_eq!(Place::of(text, byte), Place { line, column }, "{byte}");
-            assert_eq!(Lines::new(text).place(byte), Place { line, column }, "{byte}");
+            assert_eq!(TextPlace::of(text, byte), TextPlace { line, column }, "{byte}");
+            assert_eq!(Lines::new(text).place(byte), TextPlace { line, column }, "{byte}");
         }
     }
 }

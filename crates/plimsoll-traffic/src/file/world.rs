@@ -10,7 +10,7 @@ pub trait Surroundings {
 
 /// What holds for requests that say nothing else.
 #[derive(Debug, Clone)]
-pub struct Defaults {
+pub struct RequestDefaults {
     /// Headers that are sent along, unless a request has its own of that name.
     pub headers: Vec<(String, String)>,
     /// What counts as success.

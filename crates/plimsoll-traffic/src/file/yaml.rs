@@ -1,55 +1,55 @@
 //! YAML as a tree. The parser is a library's; here its events become values, by the core schema of YAML 1.2 (so that `no` is a
 //! word), with anchors and aliases as far as their whole size stays sane.
 
-use super::tree::{DEPTH_MAX, FileError, Key, Node, Place, VALUES_MAX, Value, insert};
+use super::tree::{DEPTH_MAX, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX, insert};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 
 /// What is being read, from the outside in.
 struct Open {
-    at: Place,
+    at: TextPlace,
     anchor: usize,
     what: Container,
 }
 
 enum Container {
-    List(Vec<Node>),
+    List(Vec<TreeNode>),
     /// With the key whose value comes next.
-    Table(Vec<(Key, Node)>, Option<Key>),
+    Table(Vec<(TreeKey, TreeNode)>, Option<TreeKey>),
 }
 
 /// The tree of a text, of one document.
-pub fn tree(text: &str) -> Result<Node, FileError> {
+pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let mut open: Vec<Open> = Vec::new();
-    let mut anchors: HashMap<usize, (Node, usize)> = HashMap::new();
+    let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
     let (mut root, mut values, mut documents) = (None, 0usize, 0);
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let at = Place { line: error.marker().line(), column: error.marker().col() + 1 };
-            FileError::new(at, format!("this is no YAML: {}", error.info()))
+            let at = TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
+            TrafficFileError::new(at, format!("this is no YAML: {}", error.info()))
         })?;
         let at = place(span);
         let done = match event {
             Event::DocumentStart(_) => {
                 documents += 1;
                 if documents > 1 {
-                    return Err(FileError::new(at, "a second document begins here: a file has one"));
+                    return Err(TrafficFileError::new(at, "a second document begins here: a file has one"));
                 }
                 None
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
-                let value = if is_text { Value::Text(text.into_owned()) } else { plain(&text) };
-                Some((Node { at, value }, anchor, 1))
+                let value = if is_text { TreeValue::Text(text.into_owned()) } else { plain(&text) };
+                Some((TreeNode { at, value }, anchor, 1))
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = anchors.get(&anchor) else {
-                    return Err(FileError::new(
+                    return Err(TrafficFileError::new(
                         at,
                         "this names an anchor whose value is not whole yet: it would hold itself",
                     ));
                 };
-                Some((Node { at, value: node.value.clone() }, 0, *size))
+                Some((TreeNode { at, value: node.value.clone() }, 0, *size))
             }
             Event::SequenceStart(anchor, _) => {
                 open.push(Open { at, anchor, what: Container::List(Vec::new()) });
@@ -61,22 +61,22 @@ pub fn tree(text: &str) -> Result<Node, FileError> {
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(|Open { at, anchor, what }| {
                 let value = match what {
-                    Container::List(items) => Value::List(items),
-                    Container::Table(entries, _) => Value::Table(entries),
+                    Container::List(items) => TreeValue::List(items),
+                    Container::Table(entries, _) => TreeValue::Table(entries),
                 };
-                let node = Node { at, value };
+                let node = TreeNode { at, value };
                 let size = if anchor > 0 { size(&node) } else { 1 };
                 (node, anchor, size)
             }),
             _ => None,
         };
         if open.len() > DEPTH_MAX {
-            return Err(FileError::new(at, format!("more than {DEPTH_MAX} values are inside each other here")));
+            return Err(TrafficFileError::new(at, format!("more than {DEPTH_MAX} values are inside each other here")));
         }
         let Some((node, anchor, size)) = done else { continue };
         values += size;
         if values > VALUES_MAX {
-            return Err(FileError::new(
+            return Err(TrafficFileError::new(
                 at,
                 format!("there are more than {VALUES_MAX} values, with those that aliases repeat"),
             ));
@@ -89,36 +89,36 @@ pub fn tree(text: &str) -> Result<Node, FileError> {
             Some(Container::List(items)) => items.push(node),
             Some(Container::Table(entries, key)) => match key.take() {
                 Some(key) => insert(entries, key, node)?,
-                None => *key = Some(Key { at, name: node.text("a key")?.to_owned() }),
+                None => *key = Some(TreeKey { at, name: node.text("a key")?.to_owned() }),
             },
         }
     }
-    root.ok_or_else(|| FileError::new(Place { line: 1, column: 1 }, "the file is empty"))
+    root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
 }
 
-fn place(span: Span) -> Place {
-    Place { line: span.start.line(), column: span.start.col() + 1 }
+fn place(span: Span) -> TextPlace {
+    TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
 /// How many values there are in one.
-fn size(node: &Node) -> usize {
+fn size(node: &TreeNode) -> usize {
     1 + match &node.value {
-        Value::List(items) => items.iter().map(size).sum(),
-        Value::Table(entries) => entries.iter().map(|(_, node)| size(node)).sum(),
+        TreeValue::List(items) => items.iter().map(size).sum(),
+        TreeValue::Table(entries) => entries.iter().map(|(_, node)| size(node)).sum(),
         _ => 0,
     }
 }
 
 /// A scalar without quotation marks.
-fn plain(text: &str) -> Value {
+fn plain(text: &str) -> TreeValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Flag(true),
-        "false" | "False" | "FALSE" => Value::Flag(false),
+        "" | "~" | "null" | "Null" | "NULL" => TreeValue::Null,
+        "true" | "True" | "TRUE" => TreeValue::Flag(true),
+        "false" | "False" | "FALSE" => TreeValue::Flag(false),
         _ => {
             let digits = text.trim_start_matches(['-', '+']);
             let number = digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
-            if number { Value::Number(text.to_owned()) } else { Value::Text(text.to_owned()) }
+            if number { TreeValue::Number(text.to_owned()) } else { TreeValue::Text(text.to_owned()) }
         }
     }
 }

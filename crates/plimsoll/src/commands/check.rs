@@ -8,7 +8,7 @@ use crate::target::Target;
 use crate::traffic_file;
 use plimsoll_model::{Carriage, Curve, Load, LoadShape, Origin, Plan, Redact, StatusSet};
 use plimsoll_report::visible::visible;
-use plimsoll_traffic::file::Defaults;
+use plimsoll_traffic::file::RequestDefaults;
 use std::fmt::Write;
 
 /// Requests that are shown.
@@ -24,7 +24,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let address = args.target.clone().or_else(|| file.base.clone()).unwrap_or_else(|| ANYWHERE.to_owned());
     let target = Target::named(&address)?;
     let headers = target.authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
-    let defaults = Defaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
+    let defaults = RequestDefaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
     let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
     let traffic = file.traffic(origin, &target.path, &defaults, Redact::Secrets);
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });

@@ -139,6 +139,30 @@ impl Doubts {
     }
 }
 
+/// Figures, and all that speaks against them: neither is handed out without the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubted<T> {
+    doubts: Doubts,
+    figures: T,
+}
+
+impl<T> Doubted<T> {
+    /// These figures, with what speaks against them.
+    pub fn new(doubts: Doubts, figures: T) -> Doubted<T> {
+        Doubted { doubts, figures }
+    }
+
+    /// Both.
+    pub fn open(&self) -> (&Doubts, &T) {
+        (&self.doubts, &self.figures)
+    }
+
+    /// Other figures that the same speaks against.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Doubted<U> {
+        Doubted { doubts: self.doubts, figures: of(self.figures) }
+    }
+}
+
 impl FromIterator<Doubt> for Doubts {
     fn from_iter<I: IntoIterator<Item = Doubt>>(doubts: I) -> Doubts {
         Doubts(doubts.into_iter().collect())

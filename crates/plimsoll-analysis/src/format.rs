@@ -2,13 +2,21 @@
 //! written here, so that one value never has two spellings. (Conditions and promises, such as `p99<=500ms`, are a
 //! language of their own: what is written must read back. See [`crate::condition`].)
 
-use plimsoll_model::Stop;
+use plimsoll_model::{Stop, Unheld};
 
 /// Why a load was ended, in words.
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
         Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
+    }
+}
+
+/// Why a load could not be made, in words.
+pub fn unheld(reason: &Unheld) -> &str {
+    match reason {
+        Unheld::NoTime => "the time was used up before (--budget)",
+        Unheld::Machine(reason) => reason,
     }
 }
 

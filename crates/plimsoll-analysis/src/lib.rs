@@ -3,7 +3,7 @@
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
 //! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
-//! each command does next; [`doubts`] is what speaks against what was found; [`profile`] reads
+//! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
@@ -16,6 +16,7 @@ pub mod condition;
 pub mod doubts;
 pub mod failed;
 pub mod find;
+pub mod finding;
 pub mod format;
 pub mod judge;
 pub mod levels;
@@ -24,6 +25,7 @@ pub mod profile;
 pub mod prove;
 pub mod series;
 pub mod server;
+pub mod server_view;
 pub mod slo;
 pub mod stages;
 pub mod stalls;
@@ -32,12 +34,14 @@ pub mod summary;
 pub mod watch;
 
 pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
-pub use doubts::{Doubt, DoubtKind, Doubts};
+pub use doubts::{Doubt, DoubtKind, Doubted, Doubts};
 pub use failed::FailedKind;
 pub use find::{Findings, Measure, SearchStep, Settings, StoppedBy};
+pub use finding::{Finding, NoFinding, conclude};
 pub use judge::{Offered, TrialOutcome, Verdict, judge};
 pub use others::Others;
 pub use server::{AtLine, ServerUse};
+pub use server_view::ServerView;
 pub use slo::Slo;
 pub use study::Study;
 pub use summary::Summary;

@@ -2,7 +2,7 @@
 //!
 //! Not here: what the figures look like, and whether they are good.
 
-use crate::doubts::{Doubt, DoubtKind, Doubts};
+use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::format;
 use crate::others::Others;
@@ -157,14 +157,6 @@ impl Summary {
         }
     }
 
-    /// All that speaks against these figures, with what was said before the load.
-    pub fn doubts_with(&self, noted: &[String]) -> Doubts {
-        let about_us = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
-        let (first, then): (Vec<Doubt>, Vec<Doubt>) =
-            self.doubts.clone().into_iter().partition(|doubt| about_us(doubt.kind));
-        first.into_iter().chain(Doubts::noted(noted)).chain(then).collect()
-    }
-
     /// Where connections with this address number went. An address that is not in the plan was resolved later.
     pub fn address(&self, number: u16) -> &str {
         self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
@@ -187,7 +179,7 @@ fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, e
     match ending {
         Some(Ending::Finished) => {}
         Some(Ending::Stopped(stop)) => doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop(stop))),
-        None => doubts.add(DoubtKind::CutOff, "the recording was cut off before the run ended"),
+        None => doubts.add(DoubtKind::Ended, "the recording was cut off before the run ended"),
     }
     doubts
 }

@@ -7,9 +7,10 @@ use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
 use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
-use crate::server::{ServerView, add_server};
+use crate::server::add_server;
+use plimsoll_analysis::finding::{LadderFinding, ProveFinding, RunFinding, SearchFinding};
 use plimsoll_analysis::levels::{Level, LoadUnit};
-use plimsoll_analysis::{Findings, Summary, Verdict, series};
+use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
 /// Columns of charts over time: no more than can be told apart.
@@ -195,19 +196,6 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &A
     report
 }
 
-/// The warning about a recording that has no end.
-pub(crate) fn cut_off(experiment: &Experiment) -> Report {
-    let mut report = Report::default();
-    if experiment.elapsed_ns.is_none() {
-        let text = match experiment.broken() {
-            Some(reason) => format!("it broke off before its end ({reason}): this is what was measured"),
-            None => "the recording was cut off before its end: this is what it holds".into(),
-        };
-        report.text(Tone::Warning, text);
-    }
-    report
-}
-
 /// The picture of two searches in one, each by its name. It claims nothing beyond what was measured.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| Searched { name, findings });
@@ -227,25 +215,26 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
 }
 
 /// The page of one load.
-pub fn run_page(experiment: &Experiment, context: &RunContext, trial: &Trial, around: &Around) -> Report {
-    let summary = Summary::of(&trial.run);
+pub(crate) fn run_page(experiment: &Experiment, context: &RunContext, found: &RunFinding, around: &Around) -> Report {
+    let RunFinding { trial, summary, server } = found;
     let mut charts = Report::default();
-    load_charts(&mut charts, &trial.run, &summary);
+    load_charts(&mut charts, &trial.run, summary);
     charts.append(watched(&trial.run)).heading("All figures");
-    let mut report = cut_off(experiment);
-    report.append(run_report(context, &summary)).after_answer(charts);
-    add_server(&mut report, &ServerView::of(&trial.run));
+    let mut report = run_report(context, summary);
+    report.after_answer(charts);
+    add_server(&mut report, server);
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     report
 }
 
 /// The page of a search.
-pub fn find_page(
+pub(crate) fn find_page(
     experiment: &Experiment,
     context: &RunContext,
-    (findings, server): (&Findings, &ServerView),
+    (found, doubts): (&SearchFinding, &Doubts),
     around: &Around,
 ) -> Report {
+    let SearchFinding { findings, server, .. } = found;
     let target = heading::target(context.plan);
     let searched = [Searched { name: "", findings }];
     let heading = heading::find(findings, &target).untitled();
@@ -253,11 +242,8 @@ pub fn find_page(
     let mut charts = Report::default();
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
     charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
-    let mut report = cut_off(experiment);
-    report
-        .append(find_report(experiment, context, findings, false))
-        .headline(heading::line_title(findings))
-        .after_answer(charts);
+    let mut report = find_report(experiment, context, (findings, doubts), false);
+    report.headline(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
@@ -283,36 +269,47 @@ pub fn find_page(
 }
 
 /// The picture of one comparison.
-pub fn prove_svg(context: &ProveContext, compared: ComparedBlocks, theme: Theme) -> String {
-    chart::prove_chart(&heading::prove(compared.proof, context.sides, &compared_load(context)), compared, theme)
+pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
+    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context));
+    chart::prove_chart(&above, compared(found), theme)
+}
+
+fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
+    ComparedBlocks { proof: &found.proof, blocks: &found.measured.blocks, narrowing: &found.narrowing }
 }
 
 /// The page of a comparison.
-pub fn prove_page(context: &ProveContext, compared: ComparedBlocks, around: &Around) -> Report {
+pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &Around) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_rows(compared.proof, compared.blocks);
-    let above = heading::prove(compared.proof, context.sides, &compared_load(context)).untitled();
-    charts.drawn(|theme| chart::prove_chart(&above, compared, theme), &headings, rows);
-    let mut report = prove_report(context, compared.proof);
+    let (headings, rows) = block_rows(&found.proof, &found.measured.blocks);
+    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context)).untitled();
+    charts.drawn(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
+    let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
-    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.load.seed), around));
+    let seed = Some(found.measured.plan.load.seed);
+    report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }
 
 /// The picture of one ladder.
-pub fn ladder_svg(context: &ProveContext, drawn: LadderBlocks, theme: Theme) -> String {
-    chart::ladder_chart(&heading::ladder(drawn.ladder, &compared_load(context)), drawn, theme)
+pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
+    chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), drawn(found), theme)
+}
+
+fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
+    LadderBlocks { ladder: &found.ladder, blocks: &found.measured.blocks, sides: &found.measured.arms }
 }
 
 /// The page of a ladder.
-pub fn ladder_page(context: &ProveContext, drawn: LadderBlocks, around: &Around) -> Report {
+pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &Around) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = rung_rows(drawn.ladder);
-    let above = heading::ladder(drawn.ladder, &compared_load(context)).untitled();
-    charts.drawn(|theme| chart::ladder_chart(&above, drawn, theme), &headings, rows);
-    let mut report = ladder_report(context, drawn.ladder);
+    let (headings, rows) = rung_rows(&found.ladder);
+    let above = heading::ladder(&found.ladder, &compared_load(context)).untitled();
+    charts.drawn(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
+    let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
-    report.append(around.extra.clone()).append(environment(context.experiment, Some(context.plan.load.seed), around));
+    let seed = Some(found.measured.plan.load.seed);
+    report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }
 

@@ -6,7 +6,7 @@ use crate::format::{count, duration, rate, share};
 use crate::run::{RunContext, setup_fact, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
-use plimsoll_analysis::{FailedKind, Findings, Offered, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
 use plimsoll_model::{Experiment, LoadShape, Purpose};
 
 /// Why a search ended, in words.
@@ -26,12 +26,12 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
 }
 
 /// The answer in one sentence, with what makes it less than certain.
-pub fn answer(findings: &Findings) -> String {
+pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let Bracket { lower, upper, .. } = findings.load_line_rps;
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
-    let doubts: String = findings.doubts.beside().map(|doubt| format!("; {doubt}")).collect();
+    let doubts: String = doubts.beside().map(|doubt| format!("; {doubt}")).collect();
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| lower <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
@@ -171,20 +171,17 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
     }
 }
 
-/// The report of a search. `with_trials`: with the table of all trials, unless they were shown as they happened.
-pub fn find_report(experiment: &Experiment, context: &RunContext, findings: &Findings, with_trials: bool) -> Report {
+/// The report of a search, below what speaks against its figures; of that, the answer says what stands beside the line.
+/// `with_trials`: with the table of all trials, unless they were shown as they happened.
+pub(crate) fn find_report(
+    experiment: &Experiment,
+    context: &RunContext,
+    (findings, doubts): (&Findings, &Doubts),
+    with_trials: bool,
+) -> Report {
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
-    if findings.stopped_by == StoppedBy::Client {
-        report.text(
-            Tone::Warning,
-            "the generator was the limit, not the server: the line lies above what it could offer",
-        );
-    }
-    for warning in context.warnings.iter().map(String::as_str).chain(findings.doubts.above()) {
-        report.text(Tone::Warning, warning);
-    }
-    report.text(Tone::Answer, answer(findings));
+    report.text(Tone::Answer, answer(findings, doubts));
     let mut facts = vec![("target", context.plan.traffic.title())];
     if findings.load_line_rps.lower > 0.0 {
         let confirmed = if findings.load_line_rps.confirmed { ", confirmed" } else { "" };

@@ -2,13 +2,15 @@
 
 use crate::csv::purpose_name;
 use crate::failed;
-use crate::format::rounded;
+use crate::format::{self, rounded};
+use crate::load_profiles::{Profiles, profiles_document};
 use crate::run::{RunContext, load_text, stop_text, system_text};
-use crate::sweep::{self, SweepFigures, SweepLevel};
+use crate::server::server_document;
+use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{DoubtKind, FailedKind, Findings, Others, Summary};
+use plimsoll_analysis::{Doubts, FailedKind, Others, ServerView, Summary};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{Ending, Experiment, Injector, LoadShape, PlanRecord, RequestFailure, TlsFailure};
 use serde_json::{Map, Value, json};
@@ -175,13 +177,15 @@ pub(crate) fn others(map: &mut Map<String, Value>, others: &Others) {
     map.insert("others".into(), json!({ "cores": others.cores, "steal_share": share, "reason": others.reason }));
 }
 
-/// The document of one run: `plimsoll.run/1`. It begins with the generator's doubts, if there are any.
-pub fn run(experiment: &Experiment, context: &RunContext, summary: &Summary) -> Value {
-    let (plan, injectors) = (context.plan, context.injectors);
-    let doubts = summary.doubts_with(context.warnings);
-    // These have fields of their own: `generator.reason` and `ended`.
-    let told = |kind| matches!(kind, DoubtKind::Unsent | DoubtKind::Ended | DoubtKind::CutOff);
-    let warnings: Vec<&str> = doubts.texts(|kind| !told(kind)).collect();
+/// The document of one run: `plimsoll.run/1`.
+pub(crate) fn run(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &RunFinding,
+    warnings: &[&str],
+    profiles: Option<&Profiles>,
+) -> Value {
+    let (plan, injectors, summary) = (context.plan, context.injectors, &found.summary);
     let mut map = frame("plimsoll.run/1", experiment, Some(Made { plan, injectors }));
     map.insert("warnings".into(), warnings.into());
     map.insert("load".into(), load_text(&plan.load.shape).into());
@@ -189,24 +193,28 @@ pub fn run(experiment: &Experiment, context: &RunContext, summary: &Summary) -> 
     map.insert("failed_answers".into(), failed::list(&summary.failed_answers));
     let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load.shape, figures)).collect();
     map.insert("stages".into(), stages.into());
+    map.insert("fitted".into(), context.setup.to_vec().into());
+    map.insert("server".into(), server_document(&found.server));
+    map.insert("profiles".into(), profiles.map(profiles_document).into());
     Value::Object(map)
 }
 
-/// The document of a sweep: `plimsoll.sweep/1`. `noted`: what was warned of before it.
-pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -> Value {
-    let documents: Vec<Value> = levels
+/// The document of a sweep: `plimsoll.sweep/1`.
+pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[&str]) -> Value {
+    let documents: Vec<Value> = found
+        .levels
         .iter()
         .map(|level| match &level.outcome {
-            Ok(SweepFigures { summary, error, .. }) => {
+            Ok(SweepFigures { run, summary, error, .. }) => {
                 let mut map = figures(summary);
                 map.insert("concurrency".into(), level.concurrency.into());
                 map.insert("throughput_error".into(), (*error).into());
+                map.insert("server".into(), server_document(&ServerView::of(run)));
                 Value::Object(map)
             }
-            Err(reason) => json!({ "concurrency": level.concurrency, "error": reason }),
+            Err(reason) => json!({ "concurrency": level.concurrency, "error": format::unheld(reason) }),
         })
         .collect();
-    let (peak, knee) = sweep::peak_and_knee(levels);
     let point = |level: Option<&Level>| {
         level.map_or(Value::Null, |level| {
             json!({ "rps": level.rps, "concurrency": level.load as u64, "p99_ns": level.p99_ns.map(|ns| ns as u64) })
@@ -215,10 +223,10 @@ pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -
     let first = experiment.trials.first().map(|trial| &trial.run);
     let made = first.map(|run| Made { plan: &run.plan, injectors: &run.injectors });
     let mut map = frame("plimsoll.sweep/1", experiment, made);
-    others(&mut map, &sweep::sweep_others(levels));
-    map.insert("warnings".into(), sweep::sweep_warnings(noted, levels).into());
-    map.insert("peak".into(), point(peak.as_ref()));
-    map.insert("knee".into(), point(knee.as_ref()));
+    others(&mut map, &found.others);
+    map.insert("warnings".into(), warnings.into());
+    map.insert("peak".into(), point(found.peak.as_ref()));
+    map.insert("knee".into(), point(found.knee.as_ref()));
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     map.insert("failed_answers".into(), failed::list(&kinds));
     map.insert("levels".into(), documents.into());
@@ -226,7 +234,14 @@ pub fn sweep(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -
 }
 
 /// The document of a search: `plimsoll.find/1`.
-pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) -> Value {
+pub(crate) fn find(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &SearchFinding,
+    (warnings, doubts): (&[&str], &Doubts),
+    profiles: Option<&Profiles>,
+) -> Value {
+    let findings = &found.findings;
     let trials: Vec<Value> = findings
         .trials
         .iter()
@@ -252,8 +267,6 @@ pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) 
             Value::Object(map)
         })
         .collect();
-    let noted = context.warnings.iter().map(String::as_str);
-    let warnings: Vec<&str> = noted.chain(findings.doubts.above()).collect();
     let mut map = frame("plimsoll.find/1", experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
     let line = &findings.load_line_rps;
     map.insert("warnings".into(), warnings.into());
@@ -262,7 +275,7 @@ pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) 
         "load_line_rps".into(),
         json!({ "lower": line.lower, "upper": line.upper, "confirmed": line.confirmed }),
     );
-    map.insert("doubts".into(), findings.doubts.beside().collect::<Vec<_>>().into());
+    map.insert("doubts".into(), doubts.beside().collect::<Vec<_>>().into());
     let stalls = findings.stalls.as_ref().map(|stalls| {
         json!({
             "count": stalls.count,
@@ -290,5 +303,8 @@ pub fn find(experiment: &Experiment, context: &RunContext, findings: &Findings) 
     map.insert("stopped_by".into(), json!(findings.stopped_by));
     map.insert("held_s".into(), findings.held_s.into());
     map.insert("elapsed_s".into(), findings.elapsed_s.into());
+    map.insert("fitted".into(), context.setup.to_vec().into());
+    map.insert("server".into(), server_document(&found.server));
+    map.insert("profiles".into(), profiles.map(profiles_document).into());
     Value::Object(map)
 }

@@ -2,9 +2,14 @@
 //! makes the cases, not here.
 
 use crate::chart::escaped;
+use crate::prove::prove_answer;
+use crate::run::load_text;
+use crate::visible::visible;
 use plimsoll_analysis::find::StoppedBy;
-use plimsoll_analysis::{Condition, Conditions, Findings, Summary};
-use plimsoll_model::Run;
+use plimsoll_analysis::levels::measured;
+use plimsoll_analysis::prove::{Proof, ProveVerdict};
+use plimsoll_analysis::{Condition, Conditions, Doubts, Findings, Summary};
+use plimsoll_model::{Experiment, Run};
 use std::fmt::Write;
 
 /// How a case came out.
@@ -29,10 +34,21 @@ pub struct Case {
     pub outcome: CaseOutcome,
 }
 
+/// The cases of one file, and what speaks against the figures that they rest on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suite {
+    /// What it is called.
+    pub name: String,
+    /// Its cases.
+    pub cases: Vec<Case>,
+    /// What a reader must know of them, in sentences.
+    pub warnings: Vec<String>,
+}
+
 /// The cases of a search: that there is a line, and that it is the server's.
-pub fn find_cases(findings: &Findings) -> Vec<Case> {
+pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
-    let answer = crate::find::answer(findings);
+    let answer = crate::find::answer(findings, doubts);
     let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
     let own = match findings.stopped_by {
         StoppedBy::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
@@ -49,9 +65,15 @@ pub fn find_cases(findings: &Findings) -> Vec<Case> {
     ]
 }
 
-/// The cases of one load: each of `demands` (which must be true) is one, named after `load`. Where the generator was the
-/// limit nothing can be said about the server.
-pub fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
+/// The cases of the loads of an experiment: of each, every one of `demands` (which must be true) is one. Where the generator
+/// was the limit nothing can be said about the server.
+pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
+    let loads = measured(experiment).into_iter().map(|trial| &trial.run);
+    loads.flat_map(|run| load_cases(&load_text(&run.plan.load.shape), run, demands)).collect()
+}
+
+/// The same of one load, its cases named after `load`.
+fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
     let summary = Summary::of(run);
     let case = |demand: &Condition| {
         let outcome = match demand.figure(run) {
@@ -67,10 +89,31 @@ pub fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
     demands.0.iter().map(case).collect()
 }
 
-/// The document of several files: (name of the suite, its cases).
-pub fn render(suites: &[(String, Vec<Case>)]) -> String {
+/// The verdict of a comparison: worse has failed, inconclusive says nothing.
+pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
+    let outcome = match proof.verdict {
+        ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
+        ProveVerdict::Inconclusive => CaseOutcome::Skipped(prove_answer(proof)),
+        ProveVerdict::Better | ProveVerdict::Same | ProveVerdict::Small => CaseOutcome::Passed,
+    };
+    compared_case(experiment, outcome)
+}
+
+/// A ladder has none.
+pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
+    compared_case(experiment, CaseOutcome::Skipped("a ladder has no verdict".into()))
+}
+
+fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
+    let time_s = experiment.elapsed_ns.unwrap_or(0) as f64 / 1e9;
+    Case { name: "B is not worse than A".into(), time_s, outcome }
+}
+
+/// The document of several files. What speaks against the figures of one stands where JUnit has what a test wrote to standard
+/// error.
+pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for (name, cases) in suites {
+    for Suite { name, cases, warnings } in suites {
         let failed = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Failed(_))).count();
         let skipped = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Skipped(_))).count();
         let time: f64 = cases.iter().map(|c| c.time_s).sum();
@@ -97,6 +140,11 @@ pub fn render(suites: &[(String, Vec<Case>)]) -> String {
                 }
             };
         }
+        if !warnings.is_empty() {
+            let lines: Vec<String> =
+                warnings.iter().map(|warning| format!("warning: {}", escaped(&visible(warning)))).collect();
+            let _ = writeln!(out, "    <system-err>{}</system-err>", lines.join("\n"));
+        }
         out.push_str("  </testsuite>\n");
     }
     out.push_str("</testsuites>\n");
@@ -115,13 +163,16 @@ mod tests {
             case("b < c", CaseOutcome::Failed("p99 was \"2 s\"".into())),
             case("d", CaseOutcome::Skipped("late".into())),
         ];
-        let text = render(&[("run & more".into(), cases)]);
+        let suite = |warnings| Suite { name: "run & more".into(), cases: cases.clone(), warnings };
+        assert!(!render(&[suite(Vec::new())]).contains("system-err"));
+        let text = render(&[suite(vec!["<slow>".into(), "late".into()])]);
         for part in [
             "name=\"run &amp; more\" tests=\"3\" failures=\"1\" skipped=\"1\" errors=\"0\" time=\"4.500\"",
             "name=\"a\" time=\"1.500\"/>",
             "<failure message=\"p99 was &quot;2 s&quot;\"/>",
             "<skipped message=\"late\"/>",
             "b &lt; c",
+            "    <system-err>warning: &lt;slow&gt;\nwarning: late</system-err>\n  </testsuite>",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -16,7 +16,6 @@ pub mod load_profiles;
 pub mod markdown;
 pub mod page;
 pub mod profile;
-pub mod prove_json;
 pub mod prove_profiles;
 pub mod text;
 pub mod visible;
@@ -27,9 +26,11 @@ mod failed;
 mod find;
 mod progress;
 mod prove;
+mod prove_json;
 mod run;
 mod searches;
 mod server;
+mod shown;
 mod sweep;
 mod tabular;
 mod wrap;
@@ -37,21 +38,16 @@ mod wrap;
 pub use plimsoll_analysis::format;
 
 pub use block::{Report, ReportBlock, Tone};
-pub use charted::{
-    Around, find_page, heat_svg, ladder_page, ladder_svg, percentiles_svg, prove_page, prove_svg, run_page,
-    series_section, time_svg, two_searches,
-};
+pub use charted::{Around, heat_svg, percentiles_svg, series_section, time_svg, two_searches};
 pub use diff::{DiffSide, diff_document, diff_report};
-pub use find::{find_report, search_text, trial_heading, trial_line};
+pub use find::{search_text, trial_heading, trial_line};
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{
-    ProveContext, broken_text, ladder_heading, ladder_line, ladder_report, ladder_standing, measure_text, prove_answer,
-    prove_heading, prove_line, prove_report, prove_standing,
+    broken_text, ladder_heading, ladder_line, ladder_standing, measure_text, prove_answer, prove_heading, prove_line,
+    prove_standing,
 };
-pub use run::{RunContext, load_text, run_report};
+pub use run::load_text;
 pub use searches::{SearchSide, searches_chart, searches_document, searches_report};
-pub use server::{ServerView, add_server, probes_csv, server_document};
-pub use sweep::{
-    SweepFigures, SweepLevel, dat_line, is_level, measured, peak_and_knee, sweep_header, sweep_lengths, sweep_page,
-    sweep_report, sweep_row, unheld_text,
-};
+pub use server::probes_csv;
+pub use shown::{Shown, TakenProfiles};
+pub use sweep::{dat_line, sweep_header, sweep_lengths, sweep_row};

@@ -6,28 +6,21 @@ use crate::format::{count, duration, flag_time, rate};
 use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::{
     Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Rules, Rung, Standing,
     arm_name,
 };
 use plimsoll_analysis::study::Broken;
-use plimsoll_model::{Experiment, Injector, PlanRecord, Purpose};
+use plimsoll_model::{Experiment, PlanRecord};
 
 /// What stands around the figures of a comparison.
-#[derive(Debug, Clone)]
-pub struct ProveContext<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProveContext<'a> {
     /// The recording.
-    pub experiment: &'a Experiment,
-    /// The plan that all loads share but for their target and load.
-    pub plan: &'a PlanRecord,
-    /// Who carried them out.
-    pub injectors: &'a [Injector],
-    /// The sides in words: URLs or commands.
-    pub sides: &'a [String],
-    /// The plan of each side's loads in the blocks, if it came to any: the same load of sides that are compared.
-    pub loads: Vec<&'a PlanRecord>,
-    /// Warnings from before the first load.
-    pub warnings: &'a [String],
+    pub(crate) experiment: &'a Experiment,
+    /// What was measured.
+    pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
 /// A ratio as a change: `-4.8 %`.
@@ -211,18 +204,8 @@ fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     }
 }
 
-/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut off.
-pub(crate) fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
-    let whole_ns = experiment.elapsed_ns?;
-    if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {
-        return Some(whole_ns);
-    }
-    let ends = experiment.trials.iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
-    ends.map(|trial| trial.start_ns + trial.run.window_ns.1).max()
-}
-
-fn elapsed_text(experiment: &Experiment) -> String {
-    match elapsed_ns(experiment) {
+fn elapsed_text(context: &ProveContext) -> String {
+    match context.measured.elapsed_ns {
         Some(ns) => format!(" in {}", duration(ns as f64)),
         None => String::new(),
     }
@@ -241,7 +224,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
 /// The loads of the sides in words: just one if they have the same; none if it came to none.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(&plan.load.shape), duration(length_ns(plan) as f64));
-    let mut loads: Vec<String> = context.loads.iter().map(one).collect();
+    let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);
     }
@@ -255,7 +238,7 @@ pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
 
 /// The sides by name.
 fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
-    context.sides.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
+    context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
 /// What failed answers said.
@@ -264,11 +247,8 @@ fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
 }
 
 /// The report of a comparison.
-pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
+pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
-    for warning in context.warnings.iter().map(String::as_str).chain(proof.doubts.above()) {
-        report.text(Tone::Warning, warning);
-    }
     report.text(Tone::Answer, prove_answer(proof));
     let sides: Vec<(String, String)> = sides(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
@@ -278,9 +258,9 @@ pub fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             "{} that count, {} void{}; {} (seed {})",
             proof.blocks,
             proof.blocks_void,
-            elapsed_text(context.experiment),
+            elapsed_text(context),
             stopped_text(&proof.stopped_by),
-            context.plan.load.seed
+            context.measured.plan.load.seed
         ),
     ));
     facts.push(("load", compared_load(context)));
@@ -377,11 +357,8 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
 }
 
 /// The report of a ladder.
-pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
+pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
-    for warning in context.warnings.iter().map(String::as_str).chain(ladder.doubts.above()) {
-        report.text(Tone::Warning, warning);
-    }
     report.text(Tone::Answer, ladder_answer(ladder));
     let sides: Vec<(String, String)> = sides(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
@@ -391,8 +368,8 @@ pub fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
             "{} that count, {} void{} (seed {})",
             ladder.blocks,
             ladder.blocks_void,
-            elapsed_text(context.experiment),
-            context.plan.load.seed
+            elapsed_text(context),
+            context.measured.plan.load.seed
         ),
     ));
     facts.push(("load", compared_load(context)));

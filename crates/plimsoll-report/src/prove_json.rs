@@ -2,12 +2,14 @@
 
 use crate::failed;
 use crate::json::{self, Made, frame};
-use crate::prove::{ProveContext, elapsed_ns, length_ns};
+use crate::prove::{ProveContext, length_ns};
+use crate::prove_profiles::{self, ProveProfiles};
 use crate::run::load_text;
+use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::finding::{LadderFinding, MeasuredBlocks, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, Reading, Standing, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Standing, arm_name,
 };
-use plimsoll_analysis::{Doubts, FailedKind, Others};
 use serde_json::{Map, Value, json};
 
 /// The name of a measure, with its unit.
@@ -56,27 +58,33 @@ fn readings(blocks: &[Block]) -> Value {
 }
 
 /// What every document of a comparison begins with.
-fn begin(schema: &str, context: &ProveContext, doubts: &Doubts, blocks: &[Block]) -> Map<String, Value> {
-    let mut map = frame(schema, context.experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
-    let loads = blocks.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
-    json::others(&mut map, &Others::over(loads, "loads"));
-    let noted = context.warnings.iter().map(String::as_str);
-    map.insert("warnings".into(), noted.chain(doubts.above()).collect::<Vec<_>>().into());
+fn begin(schema: &str, context: &ProveContext, warnings: &[&str]) -> Map<String, Value> {
+    let ProveContext { experiment, measured } = context;
+    let made = Made { plan: measured.plan, injectors: &experiment.environment.injectors };
+    let mut map = frame(schema, experiment, Some(made));
+    json::others(&mut map, &measured.others);
+    map.insert("warnings".into(), warnings.into());
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     map.insert("failed_answers".into(), failed::list(&kinds));
-    map.insert("sides".into(), context.sides.to_vec().into());
-    map.insert("elapsed_s".into(), elapsed_ns(context.experiment).map(|ns| ns as f64 / 1e9).into());
+    map.insert("sides".into(), measured.arms.clone().into());
+    map.insert("elapsed_s".into(), measured.elapsed_ns.map(|ns| ns as f64 / 1e9).into());
     map
 }
 
 /// The load of a side in words, and its length.
 fn load(context: &ProveContext, side: usize) -> (Option<String>, Option<f64>) {
-    let plan = context.loads.get(side);
+    let plan = context.measured.loads.get(side);
     (plan.map(|plan| load_text(&plan.load.shape)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
 /// The document of a comparison: `plimsoll.prove/1`.
-pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing: &[Standing]) -> Value {
+pub(crate) fn proof(
+    context: &ProveContext,
+    found: &ProveFinding,
+    warnings: &[&str],
+    profiles: Option<&ProveProfiles>,
+) -> Value {
+    let ProveFinding { measured: MeasuredBlocks { blocks, .. }, proof, narrowing } = found;
     let compared = |one: &Compared| {
         json!({
             "name": measure_name(one.measure),
@@ -100,7 +108,7 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
             "margin": point.margin,
         })
     };
-    let mut map = begin("plimsoll.prove/1", context, &proof.doubts, blocks);
+    let mut map = begin("plimsoll.prove/1", context, warnings);
     let (load, load_s) = load(context, 0);
     map.insert("load".into(), load.into());
     map.insert("load_s".into(), load_s.into());
@@ -123,15 +131,22 @@ pub fn proof(context: &ProveContext, proof: &Proof, blocks: &[Block], narrowing:
     map.insert("stopped_by".into(), stopped_name(&proof.stopped_by).into());
     map.insert("narrowing".into(), narrowing.iter().map(point).collect());
     map.insert("readings".into(), readings(blocks));
+    map.insert("profiles".into(), profiles.map(prove_profiles::document).into());
     Value::Object(map)
 }
 
 /// The document of a ladder: `plimsoll.ladder/1`.
-pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Value {
+pub(crate) fn ladder(
+    context: &ProveContext,
+    found: &LadderFinding,
+    warnings: &[&str],
+    profiles: Option<&ProveProfiles>,
+) -> Value {
+    let LadderFinding { measured: MeasuredBlocks { blocks, .. }, ladder } = found;
     let rungs: Vec<Value> = ladder
         .rungs
         .iter()
-        .zip(context.sides)
+        .zip(&context.measured.arms)
         .enumerate()
         .map(|(at, (rung, side))| {
             let (load, load_s) = load(context, at);
@@ -147,10 +162,11 @@ pub fn ladder(context: &ProveContext, ladder: &Ladder, blocks: &[Block]) -> Valu
             })
         })
         .collect();
-    let mut map = begin("plimsoll.ladder/1", context, &ladder.doubts, blocks);
+    let mut map = begin("plimsoll.ladder/1", context, warnings);
     map.insert("rungs".into(), rungs.into());
     map.insert("blocks".into(), ladder.blocks.into());
     map.insert("blocks_void".into(), ladder.blocks_void.into());
     map.insert("readings".into(), readings(blocks));
+    map.insert("profiles".into(), profiles.map(prove_profiles::document).into());
     Value::Object(map)
 }

@@ -5,10 +5,8 @@ use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{DoubtKind, Others, Summary};
-use plimsoll_model::{
-    Arrivals, Ending, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure,
-};
+use plimsoll_analysis::{Others, Summary};
+use plimsoll_model::{Arrivals, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
@@ -22,8 +20,6 @@ pub struct RunContext<'a> {
     pub cores: u32,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Warnings to stand above the figures.
-    pub warnings: &'a [String],
     /// What of the load was fitted to this machine.
     pub setup: &'a [String],
 }
@@ -171,17 +167,9 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// The report of one load.
+/// The report of one load, below what speaks against its figures.
 pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
     let mut report = Report::default();
-    for doubt in summary.doubts_with(context.warnings).iter() {
-        let text = match (doubt.kind, &summary.ending) {
-            (DoubtKind::Generator, _) => format!("{}. The figures below are about plimsoll.", doubt.text),
-            (DoubtKind::Ended, Some(Ending::Stopped(stop))) => format!("ended early: {}", stop_text(stop)),
-            _ => doubt.text.clone(),
-        };
-        report.text(Tone::Warning, text);
-    }
     report.text(
         Tone::Answer,
         format!(

@@ -1,79 +1,12 @@
 //! How what was seen of the server looks: lines of a report, and the member `server` of a JSON document.
 
-use crate::block::{Report, ReportBlock, Tone};
+use crate::block::{Report, ReportBlock};
 use crate::format::{bytes, count, duration, rate};
-use plimsoll_analysis::ServerUse;
-use plimsoll_model::{Probes, Run, ServerSeen};
+use plimsoll_analysis::server_view::SeriesReadings;
+use plimsoll_analysis::{ServerUse, ServerView};
+use plimsoll_model::Run;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What was seen of the server.
-#[derive(Debug, Clone)]
-pub struct ServerView<'a> {
-    /// What it used, or why that is not known.
-    pub used: Result<ServerUse, String>,
-    /// Which loads the figures come from, where an experiment had several.
-    pub from: Option<String>,
-    /// All loads during which it was watched.
-    pub runs: Vec<&'a Run>,
-}
-
-impl<'a> ServerView<'a> {
-    /// The view of one load.
-    pub fn of(run: &'a Run) -> ServerView<'a> {
-        ServerView { used: ServerUse::of(run), from: None, runs: vec![run] }
-    }
-
-    fn watched(&self) -> bool {
-        self.runs.iter().any(|run| !run.probes.is_empty())
-    }
-
-    /// What stands beside the series, of all loads: what the readings cost, and what could not be seen.
-    fn around(&self) -> Probes {
-        let mut sum = Probes::default();
-        for run in &self.runs {
-            let Probes { unseen, cpu_ns, wall_ns, .. } = run.probes.clone();
-            sum.merge(&Probes { unseen, cpu_ns, wall_ns, ..Probes::default() });
-        }
-        sum
-    }
-
-    /// The processes watched, each once, in the order in which they were met.
-    fn servers(&self) -> Vec<&ServerSeen> {
-        let mut met: Vec<&ServerSeen> = Vec::new();
-        for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
-            if met.iter().all(|known| known.pid != server.pid) {
-                met.push(server);
-            }
-        }
-        met
-    }
-
-    /// The readings of each series over all loads. Times of one load mean nothing in another, so that only what does
-    /// not hang on them is joined.
-    fn readings(&self) -> BTreeMap<&str, Readings<'_>> {
-        let mut all: BTreeMap<&str, Readings> = BTreeMap::new();
-        for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
-            let readings = all.entry(name).or_default();
-            readings.unit = series.drawn_unit();
-            readings.samples += series.samples.len();
-            readings.gaps += series.gaps.len();
-            readings.reasons.extend(series.gaps.iter().map(|gap| gap.reason.as_str()));
-            readings.values.extend(series.drawn().iter().map(|sample| sample.value));
-        }
-        all
-    }
-}
-
-/// One series over all loads.
-#[derive(Default)]
-struct Readings<'a> {
-    unit: String,
-    samples: usize,
-    gaps: usize,
-    reasons: BTreeSet<&'a str>,
-    values: Vec<f64>,
-}
 
 /// The whole of a process's figures in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
 fn used_text(used: &ServerUse) -> String {
@@ -98,16 +31,7 @@ fn size_text(used: &ServerUse) -> String {
     parts.join(", ")
 }
 
-/// The restarts that were seen, in a sentence.
-fn restarts_text(view: &ServerView) -> Option<String> {
-    let servers = view.servers();
-    let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;
-    let shown: Vec<String> = servers.iter().map(|server| server.pid.to_string()).collect();
-    let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-    Some(format!("the server was restarted {times} under load (process {})", shown.join(", then ")))
-}
-
-fn gaps_text(readings: &BTreeMap<&str, Readings>) -> String {
+fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
     let reasons: BTreeSet<&str> = readings.values().flat_map(|readings| readings.reasons.iter().copied()).collect();
     let reasons: Vec<&str> = reasons.into_iter().collect();
     match reasons.len() {
@@ -117,8 +41,8 @@ fn gaps_text(readings: &BTreeMap<&str, Readings>) -> String {
     }
 }
 
-/// Adds what was seen of the server to a report: above a table at its end, and restarts as a warning on top.
-pub fn add_server(report: &mut Report, view: &ServerView) {
+/// Adds what was seen of the server to a report: above a table at its end.
+pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
     }
@@ -155,13 +79,10 @@ pub fn add_server(report: &mut Report, view: &ServerView) {
         _ => report.blocks.len(),
     };
     report.blocks.insert(at, ReportBlock::Facts(facts));
-    if let Some(text) = restarts_text(view) {
-        report.blocks.insert(0, ReportBlock::Text(Tone::Warning, text));
-    }
 }
 
 /// The member `server` of a document.
-pub fn server_document(view: &ServerView) -> Value {
+pub(crate) fn server_document(view: &ServerView) -> Value {
     let around = view.around();
     let used = view.used.as_ref().ok();
     let reason = match &view.used {
@@ -194,7 +115,7 @@ pub fn server_document(view: &ServerView) -> Value {
     })
 }
 
-fn probe(name: &str, readings: &Readings) -> Value {
+fn probe(name: &str, readings: &SeriesReadings) -> Value {
     let values = &readings.values;
     let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     json!({

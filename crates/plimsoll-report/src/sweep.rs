@@ -3,69 +3,20 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
-use crate::charted::{Around, cut_off, environment, levels_charts, percent};
+use crate::charted::{Around, environment, levels_charts, percent};
 use crate::failed;
-use crate::format::{count, duration, rate, share};
+use crate::format::{self, count, duration, rate, share};
 use crate::text::broken;
 use crate::visible::visible;
-use plimsoll_analysis::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
-use plimsoll_analysis::{FailedKind, Others, ServerUse, Summary, series};
-use plimsoll_model::{Experiment, Purpose, Trial, Unheld};
+use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
+use plimsoll_analysis::levels::{self, LoadUnit};
+use plimsoll_analysis::{FailedKind, ServerUse, series};
+use plimsoll_model::{Experiment, Trial};
 
 /// Most levels whose latencies are drawn beside each other: as many as there are colours.
 const CURVES_MAX: usize = 5;
 /// Goodput that grew by more than this at the last level may grow further.
 const GROWING: f64 = 1.1;
-
-/// What a sweep found at one concurrency.
-#[derive(Debug, Clone)]
-pub struct SweepLevel {
-    /// Users.
-    pub concurrency: u64,
-    /// The figures; or why the level could not be held.
-    pub outcome: Result<SweepFigures, String>,
-    /// What the server used; `None` if nothing was watched.
-    pub server: Option<ServerUse>,
-}
-
-/// The figures of a level that was measured.
-#[derive(Debug, Clone)]
-pub struct SweepFigures {
-    /// All figures of its load.
-    pub summary: Summary,
-    /// The same as a level among others.
-    pub level: Level,
-    /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was measured to tell.
-    pub error: Option<f64>,
-}
-
-impl SweepLevel {
-    fn figures(&self) -> Option<&SweepFigures> {
-        self.outcome.as_ref().ok()
-    }
-}
-
-/// What others used of the machine during all levels.
-pub fn sweep_others(levels: &[SweepLevel]) -> Others {
-    Others::over(levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others), "levels")
-}
-
-/// The levels with the peak and the knee. Levels that others disturbed say nothing of the server, unless there are no
-/// others.
-pub fn peak_and_knee(levels: &[SweepLevel]) -> (Option<Level>, Option<Level>) {
-    let of = |disturbed: bool| -> Vec<Level> {
-        let figures = levels.iter().filter_map(SweepLevel::figures);
-        figures.filter(|f| disturbed || !f.summary.others.disturbed).map(|f| f.level.clone()).collect()
-    };
-    let quiet = of(false);
-    let counting = if quiet.is_empty() { of(true) } else { quiet };
-    (peak(&counting).cloned(), knee(&counting).cloned())
-}
-
-/// The levels that were measured.
-pub fn measured(levels: &[SweepLevel]) -> Vec<Level> {
-    levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
-}
 
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
@@ -95,7 +46,7 @@ pub fn sweep_header(columns: Option<usize>) -> String {
 
 /// What the columns of the server say of a level.
 fn server_cells(level: &SweepLevel) -> [String; 2] {
-    let server = level.server.as_ref();
+    let server = level.figures().and_then(|figures| figures.server.as_ref());
     [
         server.map_or_else(|| "-".into(), |used| format!("{:.2}", used.cores_used())),
         server.and_then(ServerUse::cpu_us_per_request).map_or_else(|| "-".into(), |us| duration(us * 1e3)),
@@ -132,15 +83,11 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 None => row,
             }
         }
-        Err(reason) => broken(&format!("{concurrency:>9} not measured: {}", visible(reason)), columns, WIDTHS[0] + 1),
-    }
-}
-
-/// Why a level was not measured.
-pub fn unheld_text(reason: &Unheld) -> &str {
-    match reason {
-        Unheld::NoTime => "the time was used up before (--budget)",
-        Unheld::Machine(reason) => reason,
+        Err(reason) => broken(
+            &format!("{concurrency:>9} not measured: {}", visible(format::unheld(reason))),
+            columns,
+            WIDTHS[0] + 1,
+        ),
     }
 }
 
@@ -148,51 +95,10 @@ fn users(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
-/// What speaks against the figures of a sweep: what was noted before it, generators that were the limit, levels that were
-/// not measured or are not known well.
-pub fn sweep_warnings(noted: &[String], levels: &[SweepLevel]) -> Vec<String> {
-    let disturbed = sweep_others(levels).doubt().map(|doubt| doubt.text);
-    let mut warnings: Vec<String> = disturbed.into_iter().chain(noted.iter().cloned()).collect();
-    let limited = |level: &&SweepLevel| level.figures().is_some_and(|f| f.summary.generator.limited);
-    let mut limits = levels.iter().filter(limited);
-    if let Some(first) = limits.next() {
-        let reason = first.figures().and_then(|f| f.summary.generator.reason.as_deref());
-        let others = match limits.count() {
-            0 => String::new(),
-            1 => " (and at one level more)".to_owned(),
-            more => format!(" (and at {more} levels more)"),
-        };
-        warnings.push(format!(
-            "with {}{others} the generator was the limit, not the server: {}",
-            users(first.concurrency as f64),
-            reason.unwrap_or("it could not keep up")
-        ));
-    }
-    for level in levels {
-        if let Err(reason) = &level.outcome {
-            warnings.push(format!("concurrency {} was not measured: {reason}", count(level.concurrency)));
-        }
-    }
-    let rough: Vec<&SweepLevel> = levels
-        .iter()
-        .filter(|level| level.figures().is_some_and(|f| f.error.is_some_and(|error| error > 2.0 * ERROR_WANTED)))
-        .collect();
-    if let Some(worst) = rough.iter().filter_map(|level| level.figures()?.error).reduce(f64::max) {
-        let at: Vec<String> = rough.iter().map(|level| count(level.concurrency)).collect();
-        warnings.push(format!(
-            "goodput varied: with {} users it may be off by up to {:.0} %, so that small differences between levels mean \
-             nothing; more time (--for, --budget) narrows that",
-            at.join(", "),
-            worst * 100.0
-        ));
-    }
-    warnings
-}
-
 /// What a sweep comes to, in one sentence: peak and knee, each with the users that made it.
-pub fn sweep_answer(levels: &[SweepLevel]) -> String {
-    let measured = measured(levels);
-    let (Some(peak), Some(knee)) = peak_and_knee(levels) else {
+pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
+    let (levels, measured) = (&found.levels, found.measured());
+    let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
         return match measured.is_empty() {
             true => "no level was measured".into(),
             false => "no request succeeded at any level".into(),
@@ -218,15 +124,10 @@ pub fn sweep_answer(levels: &[SweepLevel]) -> String {
     }
 }
 
-/// What stands below the table of a sweep.
-pub fn sweep_report(experiment: &Experiment, noted: &[String], levels: &[SweepLevel]) -> Report {
+/// What stands below the table of a sweep and what speaks against its figures.
+pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
-    // Levels without figures say so in the table.
-    let held: Vec<SweepLevel> = levels.iter().filter(|level| level.outcome.is_ok()).cloned().collect();
-    for warning in sweep_warnings(noted, &held) {
-        report.text(Tone::Warning, warning);
-    }
-    report.text(Tone::Answer, sweep_answer(levels));
+    report.text(Tone::Answer, sweep_answer(found));
     add_failed(&mut report, experiment);
     report
 }
@@ -263,20 +164,10 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     }
 }
 
-/// Whether a load of an experiment is a level of a sweep: others are trials beforehand.
-pub fn is_level(trial: &Trial) -> bool {
-    trial.tag.purpose == Purpose::Level
-}
-
 /// The page of a sweep.
-pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLevel], around: &Around) -> Report {
-    let mut report = cut_off(experiment);
-    for warning in sweep_warnings(noted, levels) {
-        report.text(Tone::Warning, warning);
-    }
-    report.text(Tone::Answer, sweep_answer(levels));
-    add_failed(&mut report, experiment);
-    let measured = measured(levels);
+pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &Around) -> Report {
+    let mut report = sweep_report(experiment, found);
+    let (levels, measured) = (&found.levels, found.measured());
     let trials: Vec<&Trial> = levels::measured(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
@@ -346,10 +237,10 @@ pub fn sweep_page(experiment: &Experiment, noted: &[String], levels: &[SweepLeve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Purpose, Run, Tag, Unheld};
 
     /// A level on which so many requests a second succeeded.
-    fn level(concurrency: u64, rps: u64) -> SweepLevel {
+    fn load(concurrency: u64, rps: u64) -> Trial {
         let users = Curve::constant(concurrency as f64);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         for index in 0..10 {
@@ -361,41 +252,41 @@ mod tests {
             run.intervals.insert(index, interval);
         }
         run.window_ns = (0, 1_000_000_000);
-        let (_, of_run) = Level::of(&run).expect("the same load all along");
-        let figures = SweepFigures { summary: Summary::of(&run), level: of_run, error: series::goodput_error(&run) };
-        SweepLevel { concurrency, outcome: Ok(figures), server: None }
+        Trial { tag: Tag::of(Purpose::Level), start_ns: 0, run }
     }
 
     #[test]
     fn the_answer_names_the_users_that_made_it() {
-        let unheld = SweepLevel { concurrency: 64, outcome: Err("no files".into()), server: None };
-        for (levels, expect) in [
+        for (loads, expect) in [
             (
-                vec![level(1, 1000), level(4, 6480), level(8, 6490), level(16, 6400)],
+                vec![(1, 1000), (4, 6480), (8, 6490), (16, 6400)],
                 "peak: 6 490 requests/s with 8 users; knee: 4 users reach 6 480 requests/s",
             ),
             (
-                vec![level(1, 1000), level(2, 2000)],
+                vec![(1, 1000), (2, 2000)],
                 "peak: 2 000 requests/s with 2 users; fewer do not reach 95 % of it; goodput was still growing there: more \
                  users may get more",
             ),
-            (vec![level(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer do not reach 95 % of it"),
-            (vec![level(1, 0)], "no request succeeded at any level"),
-            (vec![unheld], "no level was measured"),
+            (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer do not reach 95 % of it"),
+            (vec![(1, 0)], "no request succeeded at any level"),
+            (vec![], "no level was measured"),
         ] {
-            assert_eq!(sweep_answer(&levels), expect);
+            let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
+            let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();
+            levels.push(SweepLevel::unheld(64, &Unheld::NoTime));
+            assert_eq!(sweep_answer(&SweepFinding::of(levels)), expect);
         }
     }
 
     #[test]
     fn rows_fit_a_terminal_of_80() {
-        let mut wide = level(50_000, 1_234_560);
-        wide.server = None;
+        let load = load(50_000, 1_234_560);
+        let mut wide = SweepLevel::measured(&load).expect("the same load all along");
         if let Ok(figures) = &mut wide.outcome {
             figures.summary.success_rate = 0.999_99;
             figures.error = Some(0.123);
         }
-        let unheld = SweepLevel { concurrency: 64, outcome: Err("no files ".repeat(30)), server: None };
+        let unheld = SweepLevel::unheld(64, &Unheld::Machine("no files ".repeat(30)));
         for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }

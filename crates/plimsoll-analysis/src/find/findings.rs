@@ -300,7 +300,7 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
     match findings.stopped_by {
         StoppedBy::Client => {
             let text = "plimsoll itself was the limit: the server's line is higher than it could measure from here.";
-            doubts.add(DoubtKind::Generator, text);
+            doubts.add(DoubtKind::Beyond, text);
         }
         StoppedBy::MaxRate => {
             let text = "The highest load allowed (--max-rate) still passes: the line is higher than was tried.";

@@ -28,12 +28,16 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     (whole && search).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 
+/// What was asked of a search under this promise.
+pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
+    let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
+    Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
+}
+
 impl Search {
     /// Nothing is measured yet.
     pub fn new(asked: &FindAsked, slo: Slo) -> Search {
-        let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
-        let settings = Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns };
-        Search { settings, outcomes: Vec::new(), read: 0 }
+        Search { settings: settings(asked, slo), outcomes: Vec::new(), read: 0 }
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {

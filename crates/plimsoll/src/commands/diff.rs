@@ -6,9 +6,8 @@ use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::pictures::write_chart;
-use crate::results::{decode, find, levels, print, print_json, print_report};
+use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
-use plimsoll_model::Asked;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
@@ -21,7 +20,7 @@ enum Comparable {
     /// Loads, each with its figures.
     Levels(RecordedLevels),
     /// A search for the load line.
-    Search(Box<find::RecordedSearch>),
+    Search(Box<RecordedSearch>),
 }
 
 struct RecordedLevels {
@@ -46,15 +45,14 @@ fn read(path: &Path) -> Result<Comparable, Failure> {
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     if is_run_file(&bytes) {
         let experiment = decode(path, &bytes)?;
-        match &experiment.asked {
-            Asked::Find(_) => return Ok(Comparable::Search(Box::new(find::searched(&experiment)?))),
-            Asked::Prove(_) | Asked::Ladder(_) => {
-                return Err(Failure::usage(format!(
-                    "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
-                     one load, .dat files, and searches"
-                )));
-            }
-            Asked::Run(_) | Asked::Sweep(_) => {}
+        if experiment.asked.blocks().is_some() {
+            return Err(Failure::usage(format!(
+                "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
+                 one load, .dat files, and searches"
+            )));
+        }
+        if let Some(found) = searched(&experiment)? {
+            return Ok(Comparable::Search(Box::new(found)));
         }
         let (over, levels) = levels(&experiment).ok_or_else(|| {
             Failure::usage(format!("'{shown}' holds no load that stays the same; diff compares sweeps and such runs"))
@@ -110,7 +108,7 @@ fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Fai
 }
 
 /// Two searches.
-fn searches(args: &DiffArgs, found: [&find::RecordedSearch; 2]) -> Result<u8, Failure> {
+fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure> {
     let (names, both) = names(args);
     let files = [&args.a, &args.b];
     let sides = [0, 1].map(|n| SearchSide {

@@ -11,12 +11,11 @@ use crate::live::Live;
 use crate::probes::{self, Watcher};
 use crate::recording::Recording;
 use crate::resolve::{Base, positive_time};
-use crate::results::find::{searched, show_found};
 use crate::results::page::write_beside;
-use crate::results::profiles as taken;
+use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::find::{self, Demand, Forecast};
-use plimsoll_analysis::{Settings, Slo, Study};
+use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Asked, Curve, FindAsked, LoadShape, Noted};
 use plimsoll_report::chart::heading;
@@ -85,22 +84,26 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         }
     }
     let (experiment, note, mut live) = conduct.end(None);
-    let profiles = taken::read_back(&experiment, Some(&path));
-    let findings = show_found(&experiment, args.out.json, !live.lines_seen(), profiles.as_ref())?;
+    let results = Results::of(&experiment, Some(&path))?;
+    results.print(args.out.json, !live.lines_seen());
     let page = write_beside(&path, &experiment);
-    for note in page.into_iter().chain(note).chain(kept::tidy(&path)).chain(profiles.as_ref().and_then(taken::note)) {
+    for note in
+        page.into_iter().chain(note).chain(kept::tidy(&path)).chain(results.profiles.as_ref().and_then(taken::note))
+    {
         live.note(&note);
     }
-    let found = findings.load_line_rps.lower > 0.0;
-    let cpu_ns = searched(&experiment)?.cpu_us.map(|us| us * 1e3);
+    let Finding::Find(found) = results.finding() else { return Err(Failure::start("the run file holds no search")) };
+    let cpu_ns = found.cpu_us().map(|us| us * 1e3);
     let crossed: Vec<String> = fail_if
         .iter()
-        .filter_map(|demand| demand.crossed(&findings, cpu_ns).map(|figure| format!("--fail-if {demand}: {figure}")))
+        .filter_map(|demand| {
+            demand.crossed(&found.findings, cpu_ns).map(|figure| format!("--fail-if {demand}: {figure}"))
+        })
         .collect();
     crossed.iter().for_each(|sentence| live.note(sentence));
     Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty()) {
         (true, _) => exit::INTERRUPTED,
-        (false, true) if found => exit::DONE,
+        (false, true) if found.findings.load_line_rps.lower > 0.0 => exit::DONE,
         (false, _) => exit::CROSSED,
     })
 }

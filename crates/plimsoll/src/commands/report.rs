@@ -3,13 +3,12 @@
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
 use crate::pictures::write;
-use crate::results::page::{joined, page_of, whole_page};
-use crate::results::{document, find, levels, print, prove, read};
-use plimsoll_analysis::levels::measured;
+use crate::results::page::{joined, whole_page};
+use crate::results::{Results, levels, print, read};
 use plimsoll_analysis::{Conditions, Summary};
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::chart::{self, PICTURE_SUFFIX, Searched, Theme, heading};
-use plimsoll_report::{Report, heat_svg, json, junit, load_text, markdown, percentiles_svg, time_svg};
+use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme, heading};
+use plimsoll_report::{Report, heat_svg, json, junit, markdown, percentiles_svg, time_svg};
 use std::path::{Path, PathBuf};
 
 /// Reports, and says with which code to end.
@@ -47,12 +46,15 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             markdown::render(&joined(&files, reports.collect::<Result<Vec<_>, _>>()?))
         }
         ReportFormat::Junit => {
-            let suites = files.iter().map(|(path, experiment)| suite(path, experiment, &slo));
-            junit::render(&suites.collect::<Result<Vec<_>, _>>()?)
+            let suites = files.iter().map(|(path, experiment)| {
+                Ok(Results::of(experiment, Some(path))?.shown().suite(path.display().to_string(), &slo))
+            });
+            junit::render(&suites.collect::<Result<Vec<_>, Failure>>()?)
         }
         ReportFormat::Json => {
-            let documents =
-                files.iter().map(|(path, experiment)| document(path, experiment)).collect::<Result<Vec<_>, _>>()?;
+            let of =
+                |(path, experiment): &(&Path, &Experiment)| Ok(Results::of(experiment, Some(path))?.shown().document());
+            let documents = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
             let document = match <[_; 1]>::try_from(documents) {
                 Ok([only]) => only,
                 Err(several) => several.into(),
@@ -98,7 +100,7 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
 
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
-    let mut report = page_of(path, experiment)?;
+    let mut report = Results::of(experiment, Some(path))?.page();
     // Tables of every trial and the machine belong on the page, not into a summary.
     let long = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
     let mut keep = true;
@@ -109,18 +111,6 @@ fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
         keep
     });
     Ok(report)
-}
-
-fn suite(path: &Path, experiment: &Experiment, slo: &Conditions) -> Result<(String, Vec<junit::Case>), Failure> {
-    let cases = match &experiment.asked {
-        Asked::Find(_) => junit::find_cases(&find::found(experiment)?.1),
-        Asked::Prove(_) | Asked::Ladder(_) => vec![prove::case(experiment)?],
-        Asked::Run(_) | Asked::Sweep(_) => {
-            let loads = measured(experiment).into_iter().map(|trial| &trial.run);
-            loads.flat_map(|run| junit::load_cases(&load_text(&run.plan.load.shape), run, slo)).collect()
-        }
-    };
-    Ok((path.display().to_string(), cases))
 }
 
 fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
@@ -140,18 +130,14 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
     });
     let shown = path.display();
     match wanted {
-        ChartArg::Line if !matches!(experiment.asked, Asked::Find(_)) => {
-            Err(Failure::usage(format!("--chart line: '{shown}' holds no search for the load line")))
+        ChartArg::Line | ChartArg::Blocks => {
+            let results = Results::of(experiment, Some(path))?;
+            let (svg, lacks) = match wanted {
+                ChartArg::Line => (results.shown().line_svg(theme), "line: '{}' holds no search for the load line"),
+                _ => (results.shown().blocks_svg(theme), "blocks: '{}' holds no comparison (plimsoll prove)"),
+            };
+            svg.ok_or_else(|| Failure::usage(format!("--chart {}", lacks.replace("{}", &shown.to_string()))))
         }
-        ChartArg::Line => {
-            let (target, findings) = find::found(experiment)?;
-            let searched = [Searched { name: "", findings: &findings }];
-            Ok(chart::find_chart(&heading::find(&findings, &target), &searched, None, theme))
-        }
-        ChartArg::Blocks if experiment.asked.blocks().is_none() => {
-            Err(Failure::usage(format!("--chart blocks: '{shown}' holds no comparison (plimsoll prove)")))
-        }
-        ChartArg::Blocks => prove::picture(experiment, theme),
         ChartArg::Throughput | ChartArg::Success => {
             let (over, levels) =
                 levels(experiment).filter(|_| !matches!(experiment.asked, Asked::Find(_))).ok_or_else(|| {

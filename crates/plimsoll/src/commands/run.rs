@@ -11,7 +11,7 @@ use crate::live::Live;
 use crate::probes::Watcher;
 use crate::recording::Recording;
 use crate::resolve;
-use crate::results::{profiles as taken, run::show};
+use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
@@ -68,10 +68,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         wanted.capture(&mut conduct, &Like { plan: &plan.record(), arrivals: base.arrivals }, level_rps, path)?;
     }
     let (experiment, note, mut live) = conduct.end(None);
-    let profiles = taken::read_back(&experiment, path.as_deref());
-    show(&experiment, args.out.json, profiles.as_ref())?;
+    let results = Results::of(&experiment, path.as_deref())?;
+    results.print(args.out.json, true);
     let tidied = path.as_deref().and_then(kept::tidy);
-    for note in note.into_iter().chain(profiles.as_ref().and_then(taken::note)).chain(tidied) {
+    for note in note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
         live.note(&note);
     }
     for crossing in &crossed {

@@ -2,15 +2,19 @@
 
 use crate::args::ShowArgs;
 use crate::failure::{Failure, exit};
-use crate::results::{document, print, print_json, read, show};
+use crate::results::{Results, print, print_json, read};
 use plimsoll_report::{csv, probes_csv};
 
 /// Shows each file, and says with which code to end.
 pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let documents = args.files.iter().zip(&experiments).map(|(path, experiment)| document(path, experiment));
-        let documents = documents.collect::<Result<Vec<_>, _>>()?;
+        let documents = args
+            .files
+            .iter()
+            .zip(&experiments)
+            .map(|(path, experiment)| Ok(Results::of(experiment, Some(path))?.shown().document()));
+        let documents = documents.collect::<Result<Vec<_>, Failure>>()?;
         match <[_; 1]>::try_from(documents) {
             Ok([only]) => print_json(&only),
             Err(several) => print_json(&several.into()),
@@ -30,7 +34,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
         if experiments.len() > 1 {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
-        show(path, experiment)?;
+        Results::of(experiment, Some(path))?.print(false, true);
     }
     Ok(exit::DONE)
 }

@@ -13,19 +13,17 @@ use crate::probes::Watcher;
 use crate::recording::Recording;
 use crate::resolve::{self, Base};
 use crate::results::page::write_beside;
-use crate::results::sweep::{columns, document, measured, recorded, unheld};
-use crate::results::{self, print, print_json, print_report};
+use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
 use crate::target::system_text;
+use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, Level, SHARE_MIN_NS};
-use plimsoll_analysis::{Conditions, Study};
+use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Purpose, SweepAsked, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
-use plimsoll_report::{
-    SweepLevel, dat_line, format, peak_and_knee, sweep_header, sweep_lengths, sweep_report, sweep_row,
-};
+use plimsoll_report::{dat_line, format, sweep_header, sweep_lengths, sweep_row};
 use std::fs::File;
 use std::io::Write;
 
@@ -141,9 +139,11 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let mut seen = vec![false; users.len()];
     conduct.carry_out(&mut study, &mut |done, live| {
         let (tag, level) = match done {
-            Done::Measured(trial) if trial.tag.purpose == Purpose::Level => (trial.tag, measured(trial)),
+            Done::Measured(trial) if trial.tag.purpose == Purpose::Level => (trial.tag, SweepLevel::measured(trial)),
             Done::Measured(_) => return,
-            Done::Unheld(tag, reason) => (tag, users.get(tag.turn as usize).map(|users| unheld(*users, reason))),
+            Done::Unheld(tag, reason) => {
+                (tag, users.get(tag.turn as usize).map(|users| SweepLevel::unheld(*users, reason)))
+            }
         };
         let Some(level) = level else { return };
         if let Ok(figures) = &level.outcome {
@@ -162,28 +162,27 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         }
     })?;
     let (experiment, note, mut live) = conduct.end(None);
-    let levels = recorded(&experiment);
+    let results = Results::of(&experiment, Some(&run_path))?;
+    let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
     if again {
-        let lines: String = levels.iter().filter_map(dat_line).collect();
+        let lines: String = found.levels.iter().filter_map(dat_line).collect();
         if let Err(error) = std::fs::write(&dat_path, lines) {
             output::failed(cannot(error).to_string());
         }
     }
-    if args.out.json {
-        print_json(&document(&experiment));
-    } else {
+    if !args.out.json {
         print("\n");
-        print_report(&sweep_report(&experiment, &noted, &levels));
     }
+    results.print(args.out.json, false);
     live.note(&format!("table: {}", dat_path.display()));
-    match draw(args, &experiment, &levels) {
+    match draw(args, &experiment, &found.levels) {
         Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
     }
     for note in write_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
-    let crossed = fail_if.map(|conditions| crossed(&conditions, &experiment)).unwrap_or_default();
+    let crossed = fail_if.map(|conditions| crossed(&conditions, found, &experiment)).unwrap_or_default();
     for sentence in &crossed {
         live.note(sentence);
     }
@@ -197,10 +196,9 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
 }
 
 /// The conditions that are crossed at the peak, in words. Where nothing was measured, all are.
-fn crossed(conditions: &Conditions, experiment: &Experiment) -> Vec<String> {
-    let peak = peak_and_knee(&recorded(experiment)).0;
-    let made_it = |trial: &&Trial| Level::of(&trial.run).map(|level| level.1) == peak;
-    match levels::measured(experiment).into_iter().find(made_it).filter(|_| peak.is_some()) {
+fn crossed(conditions: &Conditions, found: &SweepFinding, experiment: &Experiment) -> Vec<String> {
+    let made_it = |trial: &&Trial| Level::of(&trial.run).map(|level| level.1) == found.peak;
+    match levels::measured(experiment).into_iter().find(made_it).filter(|_| found.peak.is_some()) {
         None => vec!["--fail-if: no request succeeded at any level".to_owned()],
         Some(trial) => {
             let crossed = conditions.crossed(&trial.run).into_iter();

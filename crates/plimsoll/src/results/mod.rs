@@ -1,28 +1,95 @@
-//! What run files hold, as text, document and page: everything that is shown of an experiment after it, whether it has just been
-//! made or is read from its file. Findings are computed anew from what was measured.
+//! What run files hold, as text, document and page ([`Results`]): everything that is shown of an experiment after it, whether it
+//! has just been made or is read from its file. Findings are computed anew from what was measured.
 //!
 //! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
 
-pub mod find;
+mod flames;
 pub mod page;
 pub mod profiles;
-pub mod prove;
 pub mod prove_profiles;
-pub mod run;
-pub mod sweep;
 
 use crate::failure::Failure;
 use crate::files::{self, Use};
 pub use crate::output::print;
 use crate::output::{note, print_as_it_is};
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};
+use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::block::ReportBlock;
-use plimsoll_report::load_profiles::{Profiles, profiles_report};
-use plimsoll_report::{Report, json, text};
+use plimsoll_report::{Around, Report, Shown, TakenProfiles, json, text};
 use std::io::IsTerminal;
 use std::path::Path;
+
+/// An experiment, and what it comes to.
+pub struct Results<'a> {
+    experiment: &'a Experiment,
+    finding: Doubted<Finding<'a>>,
+    /// What profiles say that were taken with it.
+    pub profiles: Option<TakenProfiles>,
+    path: Option<&'a Path>,
+}
+
+impl<'a> Results<'a> {
+    /// Of an experiment whose run file is at `path`, with profiles beside it.
+    pub fn of(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
+        let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
+        let profiles = match experiment.asked.blocks() {
+            None => profiles::read_back(experiment, path).map(TakenProfiles::OfLoads),
+            Some(_) => prove_profiles::read_back(experiment, path).map(TakenProfiles::OfSides),
+        };
+        Ok(Results { experiment, finding, profiles, path })
+    }
+
+    /// What was found, for who decides by it and shows nothing.
+    pub fn finding(&self) -> &Finding<'a> {
+        self.finding.open().1
+    }
+
+    /// All of it, to be shown.
+    pub fn shown(&self) -> Shown<'_> {
+        Shown { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
+    }
+
+    /// Prints it, as a document or as text. `in_full`: with what was shown while it was measured.
+    pub fn print(&self, as_json: bool, in_full: bool) {
+        if as_json {
+            return print_json(&self.shown().document());
+        }
+        print_as_it_is(&self.shown().text(in_full, std::io::stdout().is_terminal(), columns()));
+    }
+
+    /// Its page.
+    pub fn page(&self) -> Report {
+        let file = self.path.map_or_else(String::new, |path| path.display().to_string());
+        let extra = match &self.profiles {
+            Some(TakenProfiles::OfLoads(profiles)) => flames::with_flames(profiles),
+            Some(TakenProfiles::OfSides(_)) | None => Report::default(),
+        };
+        self.shown().page(&Around { file, extra })
+    }
+}
+
+/// What a recorded search found, to be compared with another.
+pub struct RecordedSearch {
+    /// The URL searched, without secrets.
+    pub url: String,
+    pub findings: Findings,
+    /// CPU time of the server for each request at the line, us, where it was seen.
+    pub cpu_us: Option<f64>,
+}
+
+/// What a recorded search found; `None` of another experiment.
+pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
+    let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
+    Ok(match finding.open().1 {
+        Finding::Find(found) => Some(RecordedSearch {
+            url: found.settings.base.traffic.url(),
+            findings: found.findings.clone(),
+            cpu_us: found.cpu_us(),
+        }),
+        _ => None,
+    })
+}
 
 /// Reads a run file; says on standard error what is missing from it.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
@@ -61,31 +128,6 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     Ok(experiment)
 }
 
-/// The JSON document of an experiment read from `path`.
-pub fn document(path: &Path, experiment: &Experiment) -> Result<serde_json::Value, Failure> {
-    let profiles = profiles::read_back(experiment, Some(path));
-    match &experiment.asked {
-        Asked::Run(_) => run::document(experiment, profiles.as_ref()),
-        Asked::Sweep(_) => Ok(sweep::document(experiment)),
-        Asked::Find(_) => find::document(experiment, profiles.as_ref()),
-        Asked::Prove(_) | Asked::Ladder(_) => prove::document(experiment, path),
-    }
-}
-
-/// Prints what was read from `path`.
-pub fn show(path: &Path, experiment: &Experiment) -> Result<(), Failure> {
-    let profiles = profiles::read_back(experiment, Some(path));
-    match &experiment.asked {
-        Asked::Run(_) => run::show(experiment, false, profiles.as_ref()),
-        Asked::Sweep(_) => {
-            sweep::show(experiment);
-            Ok(())
-        }
-        Asked::Find(_) => find::show(experiment, profiles.as_ref()),
-        Asked::Prove(_) | Asked::Ladder(_) => prove::show(experiment, path),
-    }
-}
-
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let measured: Option<Vec<(LoadUnit, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
@@ -94,23 +136,15 @@ pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))
 }
 
-/// Writes a report as text.
-pub fn print_report(report: &Report) {
+/// Columns of the terminal that the results go to; `None` where lines may be of any length.
+pub fn columns() -> Option<usize> {
     let terminal = std::io::stdout().is_terminal();
-    let size = terminal.then(plimsoll_sys::process::terminal_size).flatten();
-    print_as_it_is(&text::render_in(report, terminal, size.map(|size| size.0)));
+    terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0)
 }
 
-/// Writes what profiles say, below the report of what they were taken beside.
-pub fn print_profiles(profiles: Option<&Profiles>) {
-    if let Some(profiles) = profiles {
-        let report = profiles_report(profiles);
-        // Facts and tables stand apart by themselves.
-        if matches!(report.blocks.first(), Some(ReportBlock::Text(..))) {
-            print("\n");
-        }
-        print_report(&report);
-    }
+/// Writes a report as text.
+pub fn print_report(report: &Report) {
+    print_as_it_is(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
 }
 
 /// Writes a JSON document.

@@ -1,73 +1,13 @@
 //! Pages of run files: of one, or of several below each other.
 
-use super::{find, profiles as taken, prove, run, sweep};
+use super::{Results, searched};
 use crate::failure::Failure;
-use crate::files::{self, Use};
 use crate::output;
 use crate::pictures::write;
-use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
-use plimsoll_model::{Asked, Experiment};
+use plimsoll_model::Experiment;
 use plimsoll_report::chart::heading;
-use plimsoll_report::flame::{Flame, inline_svg};
-use plimsoll_report::load_profiles::profiles_report;
-use plimsoll_report::{Around, Report, page, two_searches};
+use plimsoll_report::{Report, page, two_searches};
 use std::path::Path;
-
-/// The page of one experiment.
-pub fn page_of(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
-    let around = Around { file: path.display().to_string(), extra: profiles(path, experiment) };
-    match &experiment.asked {
-        Asked::Run(_) => run::page(experiment, &around),
-        Asked::Sweep(_) => Ok(sweep::page(experiment, &around)),
-        Asked::Find(_) => find::page(experiment, &around),
-        Asked::Prove(_) | Asked::Ladder(_) => prove::page(experiment, path, around),
-    }
-}
-
-/// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.
-const PAGE_FRAMES_MAX: usize = 4000;
-
-/// What profiles taken with an experiment say; nothing where none were taken.
-fn profiles(path: &Path, experiment: &Experiment) -> Report {
-    let mut report = Report::default();
-    let Some(profiles) = taken::read_back(experiment, Some(path)) else { return report };
-    report.heading("Where the time goes in the server").append(profiles_report(&profiles));
-    let cpu = |level: &str| {
-        let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;
-        read_profile(&files::read(file.as_ref(), Use::Profile).ok()?).ok()
-    };
-    let (low, high) = (cpu("low"), cpu(&profiles.level_name));
-    if let Some(profile) = high.as_ref().or(low.as_ref()) {
-        let level = if high.is_some() { &profiles.level_name } else { "low" };
-        let view = View::all(profile.sample_type_default);
-        let column = &profile.sample_types[view.sample_type];
-        let flame = Flame {
-            tree: &tree(profile, &view, PAGE_FRAMES_MAX),
-            title: &format!("CPU by function ({level})"),
-            subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
-            unit: &column.unit,
-            per: None,
-            total: top(profile, &view, Sort::Cum).kept as f64,
-        };
-        report.fragment(inline_svg(&flame));
-    }
-    if let (Some(low), Some(high), Some(comparison)) = (&low, &high, &profiles.comparison) {
-        let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // Two profiles that were compared have a tree, too.
-        if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, PAGE_FRAMES_MAX) {
-            let flame = Flame {
-                tree: &tree,
-                title: &format!("CPU a request: low load against the {}", profiles.level_name),
-                subtitle: "red is dearer than at low load, blue cheaper, grey may be chance",
-                unit: &comparison.sample_type.unit,
-                per: Some("request"),
-                total: comparison.total.after,
-            };
-            report.fragment(inline_svg(&flame));
-        }
-    }
-    report
-}
 
 /// Writes the page of an experiment beside its run file, where that is a file; returns a line that says where. A result
 /// that was measured is not lost to a page that cannot be written.
@@ -89,8 +29,10 @@ pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> 
     }
 }
 
+/// One page of several files.
 pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
-    let reports = files.iter().map(|(path, experiment)| page_of(path, experiment)).collect::<Result<Vec<_>, _>>()?;
+    let of = |(path, experiment): &(&Path, &Experiment)| Ok(Results::of(experiment, Some(path))?.page());
+    let reports = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
     let mut all = compared(files)?;
     all.append(joined(files, reports));
     let target =
@@ -114,11 +56,13 @@ pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
 /// Two searches, in one picture above their own.
 fn compared(files: &[(&Path, &Experiment)]) -> Result<Report, Failure> {
     match files {
-        [(a, first), (b, second)] if matches!((&first.asked, &second.asked), (Asked::Find(_), Asked::Find(_))) => {
-            let [name_a, name_b] = names_apart(a, b);
-            let (first, second) = (find::found(first)?.1, find::found(second)?.1);
-            Ok(two_searches((&name_a, &first), (&name_b, &second)))
-        }
+        [(a, first), (b, second)] => match (searched(first)?, searched(second)?) {
+            (Some(first), Some(second)) => {
+                let [name_a, name_b] = names_apart(a, b);
+                Ok(two_searches((&name_a, &first.findings), (&name_b, &second.findings)))
+            }
+            _ => Ok(Report::default()),
+        },
         _ => Ok(Report::default()),
     }
 }

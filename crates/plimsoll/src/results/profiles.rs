@@ -6,8 +6,8 @@ use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, di
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
-use plimsoll_report::format;
 use plimsoll_report::load_profiles::{KindSums, Profiles};
+use plimsoll_report::{TakenProfiles, format};
 use std::path::Path;
 
 /// Name in file names and documents, name in addresses.
@@ -144,7 +144,8 @@ fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<String> {
 }
 
 /// Where the profiles went, and how to look at them.
-pub fn note(profiles: &Profiles) -> Option<String> {
+pub fn note(taken: &TakenProfiles) -> Option<String> {
+    let TakenProfiles::OfLoads(profiles) = taken else { return None };
     let cpu = |level: &str| {
         profiles.files.iter().find(|(of, kind, _)| of == level && kind == CPU.0).map(|(_, _, file)| file.as_str())
     };

@@ -11,13 +11,13 @@ use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::recording::Recording;
+use crate::results::Results;
 use crate::results::page::write_beside;
-use crate::results::prove::{Conclusion, show_outcome};
 use crate::runner::Builds;
 use crate::runner::machine::Fitting;
 use asked::ProveSetup;
-use plimsoll_analysis::Study;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict, arm_name};
+use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::{Ending, Noted, Purpose, Stop, Trial};
 
 /// Compares, reports, and says with which code to end.
@@ -74,23 +74,26 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         }
         return Err(Failure::start(reason.clone()));
     }
-    let outcome = show_outcome(&experiment, Some(&path), args.out.json, broken.clone())?;
+    let results = Results::of(&experiment, Some(&path))?;
+    results.print(args.out.json, true);
     setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
         live.note(&note);
     }
-    let (verdict, broke) = match &outcome {
-        Conclusion::Proof(proof) => (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_))),
-        Conclusion::Ladder(_) => (ProveVerdict::Inconclusive, broken.is_some()),
+    let (verdict, broke, counted) = match results.finding() {
+        Finding::Prove(found) => {
+            let proof = &found.proof;
+            (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_)), proof.blocks)
+        }
+        Finding::Ladder(found) => (ProveVerdict::Inconclusive, broken.is_some(), found.ladder.blocks),
+        Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) => {
+            return Err(Failure::start("the run file holds no comparison"));
+        }
     };
     if asked.fail_if_worse && verdict == ProveVerdict::Worse {
         live.note("--fail-if worse: it is");
         return Ok(exit::CROSSED);
     }
-    let counted = match &outcome {
-        Conclusion::Proof(proof) => proof.blocks,
-        Conclusion::Ladder(ladder) => ladder.blocks,
-    };
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {
         (true, _) => exit::INTERRUPTED,
         (false, true) if !silent => exit::USAGE,

@@ -1,0 +1,108 @@
+//! What comparisons and ladders found: blocks, and what all of them together say.
+
+use super::recording::NoFinding;
+use crate::doubts::{Doubted, Doubts};
+use crate::others::Others;
+use crate::prove::{self, Block, ComparisonEnd, Ladder, Proof, Rules, Standing};
+use plimsoll_model::{BlocksAsked, Experiment, PlanRecord, Purpose};
+
+/// What was measured in blocks.
+#[derive(Debug, Clone)]
+pub struct MeasuredBlocks<'a> {
+    /// The arms in words, A first: URLs or commands.
+    pub arms: Vec<String>,
+    /// What all loads share but for their target and load.
+    pub plan: &'a PlanRecord,
+    /// The plan of each arm's loads in the blocks, if it came to any.
+    pub loads: Vec<&'a PlanRecord>,
+    /// The whole blocks.
+    pub blocks: Vec<Block>,
+    /// What others used of the machine, over all loads of them.
+    pub others: Others,
+    /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
+    pub elapsed_ns: Option<u64>,
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone)]
+pub struct ProveFinding<'a> {
+    /// From what.
+    pub measured: MeasuredBlocks<'a>,
+    /// The verdict, and what it rests on.
+    pub proof: Proof,
+    /// How the interval of the measure that decides narrowed.
+    pub narrowing: Vec<Standing>,
+}
+
+/// What a ladder found.
+#[derive(Debug, Clone)]
+pub struct LadderFinding<'a> {
+    /// From what.
+    pub measured: MeasuredBlocks<'a>,
+    /// What each rung leaves of the one before.
+    pub ladder: Ladder,
+}
+
+pub(super) fn prove<'a>(
+    experiment: &'a Experiment,
+    asked: &'a BlocksAsked,
+) -> Result<Doubted<ProveFinding<'a>>, NoFinding> {
+    let (measured, broken) = MeasuredBlocks::of(experiment, asked)?;
+    let rules = Rules::of(&experiment.asked).ok_or(NoFinding::NoArms)?;
+    let blocks = &measured.blocks;
+    let stopped_by = match broken {
+        Some(reason) => ComparisonEnd::Broken(reason),
+        None => prove::stop(&rules, blocks).unwrap_or(ComparisonEnd::Budget),
+    };
+    let mut proof = prove::conclude(&rules, blocks, stopped_by);
+    if proof.blocks_more.is_some() {
+        proof.budget_enough_ns = prove::budget_enough_ns(&rules, blocks, &experiment.trials);
+    }
+    let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(proof.doubts.clone()).collect();
+    let narrowing = prove::narrowing(&rules, blocks);
+    Ok(Doubted::new(doubts, ProveFinding { measured, proof, narrowing }))
+}
+
+pub(super) fn ladder<'a>(
+    experiment: &'a Experiment,
+    asked: &'a BlocksAsked,
+) -> Result<Doubted<LadderFinding<'a>>, NoFinding> {
+    let (measured, broken) = MeasuredBlocks::of(experiment, asked)?;
+    let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
+    let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
+    Ok(Doubted::new(doubts, LadderFinding { measured, ladder }))
+}
+
+impl<'a> MeasuredBlocks<'a> {
+    /// What was measured, and why the measuring broke off, if it did.
+    fn of(
+        experiment: &'a Experiment,
+        asked: &'a BlocksAsked,
+    ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
+        let plan = &asked.arms.first().ok_or(NoFinding::NoArms)?.plan;
+        let count = asked.arms.len();
+        let (blocks, found) = prove::blocks(&experiment.trials, count, asked.count_disturbed);
+        let told = || experiment.broken().map(str::to_owned);
+        let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
+        let readings = blocks.iter().flat_map(|block| &block.readings);
+        let measured = MeasuredBlocks {
+            arms: asked.arms.iter().map(|arm| arm.name.clone()).collect(),
+            plan,
+            loads: prove::reading::block_plans(&experiment.trials, count),
+            others: Others::over(readings.map(|reading| &reading.others), "loads"),
+            blocks,
+            elapsed_ns: elapsed_ns(experiment),
+        };
+        Ok((measured, found.or_else(told).or_else(cut)))
+    }
+}
+
+/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut off.
+fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
+    let whole_ns = experiment.elapsed_ns?;
+    if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {
+        return Some(whole_ns);
+    }
+    let ends = experiment.trials.iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    ends.map(|trial| trial.start_ns + trial.run.window_ns.1).max()
+}

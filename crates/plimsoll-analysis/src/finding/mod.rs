@@ -1,0 +1,48 @@
+//! What an experiment found ([`conclude`]): the finding of its study, computed from what was recorded, with all that speaks
+//! against it. Who has just measured and who reads a file enter here alike.
+//!
+//! A study is three things: what is next (`study`), what was found (an arm of [`Finding`] here), and how that looks
+//! (`plimsoll-report`).
+//!
+//! Not here: how a finding looks.
+
+pub mod blocks;
+mod recording;
+pub mod run;
+pub mod search;
+pub mod sweep;
+
+pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
+pub use recording::NoFinding;
+pub use run::RunFinding;
+pub use search::SearchFinding;
+pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
+
+use crate::doubts::Doubted;
+use plimsoll_model::{Asked, Experiment};
+
+/// What an experiment found.
+#[derive(Debug, Clone)]
+pub enum Finding<'a> {
+    /// Of one load.
+    Run(Box<RunFinding<'a>>),
+    /// Of one load for each of several concurrencies.
+    Sweep(SweepFinding<'a>),
+    /// Of a search for the load line.
+    Find(Box<SearchFinding<'a>>),
+    /// Of a comparison.
+    Prove(Box<ProveFinding<'a>>),
+    /// Of a ladder.
+    Ladder(LadderFinding<'a>),
+}
+
+/// What an experiment found, as far as it is recorded.
+pub fn conclude(experiment: &Experiment) -> Result<Doubted<Finding<'_>>, NoFinding> {
+    Ok(match &experiment.asked {
+        Asked::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
+        Asked::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
+        Asked::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
+        Asked::Prove(asked) => blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found))),
+        Asked::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
+    })
+}

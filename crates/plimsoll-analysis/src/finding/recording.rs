@@ -1,0 +1,28 @@
+//! What a recording itself does to a finding: it may hold none, or not all that was measured.
+
+use crate::doubts::{Doubt, DoubtKind};
+use plimsoll_model::Experiment;
+
+/// Why nothing can be concluded from a recording.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoFinding {
+    /// It holds no load.
+    #[error("the run file was cut before its run began")]
+    NoLoad,
+    /// Its promise does not read: why.
+    #[error("the run file's SLO: {0}")]
+    Promise(String),
+    /// It compares nothing.
+    #[error("the run file holds no comparison")]
+    NoArms,
+}
+
+/// The doubt of a recording that has no end.
+pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
+    let text = match (experiment.elapsed_ns, experiment.broken()) {
+        (Some(_), _) => return None,
+        (None, Some(reason)) => format!("it broke off before its end ({reason}): this is what was measured"),
+        (None, None) => "the recording was cut off before its end: this is what it holds".to_owned(),
+    };
+    Some(Doubt { kind: DoubtKind::CutOff, text })
+}

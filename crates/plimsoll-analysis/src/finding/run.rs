@@ -1,0 +1,34 @@
+//! What one load found: its figures, and what was seen of the server meanwhile.
+
+use super::recording::{NoFinding, cut_off};
+use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::server_view::ServerView;
+use crate::summary::Summary;
+use plimsoll_model::{Experiment, Trial};
+
+/// What one load found.
+#[derive(Debug, Clone)]
+pub struct RunFinding<'a> {
+    /// The load.
+    pub trial: &'a Trial,
+    /// Its figures.
+    pub summary: Summary,
+    /// What was seen of the server.
+    pub server: ServerView<'a>,
+}
+
+pub(super) fn conclude(experiment: &Experiment) -> Result<Doubted<RunFinding<'_>>, NoFinding> {
+    let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
+    let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
+    let doubts = server.doubt().into_iter().chain(cut_off(experiment));
+    let doubts = doubts.chain(with_noted(&summary, &experiment.noted.warnings)).collect();
+    Ok(Doubted::new(doubts, RunFinding { trial, summary, server }))
+}
+
+/// What speaks against the figures of a load. What was said before it comes after that they may be no figures of the server.
+fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
+    let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
+    let (first, then): (Vec<Doubt>, Vec<Doubt>) =
+        summary.doubts.clone().into_iter().partition(|doubt| no_figures(doubt.kind));
+    first.into_iter().chain(Doubts::noted(noted)).chain(then).collect()
+}

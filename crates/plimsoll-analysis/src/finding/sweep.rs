@@ -1,0 +1,150 @@
+//! What a sweep found: the figures of each level, the peak and the knee.
+
+use super::recording::cut_off;
+use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::format;
+use crate::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
+use crate::others::Others;
+use crate::series::goodput_error;
+use crate::server::ServerUse;
+use crate::summary::Summary;
+use plimsoll_model::{Experiment, Remark, Run, SweepAsked, Trial, Unheld};
+
+/// What a sweep found at one concurrency.
+#[derive(Debug, Clone)]
+pub struct SweepLevel<'a> {
+    /// Users.
+    pub concurrency: u64,
+    /// The figures; or why the level could not be held.
+    pub outcome: Result<SweepFigures<'a>, Unheld>,
+}
+
+/// The figures of a level that was measured.
+#[derive(Debug, Clone)]
+pub struct SweepFigures<'a> {
+    /// What they are made of.
+    pub run: &'a Run,
+    /// All figures of its load.
+    pub summary: Summary,
+    /// The same as a level among others.
+    pub level: Level,
+    /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was measured to tell.
+    pub error: Option<f64>,
+    /// What the server used; `None` where that is not known.
+    pub server: Option<ServerUse>,
+}
+
+/// What a sweep found.
+#[derive(Debug, Clone)]
+pub struct SweepFinding<'a> {
+    /// The levels as asked for: what could not be held stands in its place.
+    pub levels: Vec<SweepLevel<'a>>,
+    /// The level with the most goodput. Levels that others disturbed say nothing of the server, unless there are no others.
+    pub peak: Option<Level>,
+    /// The one with the fewest users that has 95 % of the peak.
+    pub knee: Option<Level>,
+    /// What others used of the machine during all levels.
+    pub others: Others,
+}
+
+impl<'a> SweepLevel<'a> {
+    /// The level that a load measured; `None` where it is none.
+    pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
+        let run = &trial.run;
+        let (LoadUnit::Concurrency, level) = Level::of(run)? else { return None };
+        let (concurrency, summary, error) = (level.load as u64, Summary::of(run), goodput_error(run));
+        let figures = SweepFigures { run, summary, level, error, server: ServerUse::of(run).ok() };
+        Some(SweepLevel { concurrency, outcome: Ok(figures) })
+    }
+
+    /// A level that could not be measured.
+    pub fn unheld(concurrency: u64, reason: &Unheld) -> SweepLevel<'a> {
+        SweepLevel { concurrency, outcome: Err(reason.clone()) }
+    }
+
+    /// The figures, where it was measured.
+    pub fn figures(&self) -> Option<&SweepFigures<'a>> {
+        self.outcome.as_ref().ok()
+    }
+}
+
+impl<'a> SweepFinding<'a> {
+    /// What these levels say together.
+    pub fn of(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
+        let others = |levels: &[SweepLevel]| {
+            Others::over(levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others), "levels")
+        };
+        let of = |disturbed: bool| -> Vec<Level> {
+            let figures = levels.iter().filter_map(SweepLevel::figures);
+            figures.filter(|f| disturbed || !f.summary.others.disturbed).map(|f| f.level.clone()).collect()
+        };
+        let quiet = of(false);
+        let counting = if quiet.is_empty() { of(true) } else { quiet };
+        let (peak, knee) = (peak(&counting).cloned(), knee(&counting).cloned());
+        SweepFinding { others: others(&levels), peak, knee, levels }
+    }
+
+    /// The levels that were measured.
+    pub fn measured(&self) -> Vec<Level> {
+        self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
+    }
+
+    /// What speaks against the figures, with what was said before the sweep: generators that were the limit, levels that were
+    /// not measured or are not known well.
+    pub fn doubts(&self, noted: &[String]) -> Doubts {
+        let mut doubts: Doubts = self.others.doubt().into_iter().chain(Doubts::noted(noted)).collect();
+        let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
+        let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
+        if let Some((users, first)) = limits.next() {
+            let others = match limits.count() {
+                0 => String::new(),
+                1 => " (and at one level more)".to_owned(),
+                more => format!(" (and at {more} levels more)"),
+            };
+            let text = format!(
+                "with {}{others} the generator was the limit, not the server: {}",
+                if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) },
+                first.summary.generator.reason.as_deref().unwrap_or("it could not keep up")
+            );
+            doubts.add(DoubtKind::Generator, text);
+        }
+        for SweepLevel { concurrency, outcome } in &self.levels {
+            if let Err(reason) = outcome {
+                let (users, reason) = (format::count(*concurrency), format::unheld(reason));
+                doubts.add(DoubtKind::Unmeasured, format!("concurrency {users} was not measured: {reason}"));
+            }
+        }
+        let rough: Vec<(u64, f64)> = figures()
+            .filter_map(|(users, figures)| Some((users, figures.error?)))
+            .filter(|(_, error)| *error > 2.0 * ERROR_WANTED)
+            .collect();
+        if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
+            let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
+            let text = format!(
+                "goodput varied: with {} users it may be off by up to {:.0} %, so that small differences between levels mean \
+                 nothing; more time (--for, --budget) narrows that",
+                at.join(", "),
+                worst * 100.0
+            );
+            doubts.add(DoubtKind::Rough, text);
+        }
+        doubts
+    }
+}
+
+pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepAsked) -> Doubted<SweepFinding<'a>> {
+    let loads = levels::measured(experiment);
+    let of_turn = |(turn, users): (u32, &u64)| {
+        let load = loads.iter().find(|trial| trial.tag.turn == turn).and_then(|trial| SweepLevel::measured(trial));
+        let unheld = || {
+            experiment.remarks.iter().find_map(|remark| match remark {
+                Remark::Unheld { tag, reason } if tag.turn == turn => Some(SweepLevel::unheld(*users, reason)),
+                _ => None,
+            })
+        };
+        load.or_else(unheld)
+    };
+    let found = SweepFinding::of((0..).zip(&asked.levels).filter_map(of_turn).collect());
+    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
+    Doubted::new(doubts, found)
+}

@@ -1,0 +1,355 @@
+//! Everything that is shown of an experiment ([`Shown`]): a method for each format, and in it a renderer for each finding. What
+//! speaks against the figures stands above them in all formats, and is put there here, for all of them.
+//!
+//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and what was found.
+
+use crate::block::{Report, Tone};
+use crate::chart::{self, Searched, Theme, heading};
+use crate::charted::{self, Around};
+use crate::json;
+use crate::junit::{self, Suite};
+use crate::load_profiles::{Profiles, profiles_report};
+use crate::prove::{ProveContext, ladder_report, prove_report};
+use crate::prove_json;
+use crate::prove_profiles::{self, ProveProfiles};
+use crate::run::{RunContext, run_report, stop_text};
+use crate::server::add_server;
+use crate::sweep::{sweep_header, sweep_report, sweep_row};
+use crate::{find, sweep, text};
+use plimsoll_analysis::finding::{Finding, MeasuredBlocks};
+use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
+use plimsoll_model::{Ending, Experiment, PlanRecord};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// What profiles say that were taken with an experiment.
+#[derive(Debug, Clone)]
+pub enum TakenProfiles {
+    /// At low load, and at the load in question.
+    OfLoads(Profiles),
+    /// Of both sides of a comparison.
+    OfSides(ProveProfiles),
+}
+
+/// What is to be shown of an experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// What was asked and measured.
+    pub experiment: &'a Experiment,
+    /// What that comes to.
+    pub finding: &'a Doubted<Finding<'a>>,
+    /// What profiles say that were taken with it.
+    pub profiles: Option<&'a TakenProfiles>,
+}
+
+impl<'a> Shown<'a> {
+    /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown while it was measured.
+    pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
+        let shown = text::render_in(&self.report(in_full), colour, columns);
+        match self.finding.open().1 {
+            Finding::Sweep(found) if in_full => {
+                let rows: String = found.levels.iter().map(|level| sweep_row(level, columns) + "\n").collect();
+                format!("{}\n{rows}\n{shown}", sweep_header(columns))
+            }
+            _ => shown,
+        }
+    }
+
+    /// The sentences and tables of the text.
+    fn report(&self, in_full: bool) -> Report {
+        let (doubts, finding) = self.finding.open();
+        // That a recording was cut off is said when it is read; and what could not be measured stands in a sweep's table.
+        let mut report = above(finding, doubts, |kind| match kind {
+            DoubtKind::CutOff => false,
+            DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
+            _ => true,
+        });
+        let server = match finding {
+            Finding::Run(found) => {
+                report.append(run_report(&self.context(&found.trial.run.plan), &found.summary));
+                Some(&found.server)
+            }
+            Finding::Sweep(found) => {
+                report.append(sweep_report(self.experiment, found));
+                None
+            }
+            Finding::Find(found) => {
+                let context = self.context(&found.settings.base);
+                report.append(find::find_report(self.experiment, &context, (&found.findings, doubts), in_full));
+                Some(&found.server)
+            }
+            Finding::Prove(found) => {
+                report.append(prove_report(&self.compared(&found.measured), &found.proof));
+                None
+            }
+            Finding::Ladder(found) => {
+                report.append(ladder_report(&self.compared(&found.measured), &found.ladder));
+                None
+            }
+        };
+        if let Some(server) = server {
+            add_server(&mut report, server);
+        }
+        match self.profiles {
+            Some(TakenProfiles::OfLoads(profiles)) => {
+                report.append(profiles_report(profiles));
+            }
+            Some(TakenProfiles::OfSides(profiles)) => {
+                report.append(of_sides(profiles));
+            }
+            None => {}
+        }
+        report
+    }
+
+    /// As a page, with charts; also what a summary is made of.
+    pub fn page(&self, around: &Around) -> Report {
+        let (doubts, finding) = self.finding.open();
+        let mut page = above(finding, doubts, |_| true);
+        let body = match finding {
+            Finding::Run(found) => {
+                charted::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
+            }
+            Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
+            Finding::Find(found) => {
+                charted::find_page(self.experiment, &self.context(&found.settings.base), (found, doubts), around)
+            }
+            Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
+            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.measured), found, around),
+        };
+        page.append(body);
+        page
+    }
+
+    /// As a JSON document.
+    pub fn document(&self) -> Value {
+        let (doubts, finding) = self.finding.open();
+        let warnings: Vec<&str> = doubts.texts(|kind| told_by(finding, kind).is_none()).collect();
+        let of_loads = match self.profiles {
+            Some(TakenProfiles::OfLoads(profiles)) => Some(profiles),
+            _ => None,
+        };
+        let of_sides = match self.profiles {
+            Some(TakenProfiles::OfSides(profiles)) => Some(profiles),
+            _ => None,
+        };
+        match finding {
+            Finding::Run(found) => {
+                json::run(self.experiment, &self.context(&found.trial.run.plan), found, &warnings, of_loads)
+            }
+            Finding::Sweep(found) => json::sweep(self.experiment, found, &warnings),
+            Finding::Find(found) => {
+                json::find(self.experiment, &self.context(&found.settings.base), found, (&warnings, doubts), of_loads)
+            }
+            Finding::Prove(found) => prove_json::proof(&self.compared(&found.measured), found, &warnings, of_sides),
+            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.measured), found, &warnings, of_sides),
+        }
+    }
+
+    /// The picture of a search; `None` of anything else.
+    pub fn line_svg(&self, theme: Theme) -> Option<String> {
+        let Finding::Find(found) = self.finding.open().1 else { return None };
+        let searched = [Searched { name: "", findings: &found.findings }];
+        let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
+        Some(chart::find_chart(&heading, &searched, None, theme))
+    }
+
+    /// The picture of a comparison or a ladder; `None` of anything else.
+    pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
+        match self.finding.open().1 {
+            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.measured), found, theme)),
+            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.measured), found, theme)),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) => None,
+        }
+    }
+
+    /// As a suite of test cases under this name; loads are held against `demands`.
+    pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
+        let (doubts, finding) = self.finding.open();
+        let cases = match finding {
+            Finding::Run(_) | Finding::Sweep(_) => junit::loads_cases(self.experiment, demands),
+            Finding::Find(found) => junit::find_cases(&found.findings, doubts),
+            Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
+            Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
+        };
+        let warnings = doubts.iter().map(|doubt| sentence(finding, doubt).into_owned()).collect();
+        Suite { name, cases, warnings }
+    }
+
+    /// What stands around the figures of a load or a search.
+    fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
+        let environment = &self.experiment.environment;
+        let injectors = match self.finding.open().1 {
+            Finding::Run(found) => &found.trial.run.injectors,
+            _ => &environment.injectors,
+        };
+        let (cores, local) = (environment.cores, environment.target_local);
+        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted }
+    }
+
+    /// What stands around the figures of blocks.
+    fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
+        ProveContext { experiment: self.experiment, measured }
+    }
+}
+
+/// The part about profiles of both sides.
+pub(crate) fn of_sides(profiles: &ProveProfiles) -> Report {
+    let mut report = Report::default();
+    report.heading("What a request costs by function").append(prove_profiles::report(profiles));
+    report
+}
+
+/// What speaks against the figures, those of some kinds, to stand above them.
+fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
+    let mut report = Report::default();
+    // What stands beside the line, the answer of a search says.
+    let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_)) && kind.is_beside();
+    for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
+        report.text(Tone::Warning, sentence(finding, doubt));
+    }
+    report
+}
+
+/// A doubt as people read it.
+fn sentence<'d>(finding: &Finding, doubt: &'d Doubt) -> Cow<'d, str> {
+    match (finding, doubt.kind) {
+        (Finding::Run(_), DoubtKind::Generator) => {
+            format!("{}. The figures below are about plimsoll.", doubt.text).into()
+        }
+        (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
+            // With the flag that asked for it.
+            Some(Ending::Stopped(stop)) => format!("ended early: {}", stop_text(stop)).into(),
+            _ => doubt.text.as_str().into(),
+        },
+        _ => doubt.text.as_str().into(),
+    }
+}
+
+/// The field of a document that tells a doubt of this kind, where it is not the list of warnings.
+fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
+    match (finding, kind) {
+        (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
+        (Finding::Run(_), DoubtKind::Ended | DoubtKind::CutOff) => Some("ended"),
+        (Finding::Find(_), DoubtKind::Generator | DoubtKind::CutOff) => Some("stopped_by"),
+        (Finding::Run(_) | Finding::Find(_), DoubtKind::Restarted) => Some("server"),
+        (Finding::Find(_), kind) if kind.is_beside() => Some("doubts"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{markdown, page};
+    use plimsoll_analysis::conclude;
+    use plimsoll_model::*;
+
+    const USERS: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
+
+    /// A load on which a hundred requests a tick succeeded.
+    fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
+        let mut run = Run::new(Plan::get("h", 80, vec![], shape));
+        for index in 0..10 {
+            let mut interval = Interval::default();
+            let figures = interval.routes.of_mut(0);
+            figures.succeeded_in_window = 100;
+            (figures.ledger.scheduled, figures.ledger.succeeded) = (100, 100);
+            run.intervals.insert(index, interval);
+        }
+        (run.window_ns, run.ending) = ((0, 1_000_000_000), Some(Ending::Finished));
+        Trial { tag: Tag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
+    }
+
+    fn experiment(asked: Asked, trials: Vec<Trial>) -> Experiment {
+        Experiment {
+            asked,
+            started_unix_ms: 0,
+            command: vec!["plimsoll".into()],
+            said: Default::default(),
+            environment: Environment::default(),
+            noted: Noted::default(),
+            trials,
+            remarks: vec![],
+            elapsed_ns: Some(10_000_000_000),
+        }
+    }
+
+    /// One of each study.
+    fn experiments() -> Vec<Experiment> {
+        let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
+        let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
+        let blocks = BlocksAsked {
+            arms: vec![arm("http://h/a"), arm("http://h/b")],
+            users: Some(1),
+            rate: None,
+            arrivals: Arrivals::Constant,
+            load_ns: None,
+            warmup_ns: None,
+            budget_ns: 10_000_000_000,
+            blocks_max: None,
+            count_disturbed: false,
+        };
+        let on = |of: fn(u8) -> ArmIndex| {
+            let load = |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, USERS(1.0));
+            (0..24).map(load).collect::<Vec<Trial>>()
+        };
+        let search = FindAsked {
+            base: base.clone(),
+            slo: "p99<=500ms".into(),
+            budget_ns: 10_000_000_000,
+            max_rate: None,
+            arrivals: Arrivals::Constant,
+            first_answer_ns: 0,
+            profiles: None,
+        };
+        let rate = |rate| LoadShape::Open { rate: Curve::constant(rate), arrivals: Arrivals::Constant };
+        let prove = ProveAsked { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
+        let lengths = Lengths::Fixed(1_000_000_000);
+        let sweep = SweepAsked { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
+        let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, USERS(f64::from(users))));
+        vec![
+            experiment(
+                Asked::Run(RunAsked { plan: base, stop_if: None, profiles: None }),
+                vec![trial(Purpose::Run, None, 0, USERS(1.0))],
+            ),
+            experiment(Asked::Sweep(sweep), levels.into()),
+            experiment(
+                Asked::Find(search),
+                vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
+            ),
+            experiment(Asked::Prove(prove), on(ArmIndex::Side)),
+            experiment(Asked::Ladder(LadderAsked { blocks }), on(ArmIndex::Rung)),
+        ]
+    }
+
+    /// No format of any finding tells figures without what speaks against them.
+    #[test]
+    fn a_doubt_is_met_in_every_format() {
+        for experiment in &experiments() {
+            let found = conclude(experiment).expect("a finding").open().1.clone();
+            let study = experiment.asked.word();
+            for kind in DoubtKind::ALL {
+                let words = format!("planted: {kind:?}");
+                let mut doubts = Doubts::default();
+                doubts.add(kind, words.clone());
+                let doubted = Doubted::new(doubts, found.clone());
+                let shown = Shown { experiment, finding: &doubted, profiles: None };
+                // Said where the file is read; and in the table of a sweep.
+                let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
+                assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
+                let page_of = shown.page(&Around::default());
+                assert!(markdown::render(&page_of).contains(&words), "{study}, {kind:?}: Markdown");
+                assert!(page::render(&page_of, "a title").contains(&words), "{study}, {kind:?}: page");
+                let document = shown.document();
+                match told_by(&found, kind) {
+                    None => assert!(document["warnings"].to_string().contains(&words), "{study}, {kind:?}: {document}"),
+                    Some("doubts") => assert!(document["doubts"].to_string().contains(&words), "{study}, {kind:?}"),
+                    Some(field) => assert!(document.get(field).is_some(), "{study}, {kind:?}: no field {field}"),
+                }
+                let suites = junit::render(&[shown.suite("a file".into(), &Conditions::parse("p99>1s").expect("one"))]);
+                assert!(suites.contains(&words), "{study}, {kind:?}: {suites}");
+            }
+        }
+    }
+}

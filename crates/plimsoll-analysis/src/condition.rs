@@ -206,7 +206,7 @@ impl Condition {
             (None, _) => "nothing was measured".to_owned(),
             (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
                 let some = match statistic {
-                    Statistic::Quantile(q) => format!("more than {} of the requests", crate::watch::percent(1.0 - q)),
+                    Statistic::Quantile(q) => format!("more than {} of the requests", format::rough_share(1.0 - q)),
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
                 format!("{some} failed or had no answer in time")

@@ -91,6 +91,11 @@ pub fn share(value: f64) -> String {
     }
 }
 
+/// A share as percent with about three digits.
+pub(crate) fn rough_share(share: f64) -> String {
+    format!("{} %", rounded(share * 100.0, 3))
+}
+
 /// A change in percent with its sign: `+3.1 %`, `-0.4 %`.
 pub fn change(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)

@@ -20,7 +20,7 @@ use crate::others::Others;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
 use crate::summary::Summary;
-use crate::watch::{TickFigures, Watch, broken, judged_window_ns, percent};
+use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Purpose, RequestFailure, Run};
 use std::fmt;
@@ -323,7 +323,7 @@ fn open_verdict(
         let reason = generator.reason.clone().unwrap_or(sentence);
         (Verdict::Fail, reason)
     } else if grows {
-        (Verdict::Fail, format!("the backlog grew by {} of the arrivals", percent(evidence.growth)))
+        (Verdict::Fail, format!("the backlog grew by {} of the arrivals", format::rough_share(evidence.growth)))
     } else if ledger.scheduled == 0 {
         (Verdict::Void, "nothing was scheduled".to_owned())
     } else {

@@ -4,10 +4,11 @@
 //! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by white space. Empty lines,
 //! comments (`#`, `%`, `;`, `//`) and headings of words are passed over; so are further columns.
 
+use crate::others::Others;
 use crate::series::{Spread, goodput_error, spread};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, Trial};
+use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, SweepAsked, Tag, Trial};
 use std::fmt;
 
 /// What a level's load is counted in.
@@ -67,9 +68,24 @@ impl Level {
 pub fn measured(experiment: &Experiment) -> Vec<&Trial> {
     let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
     match &experiment.asked {
-        Asked::Sweep(asked) => crate::study::sweep::levels(asked, &experiment.trials),
+        Asked::Sweep(asked) => of_sweep(asked, &experiment.trials),
         _ => experiment.trials.iter().filter(counts).collect(),
     }
+}
+
+/// The load that counts for each level of a sweep that was measured, in the order asked for: the first that nobody
+/// disturbed, or the last.
+fn of_sweep<'a>(asked: &SweepAsked, trials: &'a [Trial]) -> Vec<&'a Trial> {
+    let counting = |turn| {
+        let mut tries = of_turn(trials, Purpose::Level, turn);
+        tries.find(|trial| !Others::of(&trial.run).disturbed).or_else(|| of_turn(trials, Purpose::Level, turn).last())
+    };
+    (0..asked.levels.len()).filter_map(counting).collect()
+}
+
+/// The loads of one level of a sweep.
+pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
+    trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::of(purpose) })
 }
 
 /// The knee has this share of the peak.

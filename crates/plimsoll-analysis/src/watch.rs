@@ -276,7 +276,7 @@ impl Watch {
         grows.then(|| {
             let growth = (last[ticks].in_flight_end - last[0].in_flight_end) as f64;
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
-            format!("the server fell behind by {} of the arrivals", percent(growth / arrivals as f64))
+            format!("the server fell behind by {} of the arrivals", format::rough_share(growth / arrivals as f64))
         })
     }
 
@@ -315,8 +315,8 @@ fn slower_than(whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
 
 /// The sentence for a bound that was broken by `bad` of `scheduled` requests.
 pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
-    let share = percent(bad as f64 / scheduled.max(1) as f64);
-    let allowed = percent(allowance.share);
+    let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
+    let allowed = format::rough_share(allowance.share);
     match allowance.bound_ns {
         Some(bound) => {
             let bound = format::duration(bound as f64);
@@ -324,9 +324,4 @@ pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String 
         }
         None => format!("{share} of the requests failed; {allowed} may"),
     }
-}
-
-/// A share as percent with about three digits.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", format::rounded(share * 100.0, 3))
 }

@@ -11,6 +11,7 @@
 mod addresses;
 mod collect;
 mod connection;
+mod encode;
 mod exchanges;
 mod failed;
 mod job;
@@ -23,14 +24,14 @@ mod spin;
 mod worker;
 
 pub use collect::{Phase, Tick};
+pub use encode::{encode_request, tls_client};
 
 use addresses::Resolved;
 use collect::{Collector, Message};
 use job::{Job, Resources};
 use net::real::RealNet;
-use plimsoll_model::traffic::bracketed;
-use plimsoll_model::{Injector, Plan, Request, RouteNumber, Run, Schedule, Stop, Stripe};
-use plimsoll_wire::{EncodedRequest, h1, tls};
+use plimsoll_model::{Injector, Plan, RouteNumber, Run, Schedule, Stop, Stripe};
+use plimsoll_wire::{h1, tls};
 
 use source::Source;
 use std::ops::ControlFlow;
@@ -56,22 +57,6 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
-/// Writes a request of the plan as it goes on the wire.
-pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
-    let origin = &plan.traffic.origin;
-    let host = bracketed(&origin.host);
-    let default_port = if origin.scheme == "https" { 443 } else { 80 };
-    let host = if origin.port == default_port { host } else { format!("{host}:{}", origin.port).into() };
-    EncodedRequest::new(&h1::RequestParts {
-        method: &request.method,
-        target: &request.target,
-        host: &host,
-        headers: &request.headers,
-        body: &request.body,
-        keep_alive: plan.carriage.keep_alive,
-    })
-}
-
 /// What the first arrivals of `plan` ask: the route of each, and its request as it goes on the wire.
 pub fn first_requests(plan: &Plan, count: u64) -> Result<Vec<(RouteNumber, Vec<u8>)>, Error> {
     let mut source = Source::compile(plan)?.for_worker(Stripe::ALL, None);
@@ -82,11 +67,6 @@ pub fn first_requests(plan: &Plan, count: u64) -> Result<Vec<(RouteNumber, Vec<u
         source::Next::End => None,
     });
     Ok(asked.collect())
-}
-
-/// What connections of `plan` need to speak TLS; `None` when they do not.
-pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
-    plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
 }
 
 /// Carries out one stripe of `plan` on this machine, which is `injector`, and returns what happened.

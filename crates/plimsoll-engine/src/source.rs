@@ -4,7 +4,7 @@
 //! and a user of a closed load begins anew. Every source is an arm of [`Source`], so that one URL costs a branch. Not here:
 //! when a user begins, and over what its requests travel.
 
-use crate::encode_request;
+use crate::encode::encode_request;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::traffic::{Choice, StatusSet};
 use plimsoll_model::{Outcome, Plan, RouteNumber, Stripe};

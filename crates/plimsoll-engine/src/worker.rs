@@ -1,6 +1,6 @@
 //! One worker: a loop that starts requests when they are due, carries them over its connections, and counts.
 //!
-//! Everything it touches is its own. Here is the loop and its end; who starts the next request is in [`starts`], how it is
+//! Everything it touches is its own, and stands in [`state`]. Here is the loop and its end; who starts the next request is in [`starts`], how it is
 //! carried in [`exchange`], what it is carried over in [`connect`], what is made ready before the load in [`prepare`], and how
 //! the loop's time is shared in [`turns`]. Closed and open loads differ in `starts` only.
 
@@ -8,127 +8,19 @@ mod connect;
 mod exchange;
 mod prepare;
 mod starts;
+mod state;
 mod turns;
 
+pub use state::Worker;
+
 use crate::collect::Message;
-use crate::connection::Connection;
-use crate::exchanges::Exchanges;
-use crate::failed::FailedAnswers;
-use crate::job::Job;
-use crate::net::{Net, Ready, Wait};
-use crate::recorder::Recorder;
-use crate::spin::Spinner;
+use crate::net::{Net, Wait};
 use plimsoll_model::Plan;
-use starts::{Starts, Users, Waiting};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use state::Starts;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Received at a time; a reply that is longer is read in pieces.
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// Room for what is read from the connection at hand.
-struct Buffers {
-    input: [u8; BUFFER_BYTES],
-    /// What TLS makes of it.
-    plain: Vec<u8>,
-}
-
-/// A worker on its part of the world.
-pub struct Worker<N: Net> {
-    net: N,
-    job: Job,
-    stop: Arc<AtomicBool>,
-    connections: Vec<Connection<N::Socket>>,
-    /// Open connections without work: (slot, generation), the most recently used last. Entries may be stale.
-    idle: Vec<(u32, u32)>,
-    /// Slots without a socket.
-    free: Vec<u32>,
-    connections_open: u64,
-    opening: u32,
-    /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
-    /// Entries may be stale.
-    deferred: VecDeque<(u32, u32)>,
-    exchanges: Exchanges,
-    /// Users who go on later.
-    waiting: BinaryHeap<Reverse<Waiting>>,
-    recorder: Recorder,
-    failed_answers: FailedAnswers,
-    spinner: Spinner,
-    starts: Starts,
-    ready: Vec<Ready>,
-    /// `None` while something is read.
-    buffers: Option<Box<Buffers>>,
-    /// Bytes that the connection at hand makes for sending.
-    scratch: Vec<u8>,
-    /// Schedule time 0 (absolute); everything before is preparation.
-    origin_ns: u64,
-    measured_from_ns: u64,
-    end_ns: u64,
-    measured_in_flight: u64,
-    last_done_ns: u64,
-    /// When the wish to stop was seen.
-    stopped_ns: Option<u64>,
-    /// The time as of the latest look at the clock.
-    now_ns: u64,
-}
+use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
-    pub fn new(net: N, job: Job, stop: Arc<AtomicBool>) -> Self {
-        let starts = if job.schedule.is_open() {
-            Starts::Open { arrivals: job.schedule.arrivals(job.stripe), next_user: 0, next_ns: None }
-        } else {
-            Starts::Closed(Users {
-                active: 0,
-                change_ns: 0,
-                joining: 0..0,
-                joined_ns: 0,
-                left: job.schedule.requests_of(job.stripe),
-            })
-        };
-        let mut worker = Worker {
-            recorder: Recorder::new(job.number, job.source.routes().len()),
-            failed_answers: FailedAnswers::default(),
-            spinner: Spinner::new(job.spin, job.spare_core),
-            net,
-            stop,
-            connections: Vec::new(),
-            idle: Vec::new(),
-            free: Vec::new(),
-            connections_open: 0,
-            opening: 0,
-            deferred: VecDeque::new(),
-            exchanges: Exchanges::new(&job.source),
-            waiting: BinaryHeap::new(),
-            starts,
-            ready: Vec::new(),
-            buffers: Some(Box::new(Buffers { input: [0; BUFFER_BYTES], plain: Vec::new() })),
-            scratch: Vec::new(),
-            origin_ns: u64::MAX,
-            measured_from_ns: u64::MAX,
-            end_ns: u64::MAX,
-            measured_in_flight: 0,
-            last_done_ns: 0,
-            stopped_ns: None,
-            now_ns: 0,
-            job,
-        };
-        if matches!(worker.starts, Starts::Closed(_)) {
-            let users = worker.job.stripe.count_of(worker.job.schedule.users_max());
-            for _ in 0..users {
-                worker.add_slot();
-            }
-        }
-        worker
-    }
-
-    fn add_slot(&mut self) -> u32 {
-        let slot = self.connections.len() as u32;
-        self.connections.push(Connection::new());
-        slot
-    }
-
     /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
     pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(Message)) {
         let schedule = Arc::clone(&self.job.schedule);

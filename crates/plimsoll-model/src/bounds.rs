@@ -14,9 +14,8 @@ use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::run::Run;
+use crate::units::TIME_NS_MAX;
 
-/// Longest time, ns: ten years. Sums of several still fit an i64.
-pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval, ns.

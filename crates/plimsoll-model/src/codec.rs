@@ -11,7 +11,6 @@
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::asked::Asked;
-use crate::bounds::TIME_NS_MAX;
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -24,6 +23,7 @@ use crate::record::PlanRecord;
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
 use crate::said::Said;
 use crate::tagged::Reader;
+use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -80,11 +80,14 @@ pub struct Load {
     pub grace_ns: u64,
     /// Connections opened before the schedule begins, so that opening them is not measured.
     pub connections_ready: u32,
-    /// Length of a recorded interval, ns: a multiple of [`crate::Plan::TICK_NS`].
+    /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
 }
 
 impl Load {
+    /// How often a load is looked at: 100 ms.
+    pub const TICK_NS: u64 = 100_000_000;
+
     /// The shape for its own length, or for 10 s, with a grace period of 5 s.
     pub fn new(shape: LoadShape) -> Load {
         Load {
@@ -95,7 +98,7 @@ impl Load {
             warmup_ns: 0,
             grace_ns: 5_000_000_000,
             connections_ready: 0,
-            interval_ns: crate::Plan::TICK_NS,
+            interval_ns: Load::TICK_NS,
         }
     }
 }

@@ -87,8 +87,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// How often a run looks up: 100 ms.
-    pub const TICK_NS: u64 = 100_000_000;
+    /// How often a run looks up.
+    pub const TICK_NS: u64 = Load::TICK_NS;
 
     /// `GET /` of a host over plain HTTP at the given addresses, with the usual defaults: 10 s, timeout 30 s, grace 5 s.
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {

@@ -5,6 +5,8 @@
 pub const MS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
+/// Longest time, ns: ten years. Sums of several still fit an i64.
+pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
 /// Why a number or time could not be read. The text names what was given and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +80,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         rest = &rest[unit..];
     }
     // Beyond ten years something else was meant.
-    if total_ns > crate::bounds::TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
+    if total_ns > TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 
 /// Reads a share: `99.9%` or `0.999`, between 0 and 1.

@@ -4,7 +4,7 @@
 use crate::args::ConnectionArgs;
 use crate::failure::Failure;
 use crate::files::{self, Use};
-use crate::resolve::positive_time;
+use crate::quantity::positive_time;
 use crate::target::Target;
 use plimsoll_model::{AddressRange, Carriage, ResolveSpec, TlsSpec};
 use plimsoll_wire::tls::{ConfigError, certificates};

@@ -25,6 +25,7 @@ mod pprof;
 mod preflight;
 mod probes;
 mod progress;
+mod quantity;
 mod recording;
 mod refused;
 mod resolve;

@@ -6,9 +6,10 @@ use crate::capacity::Fixed;
 use crate::connecting;
 use crate::failure::Failure;
 use crate::files::{self, Use};
+use crate::quantity::{flag, positive, positive_time};
 use crate::target::{Elsewhere, Target};
 use crate::traffic_file;
-use plimsoll_model::units::{parse_count, parse_duration_ns};
+use plimsoll_model::units::parse_duration_ns;
 use plimsoll_model::{Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, StatusSet, Traffic};
 use plimsoll_traffic::file::RequestDefaults;
 use std::sync::OnceLock;
@@ -28,26 +29,6 @@ pub struct Base {
     pub arrivals: Arrivals,
     /// What of the load's fit to the machine is the user's own word.
     pub fixed: Fixed,
-}
-
-fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
-    result.map_err(|error| Failure::usage(format!("{name}: {error}")))
-}
-
-/// A count that must be above zero.
-pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
-    match flag(name, parse_count(text))? {
-        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
-        count => Ok(count),
-    }
-}
-
-/// A time that must be above zero.
-pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
-    match flag(name, parse_duration_ns(text))? {
-        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
-        ns => Ok(ns),
-    }
 }
 
 fn body(text: &str) -> Result<Vec<u8>, Failure> {

@@ -4,9 +4,12 @@
 //! [`Place`], which only chooses loads; failing trials whose capacities agree give away a second, slower
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
+use super::grid::{index_below, load_of};
+use super::pace::Pace;
+use super::peak;
 use super::posterior::{Place, Posterior, Sight};
 use super::stalls::{Pool, Stalls};
-use super::{Settings, index_below, load_of};
+use super::terms::Settings;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -150,10 +153,10 @@ impl<'a> Evidences<'a> {
         // What a stall broke says nothing of the rate, unless stalls are the server's own.
         let telling = evidence.open.iter().filter(|t| !evidence.stalled(t));
         let sights: Vec<Sight> = telling.filter_map(|t| evidence.sight(t)).collect();
-        evidence.posterior = Posterior::new(&sights, super::peak::of(history).map(|p| p.rps));
+        evidence.posterior = Posterior::new(&sights, peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
-        let voice_ns = super::Pace::after(settings, history).line_ns;
+        let voice_ns = Pace::after(settings, history).line_ns;
         for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;

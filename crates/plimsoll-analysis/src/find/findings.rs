@@ -2,9 +2,12 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of};
-use super::line::Ceiling;
+use super::grid::index_below;
+use super::line::{self, Ceiling};
+use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
-use super::{Pace, Settings, Stalls, index_below};
+use super::stalls::Stalls;
+use super::terms::{Settings, StoppedBy, disturbed, near_line, sound};
 use crate::condition::{format_number, share_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
@@ -13,7 +16,6 @@ use crate::others::Others;
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
-use serde::{Deserialize, Serialize};
 
 /// Confidence with which the success bound is to be proven.
 const CONFIDENCE: f64 = 0.99;
@@ -23,32 +25,6 @@ const LITTLE_MAX: f64 = 0.05;
 const VOID_SHARE_MAX: f64 = 0.2;
 /// Change of latency at like loads between the first and the last trials that is named.
 const DRIFT_MAX: f64 = 0.05;
-
-/// Why a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoppedBy {
-    /// The bracket is 1 % wide.
-    Width,
-    /// No further trial fits the budget.
-    Budget,
-    /// The generator was the limit.
-    Client,
-    /// Others on the machine disturbed, all the time or for most of it.
-    Disturbed,
-    /// The highest rate allowed still passes.
-    MaxRate,
-    /// The lowest rate tried still fails.
-    LowestFails,
-    /// The server stalls so often that no rate holds.
-    Stalls,
-    /// Not a single request succeeded.
-    NothingSucceeds,
-    /// Not a single request was answered in the time that the first load had.
-    NothingAnswered,
-    /// It was interrupted.
-    Interrupted,
-}
 
 /// Where the load line is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,14 +80,6 @@ pub struct Forecast {
     pub sentences: Vec<String>,
 }
 
-/// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.
-pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
-    match super::next(settings, history, elapsed_ns) {
-        super::SearchStep::Stop(findings) => *findings,
-        super::SearchStep::Measure(_) => of(settings, history, elapsed_ns, StoppedBy::Interrupted),
-    }
-}
-
 /// What the settings' budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::of(settings.budget_ns, settings.first_answer_ns);
@@ -133,7 +101,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let mut sentences = vec![format!(
         "In {budget} about {line_trials} trials of {} s near the line fit; that can give a bracket of about {}.",
         format_number(line_trial_s),
-        crate::watch::percent(width)
+        format::rough_share(width)
     )];
     let answer_ns = settings.first_answer_ns;
     if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
@@ -165,9 +133,9 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 
 /// The findings after `history`.
 pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
-    let (recorded, history) = (history, &super::sound(history)[..]);
+    let (recorded, history) = (history, &sound(history)[..]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
-    let spoilt = measured().filter(|t| t.offered_rps().is_some() && super::disturbed(t)).count();
+    let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
     // The time was used up, but by trials that others spoilt.
     let stopped_by = match stopped_by {
         StoppedBy::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
@@ -180,7 +148,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let evidence = Evidences::concluding(settings, history);
     let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(settings, history, &evidence);
     let stalls = Stalls::seen(settings, history);
-    let held_rps = evidence.held(decide_s, |rate| super::line::confirmed(settings, history, rate));
+    let held_rps = evidence.held(decide_s, |rate| line::confirmed(settings, history, rate));
     let seen_index = held_rps.map(index_below);
     // What the slower of two regimes did while it was asked for more, where no trial met it just below.
     let slower_index =
@@ -191,7 +159,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // A trial of the climb is better than nothing.
     let climbed_rps = evidence.climb_lower().filter(|rate| !evidence.contradicted(*rate));
     let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
-    let confirmed = lower > 0.0 && super::line::confirmed(settings, history, lower);
+    let confirmed = lower > 0.0 && line::confirmed(settings, history, lower);
     // Stalls that alone are too many need more than a trial that they happened to spare.
     // At our own limit a line that is not confirmed rests on a trial of the climb, which lets stalls through.
     let short = stopped_by == StoppedBy::Client;
@@ -353,7 +321,7 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
 /// What the trials have to say.
 fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &super::sound(&findings.trials);
+    let trials = &sound(&findings.trials);
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.forbids, findings.load_line_rps.lower > 0.0) {
             (Some(bound), _) => format!("no rate holds {bound}"),
@@ -405,14 +373,14 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
             DoubtKind::Accounts,
             format!(
                 "Little's law does not hold: the number in flight and rate x stay differ by {}.",
-                crate::watch::percent(gap)
+                format::rough_share(gap)
             ),
         );
     }
     if let Some(drift) = drift(trials) {
         doubts.add(
             DoubtKind::Server,
-            format!("The server's capacity drifted by {} during the search.", crate::watch::percent(drift)),
+            format!("The server's capacity drifted by {} during the search.", format::rough_share(drift)),
         );
     }
     let line = findings.load_line_rps.lower;
@@ -447,7 +415,7 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
 
 /// The change from the first to the last third of the capacities that failing trials showed, if it is one way.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
-    let near = trials.iter().filter(|t| super::near_line(t));
+    let near = trials.iter().filter(|t| near_line(t));
     let capacities: Vec<f64> =
         near.filter(|t| t.verdict == Verdict::Fail).filter_map(|t| t.evidence.saturated_rps).collect();
     if capacities.len() < 6 {

@@ -1,6 +1,6 @@
 //! Demands on what a search found, such as `line<5000`: true means that whoever asked is not content.
 
-use super::Findings;
+use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
 use crate::format;
 use plimsoll_model::units::{UnitError, parse_duration_ns, parse_number};

@@ -1,9 +1,11 @@
 //! Near the line: which of the grid's loads to try next, and when to stop.
 
 use super::evidence::{Evidences, LoadClass, Regimes, index_near, rate_of};
-use super::findings::StoppedBy;
+use super::grid::index_below;
+use super::pace::Pace;
 use super::plans::{Planner, cost_ns, round_rate};
-use super::{Measure, Pace, RATE_MIN, Settings, Stalls, index_below, limited, near_line, stalls};
+use super::stalls::{self, Stalls};
+use super::terms::{Measure, RATE_MIN, Settings, StoppedBy, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::units::{MS, SECOND};

@@ -1,7 +1,8 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
 use super::evidence::rejecting_rps;
-use super::{Measure, Settings, TIME_MAX_NS, peak};
+use super::peak;
+use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
 use plimsoll_model::units::{MS, SECOND};

@@ -4,7 +4,7 @@
 //!
 //! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
 
-use super::Settings;
+use super::terms::Settings;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;

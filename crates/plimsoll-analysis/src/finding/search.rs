@@ -2,8 +2,8 @@
 
 use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::find::AtLine;
 use crate::find::{self, Findings, Settings, StoppedBy};
-use crate::server::AtLine;
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::search::{outcome, settings};

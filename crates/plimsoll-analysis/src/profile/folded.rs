@@ -4,8 +4,7 @@
 //! passed over. Not here: two-column files (`42 45`) made for difference pictures, of which the first count would be
 //! part of a name: `--diff` takes two files instead.
 
-use super::ReadError;
-use super::read::Room;
+use super::room::{ReadError, Room};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 

@@ -14,6 +14,7 @@ mod folded;
 mod perf;
 mod pprof;
 mod read;
+mod room;
 mod stretches;
 mod top;
 mod tree;
@@ -21,7 +22,8 @@ mod view;
 
 pub use by::{By, grouped, has_label, label_keys};
 pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
-pub use read::{READ_BYTES_MAX, ReadError, read, read_up_to};
+pub use read::{READ_BYTES_MAX, read, read_up_to};
+pub use room::ReadError;
 pub use stretches::{Meanwhile, ProfiledTrial, Stretches, rates, steady_rps};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};

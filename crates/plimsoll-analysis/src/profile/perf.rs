@@ -5,8 +5,7 @@
 //! the default, else `samples`. The thread's name becomes the label `thread`. Without symbol a frame is named after its
 //! binary, `[libc.so.6]`. Not here: fields beyond what `perf script` prints by itself, `perf.data`.
 
-use super::ReadError;
-use super::read::Room;
+use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 

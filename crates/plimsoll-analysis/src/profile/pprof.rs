@@ -5,8 +5,7 @@
 //! are passed over, numbers may be packed or not, tables may come in any order. Not read: addresses, line numbers,
 //! build ids, comments, `drop_frames` and `keep_frames` (no common runtime sets them).
 
-use super::ReadError;
-use super::read::Room;
+use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 

@@ -3,11 +3,11 @@
 //! The format is told from the bytes alone, never from a file's name: gzip by its magic, text by the absence of control
 //! characters (every pprof has them), the rest as pprof.
 
+use super::room::{ReadError, Room};
 use super::{folded, perf, pprof};
 use flate2::read::MultiGzDecoder;
-use plimsoll_model::profile::{Profile, ProfileBuilder};
+use plimsoll_model::profile::Profile;
 use std::io::{ErrorKind, Read};
-use thiserror::Error;
 
 /// No profile is larger, unpacked; more is refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
@@ -19,47 +19,6 @@ const MEMORY_TIMES: usize = 64;
 
 /// So many bytes tell text from pprof.
 const SNIFF_BYTES: usize = 4096;
-
-/// Why bytes are no profile. The text completes "'FILE' ...".
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ReadError {
-    /// Nothing in it.
-    #[error("is empty: fetch it again")]
-    Empty,
-    /// Something else, that is known; the text says what, and the way out.
-    #[error("{0}")]
-    Other(&'static str),
-    /// The gzip stream ends early.
-    #[error("is cut off in the middle of its gzip data: fetch or copy it again")]
-    GzipCut,
-    /// The gzip stream is damaged.
-    #[error("has damaged gzip data: fetch or copy it again")]
-    GzipDamaged,
-    /// Beyond so many MiB.
-    #[error("unpacks to more than {0} MiB, which no profile needs: take it for a shorter time")]
-    TooLarge(usize),
-    /// Its entries take more than so many MiB.
-    #[error("has entries that take more than {0} MiB, which no profile needs: take it for a shorter time")]
-    TooMany(usize),
-    /// Not the protobuf of a pprof profile, or one cut off.
-    #[error(
-        "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
-    )]
-    Pprof {
-        /// Offset into the unpacked bytes, near the fault.
-        at: usize,
-        /// What is wrong there.
-        what: &'static str,
-    },
-    /// A line of text that does not fit its format.
-    #[error("is no profile: line {line} {what}")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-}
 
 /// Reads a profile in any of the formats that plimsoll knows.
 ///
@@ -82,34 +41,10 @@ pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> 
 fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let unpacked = gunzip(bytes, bytes_max)?;
-        let room = Room { whole: memory_bytes_max, left: memory_bytes_max.saturating_sub(unpacked.len()) };
+        let room = Room::new(memory_bytes_max, unpacked.len());
         return read_unpacked(&unpacked, bytes_max, room);
     }
-    read_unpacked(bytes, bytes_max, Room { whole: memory_bytes_max, left: memory_bytes_max })
-}
-
-/// How much memory the tables of a profile may take, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    whole: usize,
-    left: usize,
-}
-
-impl Room {
-    /// Takes room for `count` entries of a table of so many bytes each, as long as the profile is read.
-    pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
-        self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
-        Ok(())
-    }
-
-    /// Whether what is built so far fits, and `more` bytes beside it.
-    #[inline]
-    pub(super) fn holds(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
-        match builder.memory_bytes() + more <= self.left {
-            true => Ok(()),
-            false => Err(ReadError::TooMany(self.whole >> 20)),
-        }
-    }
+    read_unpacked(bytes, bytes_max, Room::new(memory_bytes_max, 0))
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {

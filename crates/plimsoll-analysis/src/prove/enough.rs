@@ -1,7 +1,8 @@
 //! What it would take: blocks, and a budget that holds them, for a comparison that could not tell.
 
+use super::reading::Block;
+use super::rules::{Rules, counting, log_ratios};
 use super::stats;
-use super::{Block, Rules, counting, log_ratios};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 

@@ -13,6 +13,7 @@ pub mod ladder;
 pub mod looks;
 pub mod past;
 pub mod reading;
+pub mod rules;
 pub mod stats;
 
 pub use enough::budget_enough_ns;
@@ -20,41 +21,20 @@ pub use ladder::{Ladder, Rung, ladder};
 pub use past::Past;
 pub use plimsoll_model::Criterion;
 pub use reading::{Block, Blocks, Reading, arm_name, blocks, order};
+pub use rules::{Rules, log_ratios};
 pub use stats::ConfidenceInterval;
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::others::Others;
 use looks::{CONTROL_ERROR, Look, LookNumber};
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Asked, ProveAsked};
+use rules::counting;
 use std::fmt;
 
 /// Error of the control's interval whose half-width may widen the margin.
 const MARGIN_ERROR: f64 = 0.05;
 /// So many void blocks, and twice as many as others, end a comparison.
 const VOIDS_MAX: usize = 6;
-
-/// What is compared, and how.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
-    /// The measure that decides.
-    pub primary: Criterion,
-    /// Differences up to this share do not matter (0.02: 2 %).
-    pub margin: f64,
-    /// At most so many blocks.
-    pub blocks_max: Option<usize>,
-    /// The order of the arms, and the control's labels, follow from it.
-    pub seed: u64,
-}
-
-impl Rules {
-    /// The rules of what was asked; `None` where it was no comparison.
-    pub fn of(asked: &Asked) -> Option<Rules> {
-        let Asked::Prove(ProveAsked { blocks, criterion, margin, .. }) = asked else { return None };
-        let blocks_max = blocks.blocks_max.map(|blocks| blocks as usize);
-        Some(Rules { primary: *criterion, margin: *margin, blocks_max, seed: blocks.seed() })
-    }
-}
 
 /// What a comparison says of B against A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,15 +158,6 @@ pub struct Proof {
     pub doubts: Doubts,
 }
 
-/// The logarithms of B/A of a measure, block by block, where both have it.
-pub fn log_ratios(blocks: &[Block], measure: Criterion) -> Vec<f64> {
-    let of = |block: &Block| match block.readings.as_slice() {
-        [a, b] => Some((b.value(measure)? / a.value(measure)?).ln()),
-        _ => None,
-    };
-    blocks.iter().filter_map(of).collect()
-}
-
 /// The logarithms of the ratios of two measurements of one and the same build in neighbouring blocks, labelled first and
 /// second at random.
 pub fn control_log_ratios(blocks: &[Block], measure: Criterion, seed: u64) -> Vec<f64> {
@@ -227,12 +198,6 @@ fn judge(seen: &Look, asked: f64, margin: f64, more_is_better: bool) -> ProveVer
         (true, false, false) if last && seen.estimate.abs() <= asked => ProveVerdict::Small,
         _ => ProveVerdict::Inconclusive,
     }
-}
-
-/// The blocks that count.
-fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
-    let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
-    blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()
 }
 
 /// The planned look at exactly these blocks, if it is certain.

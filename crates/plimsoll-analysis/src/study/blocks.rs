@@ -2,7 +2,7 @@
 //! time, says stop.
 
 use super::climb::{self, ArmLoad, LoadRules};
-use super::{History, Step, Until, end_ns};
+use super::step::{History, Step, Until, end_ns};
 use crate::prove::{self, Block, Blocks, Ladder, Rules, Standing};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, Asked, BlocksAsked, Criterion, Purpose, Tag, Trial};

@@ -2,7 +2,7 @@
 //! short climb on each arm where it was not asked for. A load of the climb that others on the machine disturbed is tried
 //! again, since they can only take. Not here: the blocks themselves.
 
-use super::{Broken, Step, Until, closed, end_ns};
+use super::step::{Broken, Step, Until, closed, end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};

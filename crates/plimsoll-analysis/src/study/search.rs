@@ -1,6 +1,6 @@
 //! The search for the load line as a study: every load is judged once, by the promise, when it comes.
 
-use super::{History, Step, Until};
+use super::step::{History, Step, Until};
 use crate::find::{self, Bracket, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;

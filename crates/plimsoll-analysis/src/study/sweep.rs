@@ -4,8 +4,8 @@
 //! measured. The trial counts for nothing else. What is left of the budget in the end goes to the levels that others on the
 //! machine disturbed: they come and go, and a level measured again may be spared.
 
-use super::{History, Step, Until, closed, end_ns};
-use crate::levels::{SHARE_MIN_NS, length_ns, pilot_ns};
+use super::step::{History, Step, Until, closed, end_ns};
+use crate::levels::{SHARE_MIN_NS, length_ns, of_turn, pilot_ns};
 use crate::others::Others;
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
@@ -29,17 +29,12 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::of(purpose) }
 }
 
-/// The loads of a level.
-fn of(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(move |trial| trial.tag == tag(purpose, turn))
-}
-
 fn is_done(history: &History, turn: usize) -> bool {
     let unheld = history.remarks.iter().any(|remark| match remark {
         Remark::Unheld { tag, .. } => tag.turn as usize == turn,
         Remark::Broken { .. } | Remark::Profile(_) => false,
     });
-    unheld || of(history.trials, Purpose::Level, turn).next().is_some()
+    unheld || of_turn(history.trials, Purpose::Level, turn).next().is_some()
 }
 
 /// The load of a level, but for its length.
@@ -59,7 +54,7 @@ fn level(asked: &SweepAsked, history: &History, turn: usize) -> Step {
         Lengths::Budget(budget_ns) => budget_ns,
     };
     let share_ns = |now_ns: u64| budget_ns.saturating_sub(now_ns) / (asked.levels.len() - turn) as u64;
-    let Some(pilot) = of(history.trials, Purpose::Settle, turn).last() else {
+    let Some(pilot) = of_turn(history.trials, Purpose::Settle, turn).last() else {
         let share_ns = share_ns(history.elapsed_ns);
         if share_ns < SHARE_MIN_NS / 2 {
             return Step::Skip(tag(Purpose::Level, turn));
@@ -89,7 +84,7 @@ fn again(asked: &SweepAsked, history: &History) -> Step {
     let Lengths::Budget(budget_ns) = asked.lengths else { return Step::Stop };
     let left_ns = budget_ns.saturating_sub(history.elapsed_ns);
     let disturbed = (0..asked.levels.len()).filter_map(|turn| {
-        let tries: Vec<&Trial> = of(history.trials, Purpose::Level, turn).collect();
+        let tries: Vec<&Trial> = of_turn(history.trials, Purpose::Level, turn).collect();
         let all = !tries.is_empty() && tries.iter().all(|trial| Others::of(&trial.run).disturbed);
         let last = tries.last()?;
         let length_ns = last.run.plan.load.duration_ns?;
@@ -101,14 +96,4 @@ fn again(asked: &SweepAsked, history: &History) -> Step {
         Some((_, turn, length_ns)) => measured(plan(asked, turn), turn, length_ns, history.elapsed_ns, budget_ns),
         None => Step::Stop,
     }
-}
-
-/// The load that counts for each level that was measured, in the order asked for: the first that nobody disturbed, or the
-/// last.
-pub fn levels<'a>(asked: &SweepAsked, trials: &'a [Trial]) -> Vec<&'a Trial> {
-    let of_turn = |turn| {
-        let mut tries = of(trials, Purpose::Level, turn);
-        tries.find(|trial| !Others::of(&trial.run).disturbed).or_else(|| of(trials, Purpose::Level, turn).last())
-    };
-    (0..asked.levels.len()).filter_map(of_turn).collect()
 }

@@ -1,8 +1,7 @@
 //! Connections of a worker: how they are opened, at one address after the other, with TLS where the plan asks for it, and
 //! given up. What they carry is not here.
 
-use super::Worker;
-use super::starts::Starts;
+use super::state::{Starts, Worker};
 use crate::connection::{Readiness, State, token};
 use crate::net::Net;
 use plimsoll_model::{RequestFailure, TlsFailure};

@@ -1,7 +1,7 @@
 //! One request and its answer on a connection, and how each ends: the connection tells facts, here they are given their time,
 //! judged and counted.
 
-use super::Worker;
+use super::state::Worker;
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;

@@ -1,7 +1,7 @@
 //! Making ready: connections that are to stand before the schedule begins are opened at a pace that an accept queue can
 //! take. Nothing of this is measured.
 
-use super::Worker;
+use super::state::{Starts, Worker};
 use crate::connection::State;
 use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
@@ -22,7 +22,7 @@ impl<N: Net> Worker<N> {
     /// Opens the connections that are to be ready before the schedule begins. Those that cannot be opened are left to
     /// the load, which will count their failures.
     pub fn prepare(&mut self) {
-        let closed = matches!(self.starts, super::Starts::Closed(_));
+        let closed = matches!(self.starts, Starts::Closed(_));
         let mut left = match closed {
             true => self.job.connections_ready.min(self.connections.len() as u32),
             false => self.job.connections_ready.min(self.job.connections_max as u32),

@@ -1,12 +1,10 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
-use super::Worker;
+use super::state::{Starts, Waiting, Worker};
 use crate::net::Net;
 use crate::source::{Last, Next};
-use plimsoll_model::schedule::ArrivalCursor;
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
-use std::ops::Range;
 
 /// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
 /// a second.
@@ -17,40 +15,6 @@ const STARTS_PER_TURN: u32 = 64;
 const TIMEOUTS_PER_TURN: u32 = 512;
 /// Arrivals that are late at the schedule's end are still started for this long; the rest is unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
-
-/// A closed load's part in a worker.
-pub(super) struct Users {
-    /// Slots 0..active make requests.
-    pub(super) active: u64,
-    /// When `active` changes next (absolute).
-    pub(super) change_ns: u64,
-    /// Slots of users that have joined and whose first request is still to be started, and when it was to be (absolute).
-    pub(super) joining: Range<u64>,
-    pub(super) joined_ns: u64,
-    /// Measured requests left to start; `None`: no limit.
-    pub(super) left: Option<u64>,
-}
-
-/// A user who goes on later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
-    /// When (absolute).
-    at_ns: u64,
-    user: u64,
-    /// With what; `None`: from the beginning.
-    route: Option<RouteNumber>,
-}
-
-pub(super) enum Starts {
-    Closed(Users),
-    Open {
-        arrivals: ArrivalCursor,
-        /// Number of the next arrival, who is a user of its own.
-        next_user: u64,
-        /// Intended start of the next arrival (absolute).
-        next_ns: Option<u64>,
-    },
-}
 
 impl<N: Net> Worker<N> {
     /// The next time at which something is to be done, replies aside.

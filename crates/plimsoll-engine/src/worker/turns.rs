@@ -5,7 +5,7 @@
 //! connection, and while anything is noted the loop does not sleep. The usual exchange (a short read, a request that is
 //! taken whole) meets none of this.
 
-use super::Worker;
+use super::state::Worker;
 use crate::connection::{Readiness, State, of_token};
 use crate::net::{Net, Wait};
 

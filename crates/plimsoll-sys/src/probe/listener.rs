@@ -3,7 +3,7 @@
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, SocketRow, Version, states};
-use super::unix::UnixSocket;
+use super::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;

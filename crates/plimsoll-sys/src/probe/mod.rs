@@ -10,6 +10,7 @@ pub mod listener;
 pub mod process;
 pub mod sockets;
 pub mod unix;
+pub mod unix_diag;
 
 use std::fs::File;
 use std::io;

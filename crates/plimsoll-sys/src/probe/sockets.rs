@@ -1,7 +1,7 @@
 //! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of listeners, and for
 //! connections their ends, queues, owners and what held sending back.
 
-use super::unix::{self, UnixSocket};
+use super::unix_diag::{self, UnixSocket};
 use crate::check;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -166,14 +166,14 @@ impl Asker {
     /// All unix sockets in one of `states`.
     pub fn unix_sockets(&mut self, states: u32) -> io::Result<Vec<UnixSocket>> {
         self.sequence = self.sequence.wrapping_add(1);
-        let body = unix::request_body(states);
+        let body = unix_diag::request_body(states);
         let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, HEADER + body.len(), self.sequence);
         request.extend_from_slice(&body);
         self.send(&request)?;
         let mut found = Vec::new();
         loop {
             let received = self.receive()?;
-            let mut tell = |payload: &[u8]| found.extend(unix::parse_message(payload));
+            let mut tell = |payload: &[u8]| found.extend(unix_diag::parse_message(payload));
             match messages(&self.buffer[..received], self.sequence, &mut tell) {
                 DumpProgress::More => {}
                 DumpProgress::Done => return Ok(found),

@@ -5,7 +5,7 @@ use crate::baseline::{Options, start};
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
 use crate::output::print;
-use crate::resolve::positive;
+use crate::quantity::positive;
 use crate::target::system_text;
 use std::time::Duration;
 

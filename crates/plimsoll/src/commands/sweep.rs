@@ -10,8 +10,9 @@ use crate::live::Live;
 use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::Watcher;
+use crate::quantity;
 use crate::recording::Recording;
-use crate::resolve::{self, Base};
+use crate::resolve::Base;
 use crate::results::page::write_beside;
 use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
@@ -49,7 +50,7 @@ struct LevelsAsked {
 impl LevelsAsked {
     fn of(args: &SweepArgs) -> Result<LevelsAsked, Failure> {
         let time = |flag: &str, text: &Option<String>| {
-            text.as_deref().map(|text| resolve::positive_time(flag, text)).transpose()
+            text.as_deref().map(|text| quantity::positive_time(flag, text)).transpose()
         };
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
         if args.full && args.concurrency.is_some() {

@@ -1,6 +1,6 @@
 //! The control group of the server, or one that is named: its quota, and how it was held back.
 
-use super::Probe;
+use super::probe::Probe;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::target::system_text;

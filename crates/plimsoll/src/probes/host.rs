@@ -1,7 +1,7 @@
 //! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's. Its CPU
 //! time is in [`super::machine`].
 
-use super::Probe;
+use super::probe::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, host};

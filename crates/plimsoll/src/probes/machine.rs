@@ -1,9 +1,9 @@
 //! Who used the CPU: the machine's own account of all its cores, and what plimsoll itself used. With the server's CPU time
 //! they tell what others took (`plimsoll_analysis::others`).
 
-use super::Probe;
 use super::downstream::Downstream;
 use super::host::OptionalFile;
+use super::probe::Probe;
 use super::sink::{Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;

@@ -1,8 +1,8 @@
 //! What the server tells of itself: `--metrics`, in Prometheus' text form or Go's `/debug/vars`, asked once a second on a
 //! thread of its own. Nothing is asked unless the user said so: a probe must not be load.
 
-use super::Probe;
 use super::metrics_text::{ServerMetric, Take, parse};
+use super::probe::Probe;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{BytesLeft, Fetched, fetch};

@@ -12,6 +12,7 @@ mod machine;
 mod metrics;
 mod metrics_text;
 mod peers;
+mod probe;
 mod server;
 mod sink;
 mod sockets;
@@ -22,6 +23,7 @@ mod threads;
 pub use finder::{Finder, FoundServer};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
+pub use probe::LiveServer;
 
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
@@ -29,8 +31,8 @@ use crate::resolve::Base;
 use metrics::Metrics;
 use plimsoll_model::Probes;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
+use probe::Probe;
 use sink::Sink;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,34 +43,6 @@ const PERIOD_NS: u64 = 100_000_000;
 const SAMPLES_TOGETHER: u32 = 10;
 /// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
-
-/// Something that can be read again and again.
-trait Probe: Send {
-    /// Reads once and says what was seen.
-    fn sample(&mut self, sink: &mut Sink);
-}
-
-/// What is shown of the server while it runs, in thousandths of a core; the largest number: not seen.
-#[derive(Debug, Clone)]
-pub struct LiveServer(Arc<AtomicU64>);
-
-impl LiveServer {
-    const UNSEEN: u64 = u64::MAX;
-
-    /// Nothing is seen.
-    pub fn unseen() -> LiveServer {
-        LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
-    }
-
-    fn set(&self, cores: Option<f64>) {
-        self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
-    }
-
-    /// Cores that the server used of late.
-    pub fn cores(&self) -> Option<f64> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
-    }
-}
 
 #[derive(Default)]
 struct SharedState {

@@ -3,9 +3,9 @@
 
 use super::downstream::Downstream;
 use super::finder::{Finder, FoundServer};
+use super::probe::{LiveServer, Probe};
 use super::sink::{Extent, Seldom, Sink};
 use super::threads::{BUSY_SHARE, Threads, Turns};
-use super::{LiveServer, Probe};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{

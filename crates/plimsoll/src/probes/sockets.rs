@@ -1,7 +1,7 @@
 //! The server's sockets: its accept queue against the backlog, the connections it took, and its own to others.
 
-use super::Probe;
 use super::peers::Peers;
+use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Seldom, Sink};
 use crate::target::system_text;

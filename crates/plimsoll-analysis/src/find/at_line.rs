@@ -1,0 +1,65 @@
+//! What the server used at the load line that a search found ([`AtLine`]).
+
+use super::findings::Findings;
+use crate::judge::Verdict;
+use crate::server::ServerUse;
+use plimsoll_model::{Purpose, Run};
+
+/// Trials of a search count from this share of the line on.
+const NEAR_LINE: f64 = 0.9;
+
+/// What the server used at the load line that a search found: from the trials that held at the line or at most a tenth
+/// below it. Where no load held, from the trial with the best goodput.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtLine {
+    /// What was used.
+    pub used: ServerUse,
+    /// Which trials these figures come from, in words.
+    pub from: String,
+}
+
+impl AtLine {
+    /// `runs`: the runs of the search's trials, in the order of `findings.trials`.
+    pub fn of(findings: &Findings, runs: &[&Run]) -> Result<AtLine, String> {
+        let line = findings.load_line_rps.lower;
+        let trials = || findings.trials.iter().zip(runs);
+        let near: Vec<_> = trials()
+            .filter(|(trial, _)| {
+                trial.purpose != Purpose::Settle
+                    && trial.verdict == Verdict::Pass
+                    && trial.offered_rps().is_some_and(|rate| rate >= line * NEAR_LINE && rate <= line * 1.000_001)
+            })
+            .collect();
+        let chosen = if near.is_empty() {
+            let best = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void);
+            best.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps)).into_iter().collect()
+        } else {
+            near
+        };
+        let mut sum: Option<ServerUse> = None;
+        let mut reason = "no trial says what the server used".to_owned();
+        let mut counted = 0;
+        for (_, run) in &chosen {
+            match (ServerUse::of(run), &mut sum) {
+                (Ok(used), Some(sum)) => sum.add(used),
+                (Ok(used), None) => sum = Some(used),
+                (Err(why), _) => {
+                    reason = why;
+                    continue;
+                }
+            }
+            counted += 1;
+        }
+        let used = sum.ok_or(reason)?;
+        let rates = chosen.iter().filter_map(|(trial, _)| trial.offered_rps());
+        let lowest = rates.clone().fold(f64::INFINITY, f64::min);
+        let from = match (line > 0.0 && lowest.is_finite(), counted) {
+            (false, _) => "the trial with the best goodput".to_owned(),
+            (true, 1) => format!("one trial at {:.0} % of the line", lowest / line * 100.0),
+            (true, _) => format!("{counted} trials at {:.0} to {:.0} % of the line", lowest / line * 100.0, {
+                rates.fold(0.0, f64::max) / line * 100.0
+            }),
+        };
+        Ok(AtLine { used, from })
+    }
+}

@@ -1,0 +1,98 @@
+//! What a study is told ([`History`]) and what it says ([`Step`]).
+
+use crate::condition::ConditionWatch;
+use crate::watch::Watch;
+use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
+use std::ops::ControlFlow;
+
+/// What was measured so far.
+#[derive(Debug, Clone, Copy)]
+pub struct History<'a> {
+    /// The loads, in order.
+    pub trials: &'a [Trial],
+    /// What they do not tell.
+    pub remarks: &'a [Remark],
+    /// Time since the experiment began, ns.
+    pub elapsed_ns: u64,
+}
+
+/// A load to be carried out.
+#[derive(Debug, Clone)]
+pub struct TrialPlan {
+    /// What it is for.
+    pub tag: Tag,
+    /// What to do.
+    pub plan: PlanRecord,
+    /// When to end it early.
+    pub until: Until,
+}
+
+/// When a load ends before its schedule does; it is told every tick.
+#[derive(Debug, Clone)]
+pub enum Until {
+    /// Never.
+    End,
+    /// When it has shown what it was to show.
+    Shown(Box<Watch>),
+    /// When a condition becomes true.
+    Condition(Box<ConditionWatch>),
+}
+
+impl Until {
+    /// Takes in what happened from `start_ns` to `end_ns` of schedule time.
+    pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<Stop> {
+        match self {
+            Until::End => ControlFlow::Continue(()),
+            Until::Shown(watch) => watch.push(start_ns, interval).map_break(Stop::Shown),
+            Until::Condition(watch) => match watch.push(end_ns, interval) {
+                Some(crossing) => ControlFlow::Break(Stop::Condition(crossing.to_string())),
+                None => ControlFlow::Continue(()),
+            },
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Carry this out, and ask again.
+    Measure(Box<TrialPlan>),
+    /// Record that there is no time for this load, and ask again.
+    Skip(Tag),
+    /// It is over.
+    Stop,
+    /// It cannot go on.
+    Break(Broken),
+}
+
+/// Why a study cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Broken {
+    /// A target answers nothing successfully: A, B, ..., and the statuses of its answers.
+    NoSuccess(char, Vec<u16>),
+    /// A target was not reached.
+    NotReached(char),
+    /// A load was ended from outside: in words.
+    Ended(String),
+}
+
+impl Step {
+    pub(super) fn measure(tag: Tag, plan: PlanRecord, until: Until) -> Step {
+        Step::Measure(Box::new(TrialPlan { tag, plan, until }))
+    }
+}
+
+/// `base` with so many users.
+pub fn closed(base: &PlanRecord, users: u64) -> PlanRecord {
+    let mut plan = base.clone();
+    plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };
+    plan.load.connections_ready = users as u32;
+    plan
+}
+
+/// When the last that is recorded of a load happened, ns since the experiment began.
+pub fn end_ns(trial: &Trial) -> u64 {
+    let Run { intervals, plan, window_ns, .. } = &trial.run;
+    let last_ns = intervals.keys().next_back().map_or(0, |last| (u64::from(*last) + 1) * plan.load.interval_ns);
+    trial.start_ns + last_ns.max(window_ns.1)
+}

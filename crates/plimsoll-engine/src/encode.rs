@@ -1,0 +1,26 @@
+//! What connections of a plan need that is made once, before any: requests as bytes, and the set-up of TLS.
+
+use plimsoll_model::traffic::bracketed;
+use plimsoll_model::{Plan, Request};
+use plimsoll_wire::{EncodedRequest, h1, tls};
+
+/// Writes a request of the plan as it goes on the wire.
+pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
+    let origin = &plan.traffic.origin;
+    let host = bracketed(&origin.host);
+    let default_port = if origin.scheme == "https" { 443 } else { 80 };
+    let host = if origin.port == default_port { host } else { format!("{host}:{}", origin.port).into() };
+    EncodedRequest::new(&h1::RequestParts {
+        method: &request.method,
+        target: &request.target,
+        host: &host,
+        headers: &request.headers,
+        body: &request.body,
+        keep_alive: plan.carriage.keep_alive,
+    })
+}
+
+/// What connections of `plan` need to speak TLS; `None` when they do not.
+pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
+    plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
+}

@@ -1,0 +1,33 @@
+//! What every probe is ([`Probe`]), and what of the server is shown live ([`LiveServer`]).
+
+use super::sink::Sink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something that can be read again and again.
+pub(super) trait Probe: Send {
+    /// Reads once and says what was seen.
+    fn sample(&mut self, sink: &mut Sink);
+}
+
+/// What is shown of the server while it runs, in thousandths of a core; the largest number: not seen.
+#[derive(Debug, Clone)]
+pub struct LiveServer(Arc<AtomicU64>);
+
+impl LiveServer {
+    const UNSEEN: u64 = u64::MAX;
+
+    /// Nothing is seen.
+    pub fn unseen() -> LiveServer {
+        LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
+    }
+
+    pub(super) fn set(&self, cores: Option<f64>) {
+        self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
+    }
+
+    /// Cores that the server used of late.
+    pub fn cores(&self) -> Option<f64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
+    }
+}

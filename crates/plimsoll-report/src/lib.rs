@@ -18,6 +18,7 @@ pub mod page;
 pub mod profile;
 pub mod prove_profiles;
 pub mod text;
+pub mod traffic;
 pub mod visible;
 
 mod charted;

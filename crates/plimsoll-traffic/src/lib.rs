@@ -1,8 +1,11 @@
-//! Traffic from text: a file that says what is asked becomes a [`plimsoll_model::Traffic`].
+//! What people have of their traffic, as text, made into values: a file that says what is asked becomes a
+//! [`plimsoll_model::Traffic`], access logs become figures of what came.
 //!
-//! Text in, a value out. Where the text comes from is the caller's to know: nothing here reads files, the environment or the
-//! clock, or talks to a server.
+//! Text in, values out. Where the text comes from is the caller's to know: nothing here reads files, the environment or the
+//! clock, starts threads or talks to a server, and nothing knows how a load is carried out or how anything looks.
 
 #![forbid(unsafe_code)]
 
 pub mod file;
+pub mod logs;
+pub mod survey;

@@ -40,6 +40,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Show where a profile's cost lies, draw it, or compare two per request
     Profile(ProfileArgs),
+    /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
+    Traffic(crate::args_traffic::TrafficArgs),
     /// Compare two recordings: a table of relative changes, and charts
     Diff(DiffArgs),
     /// Report what run files hold: a page with charts, a summary, a picture
@@ -56,7 +58,7 @@ impl Command {
         match self {
             Command::Find(_) | Command::Prove(_) | Command::Run(_) | Command::Sweep(_) => true,
             Command::Baseline(_) | Command::Demo(_) => true,
-            Command::Show(_) | Command::Profile(_) | Command::Diff(_) => false,
+            Command::Show(_) | Command::Profile(_) | Command::Diff(_) | Command::Traffic(_) => false,
             Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => false,
         }
     }

@@ -62,6 +62,15 @@ impl Live {
         self.shown = lines.len();
     }
 
+    /// Shows one line in the place of what was shown before, where lines can be rewritten.
+    pub fn word(&mut self, line: &str) {
+        if self.terminal && !self.quiet {
+            let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines(line));
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            self.shown = 1;
+        }
+    }
+
     /// Whether lines that stay are seen where the result is going to be seen too: on one terminal.
     pub fn lines_seen(&self) -> bool {
         self.terminal && !self.quiet && std::io::stdout().is_terminal()

@@ -5,6 +5,7 @@
 
 mod args;
 mod args_prove;
+mod args_traffic;
 mod baseline;
 mod capacity;
 mod client;
@@ -19,6 +20,7 @@ mod files;
 mod keeper;
 mod kept;
 mod live;
+mod logs;
 mod output;
 mod pictures;
 mod pprof;
@@ -95,6 +97,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Traffic(args) => commands::traffic::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(_) => Err(Failure::usage("a run file cannot say to repeat a run file")),
     }

@@ -38,7 +38,7 @@ pub enum Class {
 /// The class of an argument, by its command and clap's name for it.
 pub fn class_of(command: &str, id: &str) -> Option<Class> {
     Some(match (command, id) {
-        ("diff", "a" | "b") => Class::Path,
+        ("diff", "a" | "b") | (_, "logs") => Class::Path,
         ("clean", "keep") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
@@ -53,7 +53,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
             | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes" | "full"
-            | "dark" | "print" | "yes" | "help" | "version",
+            | "dark" | "print" | "yes" | "strict" | "help" | "version",
         ) => Class::Switch,
         (
             _,
@@ -62,7 +62,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if" | "slo" | "budget"
             | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks"
             | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by"
-            | "top" | "sort" | "keep" | "format" | "chart",
+            | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold",
         ) => Class::Plain,
         _ => return None,
     })

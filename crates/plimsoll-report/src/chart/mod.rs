@@ -4,6 +4,7 @@
 //! each. A chart is a plain function of figures and a [`Theme`], and total: for no figures at all it says why it is
 //! empty. Not here: computing figures, files, pages.
 
+mod curve;
 mod find;
 pub mod heading;
 mod ladder;
@@ -22,6 +23,7 @@ mod png;
 #[path = "png_off.rs"]
 mod png;
 
+pub use curve::{Measured, curve_chart};
 pub use find::{Searched, find_chart};
 pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};

@@ -19,7 +19,7 @@ pub struct Line {
 }
 
 /// How the line number `n` is drawn: colour and dashes both differ.
-fn style(n: usize) -> Stroke {
+pub(super) fn style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
     match n % 4 {
         0 => stroke,
@@ -29,7 +29,7 @@ fn style(n: usize) -> Stroke {
     }
 }
 
-fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, stroke: Stroke) {
+pub(super) fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, stroke: Stroke) {
     let place = |&(at, value): &(f64, f64)| {
         (at.is_finite() && value.is_finite()).then(|| (area.at_x(x, at), area.at_y(y, value)))
     };
@@ -46,14 +46,14 @@ fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &
 }
 
 /// Labels at the right end of each line.
-fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
+pub(super) fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
     let label = |(n, (line, name)): (usize, (&Line, String))| Some((area.at_y(y, last(line)?), name, style(n).paint));
     lines.iter().zip(names).enumerate().filter_map(label).collect()
 }
 
-fn label_room(lines: &[Line]) -> f64 {
+pub(super) fn label_room(lines: &[Line]) -> f64 {
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
     let widest = names.iter().map(|name| text_width(name, SMALL, true)).fold(0.0, f64::max);
     widest.min(150.0) + 10.0
@@ -61,7 +61,7 @@ fn label_room(lines: &[Line]) -> f64 {
 
 /// A canvas with its heading, and the area of one plot below it, between margins at the left and the right; `measure` is what
 /// its height stands for.
-fn below(heading: &Heading, measure: &str, (left, right): (f64, f64), theme: Theme) -> (Area, Canvas) {
+pub(super) fn below(heading: &Heading, measure: &str, (left, right): (f64, f64), theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
         y: heading.height_in(theme.width()) + 34.0,

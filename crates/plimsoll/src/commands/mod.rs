@@ -14,6 +14,7 @@ pub mod rerun;
 pub mod run;
 pub mod show;
 pub mod sweep;
+pub mod traffic;
 
 use crate::failure::Failure;
 use crate::live::Live;

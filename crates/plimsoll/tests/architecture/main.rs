@@ -16,8 +16,8 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("plimsoll-wire", &["plimsoll-model"]),
     ("plimsoll-engine", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
     ("plimsoll-analysis", &["plimsoll-model"]),
-    ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis"]),
     ("plimsoll-traffic", &["plimsoll-model"]),
+    ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
     (
         "plimsoll",
         &[

@@ -35,4 +35,5 @@ mod screens;
 mod secrets;
 mod sweep;
 mod tls;
+mod traffic;
 mod usage;

@@ -1,0 +1,63 @@
+//! Charts of one quantity over another on a log axis, such as burstiness over the width of its windows.
+
+use super::plot::{
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
+};
+use super::run::{Line, below, draw_line, ends, label_room, style};
+use super::scale::Scale;
+use super::svg::{Canvas, Mark};
+use super::theme::Theme;
+
+/// What an axis measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured<'a> {
+    /// In words.
+    pub title: &'a str,
+    /// What its values are.
+    pub unit: AxisUnit,
+}
+
+/// Lines over a log axis `x`; `y` is a log axis, too. What is not above 0 on either is a gap.
+pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], theme: Theme) -> String {
+    let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
+    let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
+    if all().next().is_none() {
+        return empty(heading, "the log is too short, or its stamps too coarse, to tell", theme);
+    }
+    let across = Axis::new(Scale::log_around(all().map(|p| p.0)), x.unit, 9);
+    let up = Axis::new(Scale::log_around(all().map(|p| p.1)), y.unit, 9);
+    let left = EDGE + margin(&[&up]);
+    let right = EDGE + label_room(lines);
+    let (area, mut canvas) = below(heading, y.title, (left, right), theme);
+    draw_x_grid(&mut canvas, &area, &across);
+    draw_y(&mut canvas, &area, &up);
+    open_on(&mut canvas, 'z', &area, (&up, AxisSide::Left));
+    for (n, line) in lines.iter().enumerate() {
+        let points = line.points.iter().map(|p| if drawn(p) { *p } else { (p.0, f64::NAN) }).collect();
+        let line = Line { name: line.name.clone(), points };
+        draw_line(&mut canvas, &area, (&across.scale, &up.scale), &line, style(n));
+        mark_few(&mut canvas, &area, (&across.scale, &up.scale), &line, n);
+    }
+    canvas.close();
+    for (line, &(at, value)) in
+        lines.iter().flat_map(|line| line.points.iter().filter(|p| drawn(p)).map(move |p| (line, p)))
+    {
+        canvas.read_out((area.at_x(&across.scale, at), area.y), || {
+            format!("{} {}\n{} {}", x.title, x.unit.tick(at), line.name, y.unit.tick(value))
+        });
+    }
+    open_on(&mut canvas, 'h', &area, (&up, AxisSide::Left));
+    draw_end_labels(&mut canvas, &area, &ends(&area, &up.scale, lines), right - EDGE);
+    canvas.close();
+    draw_x(&mut canvas, &area, &across, x.title);
+    canvas.finish(&heading.label())
+}
+
+/// Few points are marked, so that nobody takes the line between them for measured.
+fn mark_few(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, n: usize) {
+    if line.points.len() <= 12 {
+        for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {
+            canvas.mark((area.at_x(x, *at), area.at_y(y, *value)), Mark::Disc, 3.4, style(n).paint, "");
+        }
+    }
+}

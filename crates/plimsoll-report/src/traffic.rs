@@ -1,0 +1,464 @@
+//! What access logs say of the traffic: as text, as the document `plimsoll.traffic/1`, as a page with charts.
+
+use crate::block::{Report, Tone};
+use crate::chart::{AxisUnit, Heading, Line, Measured, Panel, Theme, curve_chart, time_chart};
+use crate::format;
+use plimsoll_model::Histogram;
+use plimsoll_traffic::logs::Stamp;
+use plimsoll_traffic::survey::{Figures, GAP_NS, Popularity, WINDOW_S};
+use serde_json::{Map, Value, json};
+
+/// A log that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogShown {
+    /// Its path.
+    pub name: String,
+    /// Its format, in words.
+    pub format: String,
+    /// What its stamps mean.
+    pub stamp: Stamp,
+}
+
+/// Where the figures come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrafficContext<'a> {
+    /// The logs.
+    pub logs: &'a [LogShown],
+    /// Lines that are not empty.
+    pub lines_read: u64,
+    /// Lines that were not understood.
+    pub lines_unparsed: u64,
+    /// The first of them: where it stands, and how it begins.
+    pub first_unparsed: Option<(&'a str, &'a str)>,
+}
+
+/// Most clients in the document.
+const CLIENTS_MAX: usize = 1000;
+
+fn stamps(stamp: Stamp) -> &'static str {
+    match stamp {
+        Stamp::Start => "start",
+        Stamp::End => "end",
+    }
+}
+
+fn share_of(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A share for people, of which few are near all.
+fn percent(part: u64, whole: u64) -> String {
+    format::share(share_of(part, whole))
+}
+
+/// The finding in one sentence.
+fn answer(figures: &Figures) -> String {
+    let span = format::duration(figures.span_ns as f64);
+    let mean = format::rate(figures.rate_mean_rps());
+    let peak =
+        figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the fullest second", format::count(peak)));
+    let minute = format::rate(figures.peak_1min as f64 / 60.0);
+    format!(
+        "{} requests in {span}: {mean}/s on average{peak}, {minute}/s in the fullest minute",
+        format::count(figures.requests)
+    )
+}
+
+/// What speaks against the figures, or cannot be told from the log.
+fn remarks(figures: &Figures, context: &TrafficContext) -> Vec<(Tone, String)> {
+    let mut out = Vec::new();
+    let mut warn = |text: String| out.push((Tone::Warning, text));
+    if context.lines_unparsed > 0 {
+        let first =
+            context.first_unparsed.map_or(String::new(), |(place, text)| format!("; the first is {place}: \"{text}\""));
+        warn(format!(
+            "{} of {} lines were not understood{first}",
+            format::count(context.lines_unparsed),
+            format::count(context.lines_read)
+        ));
+    }
+    if figures.late > 0 {
+        warn(format!(
+            "{} requests came more than {} min before what stands above them: they are in no rate, dispersion or concurrency",
+            format::count(figures.late),
+            WINDOW_S / 60
+        ));
+    }
+    if figures.endpoints_beyond > 0 {
+        warn(format!(
+            "{} requests are of more endpoints than are told apart ({}): fold what differs with --fold REGEX",
+            format::count(figures.endpoints_beyond),
+            format::count(figures.endpoints.len() as u64)
+        ));
+    }
+    if figures.sessions.closed_early {
+        warn("more visitors at a time than are kept: some sessions were ended early".into());
+    }
+    let mut say = |text: String| out.push((Tone::Plain, text));
+    let resolution = format::duration(figures.resolution_ns as f64);
+    if figures.resolution_ns > 100_000_000 {
+        say(format!(
+            "Stamps are {resolution} apart: what happens within that is not known. In nginx, $msec and $request_time would show it."
+        ));
+    }
+    if figures.from_ends > 0 {
+        say(format!(
+            "{} of the requests have the stamp of their end and no duration: the end is taken for the arrival.",
+            percent(figures.from_ends, figures.requests)
+        ));
+    }
+    out
+}
+
+/// Quantiles in words.
+fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
+    let at = |q| unit(histogram.quantile_ns(q) as f64);
+    format!(
+        "{} on average; p50 {}, p90 {}, p99 {}, at most {}",
+        unit(histogram.mean_ns()),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        unit(histogram.max_ns() as f64)
+    )
+}
+
+/// The most of many, in words.
+fn shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
+    let all: Vec<(String, u64)> = parts.collect();
+    let mut text: Vec<String> =
+        all.iter().take(most).map(|(name, count)| format!("{name} {}", percent(*count, whole))).collect();
+    if all.len() > most {
+        text.push(format!("{} more", all.len() - most));
+    }
+    text.join(", ")
+}
+
+fn status_text(status: u16) -> String {
+    if status == 0 { "none".into() } else { status.to_string() }
+}
+
+fn method_text(method: &str) -> String {
+    if method.is_empty() { "(no request)".into() } else { method.to_owned() }
+}
+
+/// An endpoint for people.
+fn endpoint_text(method: &str, template: &str) -> String {
+    if template.is_empty() { method_text(method) } else { format!("{method} {template}").trim_start().to_owned() }
+}
+
+fn window_text(width_ns: u64) -> String {
+    format::duration(width_ns as f64)
+}
+
+fn popularity_text(popularity: &Popularity) -> Option<String> {
+    let exponent = popularity.zipf_exponent?;
+    let least = if popularity.exact { "" } else { "more than " };
+    Some(format!(
+        "Zipf exponent {exponent:.2} over {least}{} ids of {}",
+        format::count(popularity.ids),
+        endpoint_text(&popularity.method, &popularity.template)
+    ))
+}
+
+fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    for (number, log) in context.logs.iter().take(5).enumerate() {
+        let label = if number == 0 { "log" } else { "" };
+        let text = format!("{}: {}; a stamp is the {} of a request", log.name, log.format, stamps(log.stamp));
+        facts.push((label, text));
+    }
+    if context.logs.len() > 5 {
+        facts.push(("", format!("and {} more", context.logs.len() - 5)));
+    }
+    let date = |ns: u64| format::date(ns / 1_000_000);
+    facts.push(("time", format!("{} to {}", date(figures.first_ns), date(figures.last_ns))));
+    let whole = figures.requests;
+    let methods = figures.methods.iter().map(|(method, count)| (method_text(method), *count));
+    facts.push(("methods", shares(methods, whole, 6)));
+    let mut statuses = figures.statuses.clone();
+    statuses.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    facts.push(("statuses", shares(statuses.into_iter().map(|(s, count)| (status_text(s), count)), whole, 8)));
+    if let Some((_, most)) = figures.clients.first() {
+        let some = if figures.clients_error_max > 0 { "more than " } else { "" };
+        let count = format::count(figures.clients.len() as u64);
+        facts.push(("clients", format!("{some}{count}; the first has {}", percent(*most, whole))));
+    }
+    let sessions = &figures.sessions;
+    if sessions.requests.count() > 0 {
+        let count = |value: f64| if value.fract() == 0.0 { format::count(value as u64) } else { format::rate(value) };
+        let all = format::count(sessions.requests.count());
+        facts.push(("sessions", format!("{all}; requests of each: {}", quantiles(&sessions.requests, &count))));
+    }
+    if sessions.think.count() > 0 {
+        facts.push(("think time", quantiles(&sessions.think, &format::duration)));
+    }
+    if let Some(concurrency) = figures.concurrency {
+        let max = concurrency
+            .max
+            .map_or("not known at most, for the stamps".into(), |max| format!("{} at most", format::count(max)));
+        facts.push(("under way", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
+    }
+    if figures.durations.count() > 0 {
+        facts.push(("duration", quantiles(&figures.durations, &format::duration)));
+    }
+    if figures.sizes.count() > 0 {
+        facts.push(("size", quantiles(&figures.sizes, &format::bytes)));
+    }
+    let bursts = figures.dispersion.iter().map(|(width, index)| {
+        let index = index.map_or("not known".into(), format::rate);
+        format!("{index} over {}", window_text(*width))
+    });
+    let bursts: Vec<String> = bursts.collect();
+    facts.push(("burstiness", format!("{} (variance over mean of the counts; 1: as by chance)", bursts.join(", "))));
+    if let Some(text) = figures.popularity.as_ref().and_then(popularity_text) {
+        facts.push(("popularity", text));
+    }
+    facts
+}
+
+fn endpoint_rows(figures: &Figures, top: usize) -> Vec<Vec<String>> {
+    let row = |endpoint: &plimsoll_traffic::survey::TrafficEndpoint| {
+        vec![
+            endpoint_text(&endpoint.method, &endpoint.template),
+            format::count(endpoint.requests),
+            percent(endpoint.requests, figures.requests),
+        ]
+    };
+    figures.endpoints.iter().take(top).map(row).collect()
+}
+
+fn tables(report: &mut Report, figures: &Figures, top: usize) {
+    if top == 0 {
+        return;
+    }
+    let more = |report: &mut Report, all: usize, what: &str| {
+        if all > top {
+            report.text(Tone::Plain, format!("{top} of {} {what} (--top N)", format::count(all as u64)));
+        }
+    };
+    report.heading("Endpoints");
+    report.table(&["endpoint", "requests", "share"], endpoint_rows(figures, top));
+    more(report, figures.endpoints.len(), "endpoints");
+    if !figures.clients.is_empty() {
+        let rows = figures
+            .clients
+            .iter()
+            .take(top.min(10))
+            .map(|(client, count)| vec![client.clone(), format::count(*count), percent(*count, figures.requests)]);
+        report.heading("Clients");
+        report.table(&["client", "requests", "share"], rows.collect());
+    }
+}
+
+/// What logs say, for people: the first `top` rows of each table.
+pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
+    let mut report = Report::default();
+    report.text(Tone::Answer, answer(figures));
+    for (tone, text) in remarks(figures, context) {
+        report.text(tone, text);
+    }
+    report.facts(facts(figures, context));
+    tables(&mut report, figures, top);
+    report
+}
+
+/// The rate over time, and what was under way.
+fn time_panels(figures: &Figures) -> Vec<Panel> {
+    let line = |name: &str, value: &dyn Fn(usize) -> f64| Line {
+        name: name.to_owned(),
+        points: (0..figures.moments.len()).map(|at| ((at as f64 + 0.5) * figures.point_s, value(at))).collect(),
+    };
+    let panel =
+        |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
+    // The last stretch is seldom a whole one.
+    let begun_s = figures.span_ns as f64 / 1e9 - (figures.moments.len().saturating_sub(1)) as f64 * figures.point_s;
+    let last_s = begun_s.clamp(figures.point_s / 10.0, figures.point_s);
+    let length_s = |at: usize| if at + 1 == figures.moments.len() { last_s } else { figures.point_s };
+    let title = format!("requests/s, over {}", format::duration(figures.point_s * 1e9));
+    let mut panels = vec![panel(&title, line("requests/s", &|at| figures.moments[at].arrivals as f64 / length_s(at)))];
+    if figures.concurrency.is_some() {
+        panels.push(panel("requests under way", line("under way", &|at| figures.moments[at].under_way)));
+    }
+    panels
+}
+
+/// The index of dispersion over the width of its windows, beside that of chance.
+fn dispersion_lines(figures: &Figures) -> Vec<Line> {
+    let seconds = |width_ns: u64| width_ns as f64 / 1e9;
+    let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
+    let chance = figures.dispersion.iter().map(|(width, _)| (seconds(*width), 1.0)).collect();
+    vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
+}
+
+/// Requests by rank, beside what the law says.
+fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
+    let counts = &popularity.counts;
+    // Ranks that lie evenly on a log axis.
+    let mut ranks: Vec<usize> =
+        (0..=120).map(|step| (counts.len() as f64).powf(f64::from(step) / 120.0) as usize).collect();
+    ranks.dedup();
+    ranks.retain(|rank| (1..=counts.len()).contains(rank));
+    let points = ranks.iter().map(|rank| (*rank as f64, counts[rank - 1] as f64)).collect();
+    let mut lines = vec![Line { name: "this log".into(), points }];
+    if let Some(a) = popularity.zipf_exponent {
+        let total: f64 = counts.iter().map(|count| *count as f64).sum();
+        let weights: f64 = (1..=counts.len()).map(|rank| (rank as f64).powf(-a)).sum();
+        let law = ranks.iter().map(|rank| (*rank as f64, total * (*rank as f64).powf(-a) / weights)).collect();
+        lines.push(Line { name: "Zipf's law".into(), points: law });
+    }
+    lines
+}
+
+fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
+    let value = |value: f64| AxisUnit::Count.tick(format::rounded(value, 4));
+    let first = lines.first().map(|line| line.points.as_slice()).unwrap_or_default();
+    let row = |&(at, first): &(f64, f64)| {
+        let others = lines
+            .iter()
+            .skip(1)
+            .map(|line| line.points.iter().find(|p| p.0 == at).map_or(String::new(), |p| value(p.1)));
+        [value(at), value(first)].into_iter().chain(others).collect()
+    };
+    first.iter().map(row).collect()
+}
+
+/// The page: the figures, and charts of the rate over time, burstiness and popularity.
+pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
+    let mut charts = Report::default();
+    let panels = time_panels(figures);
+    let headings: Vec<&str> = ["s", "requests/s", "under way"].into_iter().take(panels.len() + 1).collect();
+    let rows = rows_of(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
+    charts.drawn(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    let mut report = traffic_report(figures, context, top);
+    report.after_answer(charts);
+    let bursts = dispersion_lines(figures);
+    if !bursts[0].points.is_empty() {
+        report.heading("Burstiness");
+        report.text(
+            Tone::Plain,
+            "Variance over mean of the requests that came in windows of each width. Independent users make 1 at every width; \
+             what rises came in bursts, or the rate itself changed.",
+        );
+        let (x, y) = (
+            Measured { title: "width of the windows, s", unit: AxisUnit::Count },
+            Measured { title: "index of dispersion", unit: AxisUnit::Count },
+        );
+        let rows = rows_of(&bursts);
+        report.drawn(
+            |theme| curve_chart(&Heading::default(), x, y, &bursts, theme),
+            &["s", "this log", "chance"],
+            rows,
+        );
+    }
+    if let Some(popularity) = figures.popularity.as_ref().filter(|popularity| popularity.counts.len() > 1) {
+        report.heading("Popularity");
+        let text = popularity_text(popularity).unwrap_or_else(|| {
+            let endpoint = endpoint_text(&popularity.method, &popularity.template);
+            format!("Ids of {endpoint}: too few requests of each to fit a law")
+        });
+        report.text(Tone::Plain, text);
+        let lines = popularity_lines(popularity);
+        let (x, y) = (
+            Measured { title: "rank of the id", unit: AxisUnit::Count },
+            Measured { title: "requests", unit: AxisUnit::Count },
+        );
+        let headings: Vec<&str> = ["rank", "requests", "Zipf's law"].into_iter().take(lines.len() + 1).collect();
+        let rows = rows_of(&lines);
+        report.drawn(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
+    }
+    report
+}
+
+fn distribution(histogram: &Histogram) -> Value {
+    let at = |q| histogram.quantile_ns(q);
+    json!({
+        "count": histogram.count(),
+        "min": histogram.min_ns(),
+        "mean": histogram.mean_ns(),
+        "stdev": histogram.stdev_ns(),
+        "p50": at(0.5),
+        "p75": at(0.75),
+        "p90": at(0.9),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "p999": at(0.999),
+        "max": histogram.max_ns(),
+    })
+}
+
+/// The document `plimsoll.traffic/1`.
+pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
+    let logs =
+        context.logs.iter().map(|log| json!({ "log": log.name, "format": log.format, "stamps": stamps(log.stamp) }));
+    let endpoints = figures.endpoints.iter().map(|endpoint| {
+        json!({
+            "template": endpoint.template,
+            "method": endpoint.method,
+            "requests": endpoint.requests,
+            "share": share_of(endpoint.requests, figures.requests),
+        })
+    });
+    let counts =
+        |list: Vec<(String, u64)>| list.into_iter().map(|(name, count)| (name, count.into())).collect::<Map<_, _>>();
+    let clients = figures.clients.iter().take(CLIENTS_MAX).map(|(client, requests)| {
+        json!({ "client": client, "requests": requests, "share": share_of(*requests, figures.requests) })
+    });
+    let dispersion: Map<String, Value> =
+        figures.dispersion.iter().map(|(width, index)| ((*width as f64 / 1e9).to_string(), (*index).into())).collect();
+    let remarks = remarks(figures, context);
+    let said =
+        |wanted: Tone| remarks.iter().filter(|(tone, _)| *tone == wanted).map(|(_, text)| text).collect::<Vec<_>>();
+    let statuses =
+        figures.statuses.iter().filter(|(status, _)| *status > 0).map(|(status, count)| (status.to_string(), *count));
+    json!({
+        "schema": "plimsoll.traffic/1",
+        "logs": logs.collect::<Vec<_>>(),
+        "lines": {
+            "read": context.lines_read,
+            "parsed": context.lines_read - context.lines_unparsed,
+            "unparsed": context.lines_unparsed,
+            "out_of_order": figures.late,
+        },
+        "first_unparsed": context.first_unparsed.map(|(place, text)| json!({ "at": place, "text": text })),
+        "warnings": said(Tone::Warning),
+        "notes": said(Tone::Plain),
+        "requests": figures.requests,
+        "first_unix_ms": figures.first_ns / 1_000_000,
+        "last_unix_ms": figures.last_ns / 1_000_000,
+        "duration_s": figures.span_ns as f64 / 1e9,
+        "resolution_ns": figures.resolution_ns,
+        "rate_rps": {
+            "mean": figures.rate_mean_rps(),
+            "peak_1s": figures.peak_1s,
+            "peak_1min": figures.peak_1min as f64 / 60.0,
+        },
+        "endpoints": endpoints.collect::<Vec<_>>(),
+        "endpoints_beyond": figures.endpoints_beyond,
+        "methods": counts(figures.methods.clone()),
+        "statuses": counts(statuses.collect()),
+        "clients": clients.collect::<Vec<_>>(),
+        "clients_seen": figures.clients.len(),
+        "clients_exact": figures.clients_error_max == 0,
+        "sessions": {
+            "count": figures.sessions.requests.count(),
+            "gap_s": GAP_NS / 1_000_000_000,
+            "requests": distribution(&figures.sessions.requests),
+            "think_time_ns": distribution(&figures.sessions.think),
+        },
+        "popularity": figures.popularity.as_ref().map(|popularity| json!({
+            "method": popularity.method,
+            "template": popularity.template,
+            "ids": popularity.ids,
+            "zipf_exponent": popularity.zipf_exponent,
+        })),
+        "dispersion": dispersion,
+        "concurrency": figures.concurrency.map(|concurrency| json!({ "mean": concurrency.mean, "max": concurrency.max })),
+        "duration_ns": distribution(&figures.durations),
+        "sizes": distribution(&figures.sizes),
+        "series": {
+            "interval_s": figures.point_s,
+            "requests": figures.moments.iter().map(|moment| moment.arrivals).collect::<Vec<_>>(),
+        },
+    })
+}

@@ -1,0 +1,363 @@
+//! The languages of log formats: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`), Envoy's format strings
+//! (`%NAME%`). Each becomes the pieces of a [`super::pattern::Pattern`].
+
+use super::entry::{LinePlace, Stamp};
+use super::pattern::FormatPiece;
+use super::stamp::{Token, Writing, tokens};
+use plimsoll_model::units::{MS, SECOND};
+
+/// What a format says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SaidFormat {
+    pub pieces: Vec<FormatPiece>,
+    /// What a stamp of it means.
+    pub stamp: Stamp,
+    /// Whose language it is.
+    pub language: &'static str,
+}
+
+/// Reads a format in whichever of the languages it is; `session` is the directive that tells sessions apart. An error
+/// completes "--log-format ...".
+pub(super) fn read(format: &str, session: Option<&str>) -> Result<SaidFormat, String> {
+    let format = bare(format);
+    let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
+        let word = name.split(['(', ':']).next().unwrap_or_default();
+        word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
+    });
+    let said = if is_envoy {
+        SaidFormat { pieces: envoy(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
+    } else if format.contains('$') {
+        SaidFormat { pieces: nginx(&format, session)?, stamp: Stamp::End, language: "nginx" }
+    } else if format.contains('%') {
+        SaidFormat { pieces: apache(&format, session)?, stamp: Stamp::Start, language: "Apache" }
+    } else {
+        return Err(
+            "names nothing; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's (%...%)".into()
+        );
+    };
+    let place = |wanted: fn(&LinePlace) -> bool| {
+        said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Place(place) if wanted(place)))
+    };
+    if !place(|p| matches!(p, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
+        return Err("has no time in it, such as $msec, $time_iso8601, %t or %START_TIME%".into());
+    }
+    if !place(|p| matches!(p, LinePlace::Target | LinePlace::Request)) {
+        return Err("has no request in it, such as $request, $request_uri, %r or %REQ(:PATH)%".into());
+    }
+    if let Some(session) = session.filter(|_| !place(|p| *p == LinePlace::Session)) {
+        return Err(format!("has no '{session}' in it, which is to tell sessions apart"));
+    }
+    Ok(said)
+}
+
+/// The format itself, of a line of a configuration too: `log_format main '...' '...';`, `LogFormat "..." name`.
+fn bare(given: &str) -> String {
+    let text = given.trim();
+    let (is_nginx, rest) = match (text.strip_prefix("log_format "), text.strip_prefix("LogFormat ")) {
+        (Some(rest), _) => (true, rest),
+        (_, Some(rest)) => (false, rest),
+        (None, None) => return given.to_owned(),
+    };
+    let mut out = String::new();
+    let mut quote = None;
+    let mut chars = rest.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => {
+                quote = None;
+                if !is_nginx {
+                    break;
+                }
+            }
+            (Some(_), '\\') => match chars.next() {
+                Some('t') => out.push('\t'),
+                Some('n') => {}
+                Some(next) => out.push(next),
+                None => break,
+            },
+            (Some(_), c) => out.push(c),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, _) => {}
+        }
+    }
+    out
+}
+
+fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
+    match pieces.last_mut() {
+        _ if more.is_empty() => {}
+        Some(FormatPiece::Text(text)) => text.extend_from_slice(more.as_bytes()),
+        _ => pieces.push(FormatPiece::Text(more.as_bytes().to_vec())),
+    }
+}
+
+/// Adds a place. A query that follows its path is part of the target.
+fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
+    if place == LinePlace::Other && matches!(pieces.last(), Some(FormatPiece::Place(LinePlace::Other))) {
+        return;
+    }
+    pieces.push(FormatPiece::Place(place));
+}
+
+fn query(pieces: &mut Vec<FormatPiece>) {
+    match pieces.as_slice() {
+        [.., FormatPiece::Place(LinePlace::Target)] => {}
+        [.., FormatPiece::Place(LinePlace::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
+        _ => place(pieces, LinePlace::Other),
+    }
+}
+
+fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while let Some(at) = rest.find('$') {
+        text(&mut pieces, &rest[..at]);
+        rest = &rest[at + 1..];
+        let (name, after) = match rest.strip_prefix('{') {
+            Some(inner) => inner.split_once('}').ok_or("has a '${' without its '}'")?,
+            None => {
+                let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+                rest.split_at(length)
+            }
+        };
+        if name.is_empty() {
+            return Err("has a '$' without a name".into());
+        }
+        rest = after;
+        let auto = || Writing::Auto;
+        match name {
+            _ if session.is_some_and(|session| session.trim_start_matches('$') == name) => {
+                place(&mut pieces, LinePlace::Session);
+            }
+            "time_local" if !ends_with_bracket(&pieces) => {
+                let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, Writing::Pattern);
+                place(&mut pieces, LinePlace::End(writing));
+            }
+            "time_local" | "time_iso8601" | "msec" => place(&mut pieces, LinePlace::End(auto())),
+            "request" => place(&mut pieces, LinePlace::Request),
+            "request_method" => place(&mut pieces, LinePlace::Method),
+            "request_uri" | "uri" | "document_uri" => place(&mut pieces, LinePlace::Target),
+            "is_args" | "args" | "query_string" => query(&mut pieces),
+            "status" => place(&mut pieces, LinePlace::Status),
+            "body_bytes_sent" => place(&mut pieces, LinePlace::Bytes),
+            "bytes_sent" if !format.contains("$body_bytes_sent") => place(&mut pieces, LinePlace::Bytes),
+            "request_time" => place(&mut pieces, LinePlace::Duration(SECOND)),
+            "remote_addr" => place(&mut pieces, LinePlace::Client),
+            "http_x_forwarded_for" | "http_x_real_ip" | "realip_remote_addr" if !format.contains("$remote_addr") => {
+                place(&mut pieces, LinePlace::Client);
+            }
+            "http_user_agent" => place(&mut pieces, LinePlace::UserAgent),
+            _ => place(&mut pieces, LinePlace::Other),
+        }
+    }
+    text(&mut pieces, rest);
+    Ok(pieces)
+}
+
+/// Whether a bracket stands before what comes next, so that one after it ends it.
+fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
+    matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
+}
+
+fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    // A stamp may be written in several pieces; it is read as one.
+    let mut stamp: Option<(Vec<Token>, Stamp)> = None;
+    loop {
+        let at = rest.find('%').unwrap_or(rest.len());
+        let (before, after) = rest.split_at(at);
+        let Some(after) = after.strip_prefix('%') else {
+            close(&mut pieces, &mut stamp);
+            text(&mut pieces, before);
+            return Ok(pieces);
+        };
+        // Conditions on the status and what is meant by it: `%!200,304s`, `%>s`.
+        let plain = after.trim_start_matches(|c: char| c.is_ascii_digit() || "!,<>".contains(c));
+        let (argument, letter) = match plain.strip_prefix('{') {
+            Some(inner) => inner.split_once('}').map(|(a, l)| (Some(a), l)).ok_or("has a '%{' without its '}'")?,
+            None => (None, plain),
+        };
+        let name = letter.chars().next().ok_or("ends with a '%'")?;
+        // `%^ti` and `%^to`: trailers.
+        let name_bytes = if name == '^' { 3.min(letter.len()) } else { name.len_utf8() };
+        let written = &after[..after.len() - letter.len() + name_bytes];
+        rest = letter.get(name_bytes..).unwrap_or_default();
+        if name == 't'
+            && let Some(argument) = argument
+        {
+            let (meaning, argument) = match argument.split_once(':') {
+                Some(("begin", format)) => (Stamp::Start, format),
+                Some(("end", format)) => (Stamp::End, format),
+                _ => (Stamp::Start, argument),
+            };
+            let parts = stamp_tokens(argument)
+                .ok_or_else(|| format!("has '%{{{argument}}}t', which plimsoll cannot read a time by"))?;
+            match &mut stamp {
+                Some((tokens, _)) => {
+                    if !before.is_empty() {
+                        tokens.push(Token::Text(before.as_bytes().to_vec()));
+                    }
+                    tokens.extend(parts);
+                }
+                None => {
+                    text(&mut pieces, before);
+                    stamp = Some((parts, meaning));
+                }
+            }
+            continue;
+        }
+        close(&mut pieces, &mut stamp);
+        text(&mut pieces, before);
+        let header = argument.map(str::to_ascii_lowercase);
+        if session.is_some_and(|session| session.trim_start_matches('%') == written) {
+            place(&mut pieces, LinePlace::Session);
+            continue;
+        }
+        match (name, header.as_deref()) {
+            ('%', None) => text(&mut pieces, "%"),
+            ('t', _) => {
+                text(&mut pieces, "[");
+                place(&mut pieces, LinePlace::Start(Writing::Auto));
+                text(&mut pieces, "]");
+            }
+            ('h' | 'a', _) => place(&mut pieces, LinePlace::Client),
+            ('r', _) => place(&mut pieces, LinePlace::Request),
+            ('m', _) => place(&mut pieces, LinePlace::Method),
+            ('U', _) => place(&mut pieces, LinePlace::Target),
+            ('q', _) => query(&mut pieces),
+            ('s', _) => place(&mut pieces, LinePlace::Status),
+            ('b' | 'B', _) => place(&mut pieces, LinePlace::Bytes),
+            // Content alone is the size of an answer, where both are there.
+            ('O', _) if !pieces.contains(&FormatPiece::Place(LinePlace::Bytes)) => {
+                place(&mut pieces, LinePlace::Bytes);
+            }
+            ('D', _) => place(&mut pieces, LinePlace::Duration(1_000)),
+            ('T', Some("ms")) => place(&mut pieces, LinePlace::Duration(MS)),
+            ('T', Some("us")) => place(&mut pieces, LinePlace::Duration(1_000)),
+            // Whole seconds say nothing where microseconds stand beside them.
+            ('T', _) if !format.contains("%D") => place(&mut pieces, LinePlace::Duration(SECOND)),
+            ('i', Some("user-agent")) => place(&mut pieces, LinePlace::UserAgent),
+            ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
+                place(&mut pieces, LinePlace::Client);
+            }
+            _ => place(&mut pieces, LinePlace::Other),
+        }
+    }
+}
+
+/// Ends a stamp that was written in pieces.
+fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
+    if let Some((tokens, meaning)) = stamp.take() {
+        let writing = Writing::Pattern(tokens);
+        place(pieces, if meaning == Stamp::Start { LinePlace::Start(writing) } else { LinePlace::End(writing) });
+    }
+}
+
+/// Apache's own words for a time, or a `strftime` format.
+fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
+    Some(match format {
+        "" => tokens("[%d/%b/%Y:%T %z]")?,
+        "sec" => vec![Token::Epoch(SECOND)],
+        "msec" => vec![Token::Epoch(MS)],
+        "usec" => vec![Token::Epoch(1_000)],
+        "msec_frac" => vec![Token::Fraction(3)],
+        "usec_frac" => vec![Token::Fraction(6)],
+        format => tokens(format)?,
+    })
+}
+
+fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        text(&mut pieces, &rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            text(&mut pieces, "%");
+            rest = after;
+            continue;
+        }
+        let cannot = || "has a '%' without the one that ends it; Envoy's operators are written %NAME%".to_owned();
+        // A time format has percent signs of its own, inside its parentheses.
+        let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
+        let end = match opened {
+            Some(open) => {
+                let closed = open + rest[open..].find(')').ok_or_else(cannot)?;
+                closed + rest[closed..].find('%').ok_or_else(cannot)?
+            }
+            None => rest.find('%').ok_or_else(cannot)?,
+        };
+        let (operator, after) = (&rest[..end], &rest[end + 1..]);
+        rest = after;
+        let (name, argument) = match operator.split_once('(') {
+            Some((name, argument)) => (name, argument.split(')').next().unwrap_or_default()),
+            None => (operator.split(':').next().unwrap_or_default(), ""),
+        };
+        let header = argument.to_ascii_lowercase();
+        let header = header.split(':').next().filter(|h| !h.is_empty()).unwrap_or(&header);
+        match (name, header) {
+            _ if session.is_some_and(|session| session.trim_matches('%') == operator) => {
+                place(&mut pieces, LinePlace::Session);
+            }
+            ("START_TIME", "") => place(&mut pieces, LinePlace::Start(Writing::Auto)),
+            ("START_TIME", _) => {
+                let cannot = || format!("has '%{operator}%', which plimsoll cannot read a time by");
+                place(&mut pieces, LinePlace::Start(Writing::Pattern(tokens(argument).ok_or_else(cannot)?)));
+            }
+            ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, LinePlace::Method),
+            ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => place(&mut pieces, LinePlace::Target),
+            ("PATH", _) => place(&mut pieces, LinePlace::Target),
+            ("RESPONSE_CODE", _) => place(&mut pieces, LinePlace::Status),
+            ("BYTES_SENT", _) => place(&mut pieces, LinePlace::Bytes),
+            ("DURATION", _) => place(&mut pieces, LinePlace::Duration(MS)),
+            ("DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT", _)
+                if !format.contains("%REQ(X-FORWARDED-FOR)%") =>
+            {
+                place(&mut pieces, LinePlace::Client);
+            }
+            ("DOWNSTREAM_REMOTE_ADDRESS", _) if !format.contains("%REQ(X-FORWARDED-FOR)%") => {
+                place(&mut pieces, LinePlace::ClientPort);
+            }
+            ("REQ", "x-forwarded-for") => place(&mut pieces, LinePlace::Client),
+            ("REQ", "user-agent") => place(&mut pieces, LinePlace::UserAgent),
+            _ => place(&mut pieces, LinePlace::Other),
+        }
+    }
+    text(&mut pieces, rest);
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_that_say_too_little_are_refused() {
+        for (format, session, expect) in [
+            ("hello", None, "names nothing"),
+            ("$remote_addr $request", None, "no time"),
+            ("$msec $status", None, "no request"),
+            ("$msec $", None, "without a name"),
+            ("${msec $request", None, "without its '}'"),
+            ("%h %{%Q}t %r", None, "cannot read a time"),
+            ("%h %t %r %", None, "ends with a '%'"),
+            ("%START_TIME% %REQ(:PATH", None, "without the one that ends it"),
+            ("$msec $request", Some("$cookie_sid"), "no '$cookie_sid'"),
+        ] {
+            let error = read(format, session).expect_err(format);
+            assert!(error.contains(expect), "{format}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_configuration_is_a_format_too() {
+        for (given, expect) in [
+            ("log_format main '$msec ' '\"$request\"';", "$msec \"$request\""),
+            ("LogFormat \"%h %t \\\"%r\\\"\" common", "%h %t \"%r\""),
+            ("$msec $request", "$msec $request"),
+        ] {
+            assert_eq!(bare(given), expect);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What a line says of one request, and how that follows from the texts found in it.
+
+use super::stamp::Writing;
+
+/// What the stamp of a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stamp {
+    /// The moment at which the request came.
+    Start,
+    /// The moment at which it was answered, and the line written.
+    #[default]
+    End,
+}
+
+/// One request, as a line tells it. Texts point into the line. Times in ns since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entry<'a> {
+    /// The stamp as it stands there.
+    pub stamp_ns: u64,
+    /// When the request came, as far as the line tells: without a duration, a stamp that is an end stands for it.
+    pub start_ns: u64,
+    /// From its first byte to the end of its answer, where that is logged.
+    pub duration_ns: Option<u64>,
+    /// Such as `GET`; empty if the request was none.
+    pub method: &'a [u8],
+    /// Path and query, as asked for; empty if the request was none.
+    pub target: &'a [u8],
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// Bytes of the answer.
+    pub bytes: Option<u64>,
+    /// Who asked: mostly an address.
+    pub client: &'a [u8],
+    /// What it called itself.
+    pub user_agent: &'a [u8],
+    /// What tells sessions apart, where the user said what does.
+    pub session: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// The path without its query.
+    pub fn path(&self) -> &[u8] {
+        memchr::memchr2(b'?', b'#', self.target).map_or(self.target, |at| &self.target[..at])
+    }
+
+    /// When the answer had come.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.duration_ns.unwrap_or(0))
+    }
+}
+
+/// What a place of a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LinePlace {
+    /// The stamp, whose meaning is the format's.
+    Time(Writing),
+    /// A stamp of the start.
+    Start(Writing),
+    /// A stamp of the end.
+    End(Writing),
+    /// `GET`.
+    Method,
+    /// Path and query, or a URL.
+    Target,
+    /// `GET /path HTTP/1.1`.
+    Request,
+    /// The answer's status.
+    Status,
+    /// Bytes of the answer.
+    Bytes,
+    /// A duration; one of it is so many ns. Several add up.
+    Duration(u64),
+    /// Who asked.
+    Client,
+    /// Who asked, with the port of its connection.
+    ClientPort,
+    /// What it called itself.
+    UserAgent,
+    /// What tells sessions apart.
+    Session,
+    /// Nothing that is wanted.
+    Other,
+}
+
+/// The texts of a line by what they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Raw<'a> {
+    pub stamp: Option<u64>,
+    pub start: Option<u64>,
+    pub end: Option<u64>,
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub request: Option<&'a [u8]>,
+    pub status: Option<u16>,
+    pub bytes: Option<u64>,
+    pub duration_ns: Option<u64>,
+    pub client: &'a [u8],
+    pub user_agent: &'a [u8],
+    pub session: &'a [u8],
+}
+
+impl<'a> Raw<'a> {
+    /// Takes one text in; `None` if it cannot be what its place says. A dash is a value that was not there.
+    #[inline]
+    pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
+        let missing = text.is_empty() || text == b"-";
+        match place {
+            LinePlace::Other => {}
+            LinePlace::Time(writing) => self.stamp = Some(writing.read(text)?),
+            LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
+            LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),
+            LinePlace::Request => self.request = Some(text),
+            _ if missing => {}
+            LinePlace::Method => self.method = text,
+            LinePlace::Target => self.target = text,
+            LinePlace::Status => self.status = Some(status(text)?),
+            LinePlace::Bytes => self.bytes = Some(whole(text)?),
+            LinePlace::Duration(unit_ns) => {
+                if let Some(ns) = duration_ns(text, *unit_ns)? {
+                    self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
+                }
+            }
+            // Proxies add themselves to a list; the first is who asked.
+            LinePlace::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
+            LinePlace::ClientPort => self.client = without_port(text),
+            LinePlace::UserAgent => self.user_agent = text,
+            LinePlace::Session => self.session = text,
+            LinePlace::Start(_) | LinePlace::End(_) => {}
+        }
+        Some(())
+    }
+
+    /// The entry that the texts make; `None` without a moment or a request.
+    #[inline]
+    pub fn entry(self, meaning: Stamp) -> Option<Entry<'a>> {
+        let (mut method, mut target) = (self.method, self.target);
+        if target.is_empty()
+            && let Some(line) = self.request
+        {
+            (method, target) = request_line(line).unwrap_or_default();
+        } else if target.is_empty() {
+            return None;
+        }
+        let target = without_origin(target);
+        let (start, end) = match meaning {
+            Stamp::Start => (self.start.or(self.stamp), self.end),
+            Stamp::End => (self.start, self.end.or(self.stamp)),
+        };
+        let duration_ns = self.duration_ns.or_else(|| end?.checked_sub(start?));
+        let (stamp_ns, start_ns) = match (start, end) {
+            (Some(start), _) => (start, start),
+            (None, Some(end)) => (end, end.saturating_sub(duration_ns.unwrap_or(0))),
+            (None, None) => return None,
+        };
+        Some(Entry {
+            stamp_ns,
+            start_ns,
+            duration_ns,
+            method,
+            target,
+            status: self.status,
+            bytes: self.bytes,
+            client: self.client,
+            user_agent: self.user_agent,
+            session: self.session,
+        })
+    }
+}
+
+/// Method and target of a request line. What is not HTTP (a TLS handshake on a plain port) has none.
+fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    let (method, rest) = (&line[..space], &line[space + 1..]);
+    let is_method =
+        (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
+    // HTTP/0.9 has no version; targets with blanks in them were sent by broken clients.
+    let target = match memchr::memrchr(b' ', rest) {
+        Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
+        _ => rest,
+    };
+    (is_method && !target.is_empty()).then_some((method, target))
+}
+
+/// A target without scheme and host, if it has them.
+fn without_origin(target: &[u8]) -> &[u8] {
+    if target.first() == Some(&b'/') || target == b"*" {
+        return target;
+    }
+    let scheme = [&b"http://"[..], b"https://", b"ws://", b"wss://"].into_iter().find(|s| target.starts_with(s));
+    match scheme {
+        Some(scheme) => {
+            let host = &target[scheme.len()..];
+            memchr::memchr(b'/', host).map_or(b"/", |at| &host[at..])
+        }
+        None => target,
+    }
+}
+
+fn without_port(text: &[u8]) -> &[u8] {
+    match memchr::memrchr(b':', text) {
+        // An IPv6 address without brackets has colons of its own.
+        Some(at) if text[..at].contains(&b':') && !text.starts_with(b"[") => text,
+        Some(at) => {
+            text[..at].strip_prefix(b"[").map_or(&text[..at], |inner| inner.strip_suffix(b"]").unwrap_or(inner))
+        }
+        None => text,
+    }
+}
+
+fn whole(text: &[u8]) -> Option<u64> {
+    let mut value: u64 = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            // A number of JSON may be written with a fraction.
+            return number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+fn number(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite())
+}
+
+/// A status; 0, as some write for an answer that never was, is one.
+fn status(text: &[u8]) -> Option<u16> {
+    let value = whole(text)?;
+    (value < 1000).then_some(value as u16)
+}
+
+/// A duration in the unit of its place, or with a unit of its own; `Some(None)` for what was not measured (-1).
+fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
+    // `0.010, 0.020`: several servers were asked, one after the other.
+    if text.contains(&b',') {
+        let mut sum = None;
+        for part in text.split(|b| matches!(b, b',' | b':')) {
+            if let Some(ns) = duration_ns(part.trim_ascii(), unit_ns).flatten() {
+                sum = Some(sum.unwrap_or(0u64).saturating_add(ns));
+            }
+        }
+        return Some(sum);
+    }
+    if let Some(ns) = decimal_ns(text, unit_ns) {
+        return Some(Some(ns));
+    }
+    if let Some(value) = number(text) {
+        return Some((value >= 0.0).then(|| (value * unit_ns as f64).min(u64::MAX as f64) as u64));
+    }
+    go_duration_ns(text).map(Some)
+}
+
+/// Digits with at most one point, without rounding.
+fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
+    let point = memchr::memchr(b'.', text).unwrap_or(text.len());
+    let (digits, fraction) = text.split_at(point);
+    if digits.is_empty() || digits.len() > 12 || fraction.len() > 13 {
+        return None;
+    }
+    let mut value: u64 = 0;
+    for byte in digits {
+        value = value * 10 + u64::from(byte.is_ascii_digit().then(|| byte - b'0')?);
+    }
+    let mut ns = u128::from(value) * u128::from(unit_ns);
+    let mut place = u128::from(unit_ns);
+    for byte in fraction.iter().skip(1) {
+        place /= 10;
+        ns += place * u128::from(byte.is_ascii_digit().then(|| byte - b'0')?);
+    }
+    u64::try_from(ns).ok()
+}
+
+/// `1m30.5s`, `12ms`, `930.1µs`.
+fn go_duration_ns(text: &[u8]) -> Option<u64> {
+    let mut rest = std::str::from_utf8(text).ok()?.trim();
+    let mut ns = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let value: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        ns += value
+            * match rest[..letters].trim() {
+                "h" => 3600e9,
+                "m" => 60e9,
+                "s" => 1e9,
+                "ms" => 1e6,
+                "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+                "ns" => 1.0,
+                _ => return None,
+            };
+        rest = &rest[letters..];
+    }
+    Some(ns as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_unit_of_their_place_or_their_own() {
+        for (text, unit, expect) in [
+            ("0.123", 1_000_000_000, Some(Some(123_000_000))),
+            ("12", 1_000_000, Some(Some(12_000_000))),
+            ("0.000929675", 1_000_000_000, Some(Some(929_675))),
+            ("5e-05", 1_000_000_000, Some(Some(50_000))),
+            ("-1", 1_000_000_000, Some(None)),
+            ("0.010, 0.020 : 0.003", 1_000_000_000, Some(Some(33_000_000))),
+            ("1m30.5s", 1, Some(Some(90_500_000_000))),
+            ("12ms", 1, Some(Some(12_000_000))),
+            ("930.5µs", 1, Some(Some(930_500))),
+            ("fast", 1, None),
+            ("", 1, None),
+        ] {
+            assert_eq!(duration_ns(text.as_bytes(), unit), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn request_lines() {
+        let text = |line: &str| {
+            let (method, target) = request_line(line.as_bytes())?;
+            Some((String::from_utf8_lossy(method).into_owned(), String::from_utf8_lossy(target).into_owned()))
+        };
+        for (line, expect) in [
+            ("GET /a?b=c HTTP/1.1", Some(("GET", "/a?b=c"))),
+            ("GET /a b HTTP/2.0", Some(("GET", "/a b"))),
+            ("GET /old", Some(("GET", "/old"))),
+            ("\\x16\\x03\\x01", None),
+            ("-", None),
+            ("", None),
+            ("GET  HTTP/1.1", None),
+        ] {
+            let expect = expect.map(|(m, t)| (m.to_owned(), t.to_owned()));
+            assert_eq!(text(line), expect, "{line}");
+        }
+        assert_eq!(without_origin(b"http://h:80/a?b"), b"/a?b");
+        assert_eq!(without_origin(b"https://h"), b"/");
+        assert_eq!(without_port(b"10.0.0.1:2817"), b"10.0.0.1");
+        assert_eq!(without_port(b"[::1]:80"), b"::1");
+        assert_eq!(without_port(b"::1"), b"::1");
+    }
+}

@@ -1,0 +1,251 @@
+//! The formats of logs: by name, as a `log_format`, as a mapping of the fields of JSON, or found by the first lines of a file.
+
+use super::directives;
+use super::entry::{Entry, LinePlace, Stamp};
+use super::json::{self, FieldsError, PathNode, Wanted};
+use super::known::{JSONS, KnownJson, NAMES, TEXTS};
+use super::pattern::{FormatPiece, Pattern};
+use super::stamp::Writing;
+use plimsoll_model::units::{MS, SECOND};
+
+/// What each place of a line means.
+#[derive(Debug, Clone)]
+pub struct Format {
+    name: String,
+    stamp: Stamp,
+    lines: Lines,
+}
+
+#[derive(Debug, Clone)]
+enum Lines {
+    Text(Pattern),
+    Json(PathNode),
+}
+
+/// Why there is no format to read a log by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// A `log_format` that cannot be used; completes "--log-format ...".
+    #[error("{0}")]
+    Said(String),
+    /// A mapping that cannot be used; completes "--field ...".
+    #[error(transparent)]
+    Fields(#[from] FieldsError),
+    /// No format is known in which these lines are written.
+    #[error("is written in no format that plimsoll knows")]
+    Unknown,
+    /// The format found does not tell sessions apart as asked; completes "--session ...".
+    #[error("'{0}' is not in the format that was found ({1})")]
+    Session(String, String),
+}
+
+/// How many of the first lines a format must understand to be the one: one of so many.
+const UNDERSTOOD_ONE_IN: usize = 5;
+
+impl Format {
+    /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one; `session` is the directive of
+    /// it that tells sessions apart.
+    pub fn said(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
+        if let Some(mut format) = named(text.trim()) {
+            format.telling_sessions(session)?;
+            return Ok(format);
+        }
+        let said = directives::read(text, session.filter(|field| *field != "client")).map_err(FormatError::Said)?;
+        let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
+            FormatError::Said("has two names with nothing between them, which cannot be told apart".into())
+        })?;
+        Ok(Format { name: format!("{}'s, as given", said.language), stamp: said.stamp, lines: Lines::Text(pattern) })
+    }
+
+    /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
+    pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
+        let (wanted, stamp) = json::mapping(mapping, session.filter(|field| *field != "client"))?;
+        Ok(Format { name: "JSON, fields as given".into(), stamp, lines: Lines::Json(PathNode::new(&wanted)) })
+    }
+
+    /// What it is called, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a stamp of it means.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// The entry of a line without its end; `None` if it is written otherwise. `buffer` is room for texts with escapes.
+    #[inline]
+    pub fn parse<'a>(&self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Entry<'a>> {
+        let raw = match &self.lines {
+            Lines::Text(pattern) => pattern.read(line)?,
+            Lines::Json(root) => json::read(root, line, buffer)?,
+        };
+        raw.entry(self.stamp)
+    }
+
+    fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
+        let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
+        Format { name: name.to_owned(), stamp, lines: Lines::Text(pattern) }
+    }
+
+    fn of_json(name: &str, stamp: Stamp, wanted: &[Wanted]) -> Format {
+        Format { name: name.to_owned(), stamp, lines: Lines::Json(PathNode::new(wanted)) }
+    }
+
+    /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which every format has.
+    fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
+        let Some(field) = field.filter(|field| *field != "client") else { return Ok(()) };
+        match (&mut self.lines, json::keys(field)) {
+            (Lines::Json(root), Some(keys)) => {
+                root.also(&keys, LinePlace::Session);
+                Ok(())
+            }
+            _ => Err(FormatError::Session(field.to_owned(), self.name.clone())),
+        }
+    }
+}
+
+/// The places of one of the formats above.
+fn pieces(written: &str) -> Vec<FormatPiece> {
+    let mut out = Vec::new();
+    let mut rest = written;
+    while let Some((before, after)) = rest.split_once('<') {
+        if !before.is_empty() {
+            out.push(FormatPiece::Text(before.as_bytes().to_vec()));
+        }
+        let (name, after) = after.split_once('>').unwrap_or((after, ""));
+        rest = after;
+        out.push(FormatPiece::Place(match name {
+            "client" => LinePlace::Client,
+            "client:port" => LinePlace::ClientPort,
+            "time" => LinePlace::Time(Writing::Auto),
+            "start" => LinePlace::Start(Writing::Auto),
+            "end" => LinePlace::End(Writing::Auto),
+            "request" => LinePlace::Request,
+            "status" => LinePlace::Status,
+            "bytes" => LinePlace::Bytes,
+            "agent" => LinePlace::UserAgent,
+            "s" => LinePlace::Duration(SECOND),
+            "ms" => LinePlace::Duration(MS),
+            _ => LinePlace::Other,
+        }));
+    }
+    if !rest.is_empty() {
+        out.push(FormatPiece::Text(rest.as_bytes().to_vec()));
+    }
+    out
+}
+
+fn wanted(paths: &[(&str, LinePlace)]) -> Vec<Wanted> {
+    paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
+}
+
+/// The formats that have names of their own on the command line.
+fn named(name: &str) -> Option<Format> {
+    let text = |at: usize| Some(Format::of_text(TEXTS[at]));
+    let json = |at: usize| {
+        let KnownJson { name, stamp, paths, .. } = JSONS[at];
+        Some(Format::of_json(name, stamp, &wanted(paths)))
+    };
+    match name.to_ascii_lowercase().as_str() {
+        "combined" | "nginx" | "apache" => text(6),
+        "common" => text(7),
+        "vhost_combined" => text(5),
+        "traefik-common" => text(0),
+        "alb" => text(1),
+        "elb" => text(2),
+        "envoy" => text(3),
+        "istio" => text(4),
+        "caddy" => json(0),
+        "traefik" => json(1),
+        "envoy-json" => json(2),
+        _ => None,
+    }
+}
+
+/// The format in which most of the first lines of a log are written.
+pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
+    let mut buffer = Vec::new();
+    let mut understood =
+        |format: &Format| lines.iter().filter(|line| format.parse(line, &mut buffer).is_some()).count();
+    let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
+    for KnownJson { name, stamp, telling, paths } in JSONS {
+        let keys: Vec<Wanted> = wanted(paths);
+        let tells = |line: &&[u8]| {
+            telling.iter().all(|path| json::keys(path).is_some_and(|keys| has(&keys, &LinePlace::Other, line)))
+        };
+        if lines.iter().any(tells) {
+            candidates.push(Format::of_json(name, stamp, &keys));
+        }
+    }
+    candidates.extend(json_of_nobody(lines));
+    let mut best: Option<(usize, Format)> = None;
+    for format in candidates {
+        let count = understood(&format);
+        if count > best.as_ref().map_or(0, |(count, _)| *count) {
+            best = Some((count, format));
+        }
+    }
+    match best {
+        Some((count, mut format)) if count * UNDERSTOOD_ONE_IN >= lines.len() => {
+            format.telling_sessions(session)?;
+            Ok(format)
+        }
+        _ => Err(FormatError::Unknown),
+    }
+}
+
+/// JSON whose names say what they hold.
+fn json_of_nobody(lines: &[&[u8]]) -> Option<Format> {
+    let mut found: Vec<Wanted> = Vec::new();
+    let mut said = Vec::new();
+    for (place, names) in NAMES {
+        let Some(name) = names.iter().find(|name| {
+            json::keys(name).is_some_and(|keys| {
+                let holds = lines.iter().filter(|line| has(&keys, &place, line)).count();
+                holds * UNDERSTOOD_ONE_IN >= lines.len().max(1)
+            })
+        }) else {
+            continue;
+        };
+        let duration = |place: &LinePlace| matches!(place, LinePlace::Duration(_));
+        let moment = |place: &LinePlace| matches!(place, LinePlace::Time(_) | LinePlace::End(_));
+        let known = |kind: &dyn Fn(&LinePlace) -> bool| found.iter().any(|(_, place)| kind(place));
+        let again = (duration(&place) && known(&duration))
+            || (matches!(place, LinePlace::Time(_)) && known(&moment))
+            || (place == LinePlace::Request && known(&|place| *place == LinePlace::Target));
+        if !again {
+            said.push(*name);
+            found.push((json::keys(name)?, place));
+        }
+    }
+    let name = format!("JSON lines ({})", said.join(", "));
+    (!found.is_empty()).then(|| Format::of_json(&name, Stamp::End, &found))
+}
+
+/// Whether a line of JSON has a value at this path that fits the place.
+fn has(keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return false;
+    }
+    // Any value will do where nothing is asked of it.
+    let any = *place == LinePlace::Other;
+    let node = PathNode::new(&[(keys.to_vec(), if any { LinePlace::Session } else { place.clone() })]);
+    let mut buffer = Vec::new();
+    json::read(&node, line, &mut buffer).is_some_and(|raw| match place {
+        LinePlace::Other => !raw.session.is_empty(),
+        LinePlace::Time(_) => raw.stamp.is_some(),
+        LinePlace::Start(_) => raw.start.is_some(),
+        LinePlace::End(_) => raw.end.is_some(),
+        LinePlace::Target => raw.target.first().is_some_and(|b| matches!(b, b'/' | b'h' | b'*')),
+        LinePlace::Request => raw.request.is_some_and(|request| request.contains(&b' ')),
+        LinePlace::Duration(0) => raw.duration_ns.is_some_and(|ns| ns > 0),
+        LinePlace::Duration(_) => raw.duration_ns.is_some(),
+        LinePlace::Method => raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty(),
+        LinePlace::Status => raw.status.is_some(),
+        LinePlace::Bytes => raw.bytes.is_some(),
+        LinePlace::Client | LinePlace::ClientPort => !raw.client.is_empty(),
+        LinePlace::UserAgent => !raw.user_agent.is_empty(),
+        LinePlace::Session => !raw.session.is_empty(),
+    })
+}

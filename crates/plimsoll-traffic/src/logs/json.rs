@@ -1,0 +1,414 @@
+//! Lines of JSON: the values at a few paths, found by one pass over the line that skips everything else. What comes out
+//! points into the line; texts with escapes are put in order in a buffer of the caller. Not here: which paths a log has
+//! ([`super::format`]).
+
+use super::entry::{LinePlace, Raw, Stamp};
+use super::stamp::Writing;
+use plimsoll_model::units::{MS, SECOND};
+
+/// The names that a mapping of fields knows.
+pub const FIELDS: &str =
+    "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
+
+/// Why a mapping of fields could not be read; completes "--field ...".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldsError(String);
+
+/// A path and what is to be found there.
+pub(super) type Wanted = (Vec<String>, LinePlace);
+
+/// Paths as a tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PathNode {
+    name: Vec<u8>,
+    place: Option<LinePlace>,
+    under: Vec<PathNode>,
+}
+
+impl PathNode {
+    /// The tree of `wanted`.
+    pub fn new(wanted: &[Wanted]) -> PathNode {
+        let mut root = PathNode::default();
+        for (path, place) in wanted {
+            root.add(path, place);
+            // Some write the whole path as one name.
+            if path.len() > 1 {
+                root.add(&[path.join(".")], place);
+            }
+        }
+        root
+    }
+
+    /// Adds a path; what stood there is replaced.
+    pub fn also(&mut self, path: &[String], place: LinePlace) {
+        match path.split_first() {
+            None => self.place = Some(place),
+            Some((first, rest)) => self.child(first).also(rest, place),
+        }
+    }
+
+    fn child(&mut self, name: &str) -> &mut PathNode {
+        let at = self.under.iter().position(|node| node.name == name.as_bytes()).unwrap_or_else(|| {
+            self.under.push(PathNode { name: name.as_bytes().to_vec(), ..PathNode::default() });
+            self.under.len() - 1
+        });
+        &mut self.under[at]
+    }
+
+    fn add(&mut self, path: &[String], place: &LinePlace) {
+        let Some((first, rest)) = path.split_first() else {
+            self.place.get_or_insert_with(|| place.clone());
+            return;
+        };
+        self.child(first).add(rest, place);
+    }
+}
+
+/// Reads `path=.url,client=.ip`, as `--field` has it, and the path that tells sessions apart.
+pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<Wanted>, Stamp), FieldsError> {
+    let error = |text: String| Err(FieldsError(text));
+    let mut wanted = Vec::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let Some((name, path)) = pair.split_once('=') else {
+            return error(format!("'{pair}' is not NAME=PATH, such as path=.url"));
+        };
+        let place = match name.trim() {
+            "time" => LinePlace::Time(Writing::Auto),
+            "start" => LinePlace::Start(Writing::Auto),
+            "end" => LinePlace::End(Writing::Auto),
+            "method" => LinePlace::Method,
+            "path" => LinePlace::Target,
+            "status" => LinePlace::Status,
+            "bytes" => LinePlace::Bytes,
+            "duration_s" => LinePlace::Duration(SECOND),
+            "duration_ms" => LinePlace::Duration(MS),
+            "duration_us" => LinePlace::Duration(1_000),
+            "client" => LinePlace::Client,
+            "user_agent" => LinePlace::UserAgent,
+            other => return error(format!("'{other}' is no field; there are {FIELDS}")),
+        };
+        wanted.push((
+            keys(path.trim()).ok_or_else(|| FieldsError(format!("'{path}' is no path, such as .request.uri")))?,
+            place,
+        ));
+    }
+    if !wanted.iter().any(|(_, place)| matches!(place, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
+        return error("says not where the time is: add time=, start= or end=".into());
+    }
+    if !wanted.iter().any(|(_, place)| *place == LinePlace::Target) {
+        return error("says not where the path is: add path=".into());
+    }
+    if let Some(path) = session {
+        let keys = keys(path).ok_or_else(|| FieldsError(format!("'{path}' is no path, such as .user")))?;
+        wanted.push((keys, LinePlace::Session));
+    }
+    Ok((wanted, Stamp::End))
+}
+
+/// The names of a path: `.a.b`, `a.b`, `."a.b".c`.
+pub(super) fn keys(path: &str) -> Option<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut rest = path.strip_prefix('$').unwrap_or(path);
+    rest = rest.strip_prefix('.').unwrap_or(rest);
+    while !rest.is_empty() {
+        let (key, after) = match rest.strip_prefix('"') {
+            Some(inner) => inner.split_once('"')?,
+            None => rest.split_at(rest.find('.').unwrap_or(rest.len())),
+        };
+        keys.push(key.to_owned());
+        rest = match after.strip_prefix('.') {
+            Some("") => return None,
+            Some(next) => next,
+            None if after.is_empty() => after,
+            None => return None,
+        };
+    }
+    (!keys.is_empty() && keys.iter().all(|key| !key.is_empty())).then_some(keys)
+}
+
+/// A value as it stands in the line.
+#[derive(Debug, Clone, Copy)]
+struct Found<'n> {
+    place: &'n LinePlace,
+    from: usize,
+    to: usize,
+    escaped: bool,
+}
+
+/// Most values that are taken of a line.
+const FOUND_MAX: usize = 24;
+
+/// The texts of a line by what they are; `None` if it is no object or cut. `buffer` holds what had escapes.
+pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
+    let mut found: [Option<Found>; FOUND_MAX] = [None; FOUND_MAX];
+    let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
+    scan.object(root)?;
+    scan.blanks();
+    (scan.at == line.len()).then_some(())?;
+    let escaped = found.iter().flatten().filter(|found| found.escaped);
+    buffer.clear();
+    let mut places = [(0, 0); FOUND_MAX];
+    for (place, found) in places.iter_mut().zip(escaped) {
+        let from = buffer.len();
+        unescaped(&line[found.from..found.to], buffer)?;
+        *place = (from, buffer.len());
+    }
+    let buffer: &'a [u8] = buffer;
+    let mut places = places.into_iter();
+    let mut raw = Raw::default();
+    for found in found.iter().flatten() {
+        let text = if found.escaped {
+            let (from, to) = places.next()?;
+            &buffer[from..to]
+        } else {
+            &line[found.from..found.to]
+        };
+        raw.put(found.place, text)?;
+    }
+    Some(raw)
+}
+
+struct Scan<'a, 'n, 'f> {
+    line: &'a [u8],
+    at: usize,
+    found: &'f mut [Option<Found<'n>>; FOUND_MAX],
+    count: usize,
+}
+
+impl<'n> Scan<'_, 'n, '_> {
+    fn peek(&self) -> Option<u8> {
+        self.line.get(self.at).copied()
+    }
+
+    #[inline]
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        self.blanks();
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// A string without its quotes: from, to, whether it has escapes.
+    #[inline]
+    fn string(&mut self) -> Option<(usize, usize, bool)> {
+        self.take(b'"')?;
+        let from = self.at;
+        let mut escaped = false;
+        loop {
+            self.at += memchr::memchr2(b'"', b'\\', self.line.get(self.at..)?)?;
+            if self.line[self.at] == b'"' {
+                self.at += 1;
+                return Some((from, self.at - 1, escaped));
+            }
+            escaped = true;
+            self.at += 2;
+        }
+    }
+
+    fn object(&mut self, node: &'n PathNode) -> Option<()> {
+        self.take(b'{')?;
+        self.blanks();
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let (from, to, _) = self.string()?;
+            let name = &self.line[from..to];
+            let wanted = node.under.iter().find(|node| node.name == name);
+            self.take(b':')?;
+            self.blanks();
+            match wanted {
+                Some(node) => self.value(node)?,
+                None => self.skip()?,
+            }
+            self.blanks();
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn value(&mut self, node: &'n PathNode) -> Option<()> {
+        match self.peek()? {
+            // A tree of paths is as deep as what was asked for; so is this.
+            b'{' if !node.under.is_empty() => self.object(node),
+            b'[' if node.place.is_some() => {
+                // Of a list the first: headers are written so.
+                let before = self.at;
+                self.at += 1;
+                self.blanks();
+                if matches!(self.peek()?, b'"' | b'-' | b'0'..=b'9') {
+                    self.scalar(node)?;
+                }
+                self.at = before;
+                self.skip()
+            }
+            b'"' | b'-' | b'0'..=b'9' if node.place.is_some() => self.scalar(node),
+            _ => self.skip(),
+        }
+    }
+
+    fn scalar(&mut self, node: &'n PathNode) -> Option<()> {
+        let (from, to, escaped) = if self.peek()? == b'"' {
+            self.string()?
+        } else {
+            let from = self.at;
+            self.skip()?;
+            (from, self.at, false)
+        };
+        if let (Some(place), Some(slot)) = (&node.place, self.found.get_mut(self.count)) {
+            *slot = Some(Found { place, from, to, escaped });
+            self.count += 1;
+        }
+        Some(())
+    }
+
+    /// Passes over a value, whatever it is.
+    fn skip(&mut self) -> Option<()> {
+        let mut depth = 0usize;
+        loop {
+            match self.peek()? {
+                b'"' => _ = self.string()?,
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    self.at += 1;
+                }
+                b',' | b':' | b' ' | b'\t' | b'\r' if depth > 0 => {
+                    self.at += 1;
+                    continue;
+                }
+                _ => {
+                    let rest = &self.line[self.at..];
+                    let length = rest
+                        .iter()
+                        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+                        .count();
+                    (length > 0).then_some(())?;
+                    self.at += length;
+                }
+            }
+            if depth == 0 {
+                return Some(());
+            }
+        }
+    }
+}
+
+/// A text of JSON without its escapes.
+fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let code = *rest.get(at + 1)?;
+        rest = &rest[at + 2..];
+        match code {
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'u' => {
+                let mut unit = hex(rest)?;
+                rest = &rest[4..];
+                if (0xd800..0xdc00).contains(&unit)
+                    && let Some(low) = rest.strip_prefix(b"\\u").and_then(hex)
+                    && (0xdc00..0xe000).contains(&low)
+                {
+                    unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                    rest = &rest[6..];
+                }
+                let c = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            // nginx writes `\xHH` where its format is not declared to be JSON.
+            b'x' if rest.len() >= 2 => {
+                let digits = std::str::from_utf8(&rest[..2]).ok()?;
+                out.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = &rest[2..];
+            }
+            other => out.push(other),
+        }
+    }
+    out.extend_from_slice(rest);
+    Some(())
+}
+
+fn hex(text: &[u8]) -> Option<u32> {
+    let digits = text.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(path: &str, line: &str) -> Option<String> {
+        let root = PathNode::new(&[(keys(path).expect(path), LinePlace::Target)]);
+        let mut buffer = Vec::new();
+        Some(String::from_utf8_lossy(read(&root, line.as_bytes(), &mut buffer)?.target).into_owned())
+    }
+
+    #[test]
+    fn values_are_found_by_their_path() {
+        for (path, line, expect) in [
+            (".url", r#"{"url":"/a"}"#, Some("/a")),
+            ("url", r#" { "x" : [1,{"url":"/no"},"]"], "url" : "/a" } "#, Some("/a")),
+            (".request.uri", r#"{"request":{"host":"h","uri":"/a"},"uri":"/no"}"#, Some("/a")),
+            (".request.uri", r#"{"request.uri":"/a"}"#, Some("/a")),
+            (".request.uri", r#"{"request":"none"}"#, Some("")),
+            (".h.ua", r#"{"h":{"ua":["x","y"]}}"#, Some("x")),
+            (".h.ua", r#"{"h":{"ua":[]},"e":1.5e3}"#, Some("")),
+            (".\"a.b\"", r#"{"a.b":"/c"}"#, Some("/c")),
+            (".url", r#"{"url":"\/a?b=1\u0026c=\"\u00e9\ud83d\ude00"}"#, Some("/a?b=1&c=\"é😀")),
+            (".url", r#"{"url":null,"b":true}"#, Some("")),
+            (".url", r#"{"url":"/a""#, None),
+            (".url", r#"{"url":"/a"} x"#, None),
+            (".url", r#"{"url":"#, None),
+            (".url", r#"["url"]"#, None),
+            (".url", r#"{"x":"\"#, None),
+            (".url", "", None),
+        ] {
+            assert_eq!(targets(path, line).as_deref(), expect, "{path} {line}");
+        }
+        for path in ["", ".", "a..b", "a.", "\"a", "\"a\"b"] {
+            assert_eq!(keys(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_mapping_says_what_is_wrong_with_it() {
+        for (text, expect) in [
+            ("path=.url", "where the time is"),
+            ("time=.ts", "where the path is"),
+            ("time=.ts,path", "not NAME=PATH"),
+            ("time=.ts,pth=.url", "'pth' is no field"),
+            ("time=.ts,path=.a..b", "no path"),
+        ] {
+            let error = mapping(text, None).expect_err(text).to_string();
+            assert!(error.contains(expect), "{text}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "[{}\\[\\]\":,\\\\a-cu0-9 ]{0,60}") {
+            let root = PathNode::new(&[(vec!["a".into(), "b".into()], LinePlace::Target), (vec!["c".into()], LinePlace::Status)]);
+            let _ = read(&root, line.as_bytes(), &mut Vec::new());
+        }
+    }
+}

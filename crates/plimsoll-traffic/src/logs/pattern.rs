@@ -1,0 +1,148 @@
+//! Lines of text whose places stand between fixed texts, as `log_format` and `LogFormat` write them: compiled to steps, each
+//! a place and the text that ends it. Not here: the languages in which formats are written ([`super::directives`]).
+
+use super::entry::{LinePlace, Raw};
+use super::stamp::{Token, Writing};
+use memchr::memmem::Finder;
+
+/// What stands at one place, and the text after it.
+#[derive(Debug, Clone)]
+struct LineStep {
+    place: LinePlace,
+    end: PlaceEnd,
+}
+
+/// Where a place ends.
+#[derive(Debug, Clone)]
+enum PlaceEnd {
+    /// At this byte, which is all there is between it and the next place.
+    Byte(u8),
+    /// At the second of these bytes, since the first is part of what stands there.
+    Second(u8),
+    /// At this text.
+    Text(Box<Finder<'static>>),
+    /// At a quote that is not escaped, followed by more text (perhaps none).
+    Quote(Vec<u8>),
+    /// Before this byte, which belongs to the next place.
+    Before(u8),
+    /// At the end of the line.
+    Line,
+}
+
+/// The places of a line.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    begin: Vec<u8>,
+    steps: Vec<LineStep>,
+    /// Whether more may follow.
+    open_end: bool,
+}
+
+/// A piece of a format: a place, or text that stands there as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FormatPiece {
+    Place(LinePlace),
+    Text(Vec<u8>),
+}
+
+impl Pattern {
+    /// The pattern of `pieces`; `None` where two places touch, so that nobody could tell them apart.
+    pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
+        let mut pieces = pieces.into_iter().peekable();
+        let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces
+            .next_if(|piece| matches!(piece, FormatPiece::Text(_)))
+        {
+            Some(FormatPiece::Text(text)) => text,
+            _ => Vec::new(),
+        };
+        let begin = text_next(&mut pieces);
+        let mut before = begin.clone();
+        let mut steps: Vec<LineStep> = Vec::new();
+        while let Some(piece) = pieces.next() {
+            let FormatPiece::Place(place) = piece else { return None };
+            let end = match pieces.peek() {
+                None => PlaceEnd::Line,
+                Some(FormatPiece::Text(text)) => ending(&before, &place, text),
+                // A host before a path ends where the path begins.
+                Some(FormatPiece::Place(LinePlace::Target)) if place == LinePlace::Other => PlaceEnd::Before(b'/'),
+                Some(FormatPiece::Place(_)) => return None,
+            };
+            before = text_next(&mut pieces);
+            steps.push(LineStep { place, end });
+        }
+        Some(Pattern { begin, steps, open_end })
+    }
+
+    /// The texts of a line by what they are; `None` if it is written otherwise.
+    #[inline]
+    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Raw<'a>> {
+        let mut raw = Raw::default();
+        let mut rest = line.strip_prefix(self.begin.as_slice())?;
+        for step in &self.steps {
+            let (text, after) = match &step.end {
+                PlaceEnd::Byte(byte) => {
+                    let at = memchr::memchr(*byte, rest)?;
+                    (&rest[..at], &rest[at + 1..])
+                }
+                PlaceEnd::Second(byte) => {
+                    let at = memchr::memchr_iter(*byte, rest).nth(1)?;
+                    (&rest[..at], &rest[at + 1..])
+                }
+                PlaceEnd::Text(text) => {
+                    let at = text.find(rest)?;
+                    (&rest[..at], &rest[at + text.needle().len()..])
+                }
+                PlaceEnd::Quote(more) => {
+                    let at = closing_quote(rest)?;
+                    (&rest[..at], rest[at + 1..].strip_prefix(more.as_slice())?)
+                }
+                PlaceEnd::Before(byte) => rest.split_at(memchr::memchr(*byte, rest)?),
+                PlaceEnd::Line => (rest, &rest[rest.len()..]),
+            };
+            raw.put(&step.place, text)?;
+            rest = after;
+        }
+        (rest.is_empty() || self.open_end).then_some(raw)
+    }
+}
+
+/// How a place ends that stands between two texts.
+fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
+    match after {
+        [b'"', more @ ..] if before.last() == Some(&b'"') => PlaceEnd::Quote(more.to_vec()),
+        [b' ', rest @ ..] if has_blank(place) => {
+            if rest.is_empty() {
+                PlaceEnd::Second(b' ')
+            } else {
+                PlaceEnd::Text(Box::new(Finder::new(after).into_owned()))
+            }
+        }
+        [only] => PlaceEnd::Byte(*only),
+        _ => PlaceEnd::Text(Box::new(Finder::new(after).into_owned())),
+    }
+}
+
+/// Whether a stamp is written with a blank in it.
+fn has_blank(place: &LinePlace) -> bool {
+    match place {
+        LinePlace::Time(Writing::Pattern(tokens))
+        | LinePlace::Start(Writing::Pattern(tokens))
+        | LinePlace::End(Writing::Pattern(tokens)) => {
+            tokens.iter().any(|token| matches!(token, Token::Text(text) if text.contains(&b' ')))
+        }
+        _ => false,
+    }
+}
+
+/// Where the quote stands that ends a text; `\"` does not.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + memchr::memchr(b'"', &text[from..])?;
+        let escapes = text[..at].iter().rev().take_while(|b| **b == b'\\').count();
+        if escapes % 2 == 0 {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}

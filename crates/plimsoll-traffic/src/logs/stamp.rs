@@ -1,0 +1,418 @@
+//! Moments as logs write them, in ns since the Unix epoch: the common log format's, ISO 8601, numbers of seconds or parts of
+//! them, and what a `strftime` format says. Not here: which of them is a start and which an end.
+
+use plimsoll_model::units::SECOND;
+
+/// How a stamp is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writing {
+    /// As the text itself shows.
+    Auto,
+    /// As a `strftime` format says.
+    Pattern(Vec<Token>),
+}
+
+/// A part of a `strftime` format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Token {
+    /// Digits of year, month, day, hour, minute or second.
+    Number(Part),
+    /// A year of two digits.
+    ShortYear,
+    /// `Oct` or `October`.
+    MonthName,
+    /// `+0200`, `+02:00` or `Z`.
+    Zone,
+    /// A fraction of a second, of so many digits (0: as many as there are).
+    Fraction(u8),
+    /// Seconds since the epoch, or what a thousandth and a millionth of them is counted in.
+    Epoch(u64),
+    /// A word that says nothing we need.
+    Word,
+    /// This text.
+    Text(Vec<u8>),
+}
+
+/// A number in a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// 1970 and later.
+    Year,
+    /// 1..=12.
+    Month,
+    /// 1..=31.
+    Day,
+    /// 0..=23.
+    Hour,
+    /// 0..=59.
+    Minute,
+    /// 0..=60.
+    Second,
+}
+
+impl Writing {
+    /// The moment that `text` names.
+    pub fn read(&self, text: &[u8]) -> Option<u64> {
+        match self {
+            Writing::Auto => read(text),
+            Writing::Pattern(tokens) => by_tokens(tokens, text),
+        }
+    }
+}
+
+/// Tokens of a `strftime` format; `None` for a directive that no stamp can be read with.
+pub fn tokens(format: &str) -> Option<Vec<Token>> {
+    let mut out: Vec<Token> = Vec::new();
+    let mut chars = format.chars();
+    let text = |out: &mut Vec<Token>, c: char| {
+        let mut buffer = [0; 4];
+        let bytes = c.encode_utf8(&mut buffer).as_bytes();
+        match out.last_mut() {
+            Some(Token::Text(text)) => text.extend_from_slice(bytes),
+            _ => out.push(Token::Text(bytes.to_vec())),
+        }
+    };
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text(&mut out, c);
+            continue;
+        }
+        let mut directive = chars.next()?;
+        let mut digits = 0;
+        if let Some(given) = directive.to_digit(10) {
+            digits = given as u8;
+            directive = chars.next()?;
+        }
+        match directive {
+            'Y' => out.push(Token::Number(Part::Year)),
+            'y' => out.push(Token::ShortYear),
+            'm' => out.push(Token::Number(Part::Month)),
+            'd' | 'e' => out.push(Token::Number(Part::Day)),
+            'H' | 'k' => out.push(Token::Number(Part::Hour)),
+            'M' => out.push(Token::Number(Part::Minute)),
+            'S' => out.push(Token::Number(Part::Second)),
+            'b' | 'B' | 'h' => out.push(Token::MonthName),
+            'z' => out.push(Token::Zone),
+            'f' => out.push(Token::Fraction(digits)),
+            's' => out.push(Token::Epoch(SECOND)),
+            'a' | 'A' | 'Z' => out.push(Token::Word),
+            'F' => out.extend(tokens("%Y-%m-%d")?),
+            'D' => out.extend(tokens("%m/%d/%y")?),
+            'T' => out.extend(tokens("%H:%M:%S")?),
+            'R' => out.extend(tokens("%H:%M")?),
+            'c' => out.extend(tokens("%a %b %e %H:%M:%S %Y")?),
+            '%' => text(&mut out, '%'),
+            't' => text(&mut out, '\t'),
+            'n' => text(&mut out, '\n'),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+/// A date and a time of day, before its zone.
+#[derive(Debug, Clone, Copy)]
+struct Civil {
+    year: u64,
+    month: u64,
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
+
+impl Civil {
+    const EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
+
+    /// Seconds since the epoch, as if it were UTC.
+    fn seconds(self) -> Option<i64> {
+        let fits = (1970..=2500).contains(&self.year)
+            && (1..=12).contains(&self.month)
+            && (1..=31).contains(&self.day)
+            && self.hour < 24
+            && self.minute < 60
+            && self.second <= 60;
+        if !fits {
+            return None;
+        }
+        // Years that begin in March have their leap day at the end.
+        let (year, month) = if self.month > 2 { (self.year, self.month - 3) } else { (self.year - 1, self.month + 9) };
+        let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + self.day - 1;
+        const TO_1970: u64 = 719_468;
+        Some(((days - TO_1970) * 86_400 + self.hour * 3600 + self.minute * 60 + self.second) as i64)
+    }
+}
+
+/// Text that is read from the front.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, text: &[u8]) -> Option<()> {
+        self.0 = self.0.strip_prefix(text)?;
+        Some(())
+    }
+
+    /// As many digits as there are, at least one and at most `digits_max`.
+    fn number(&mut self, digits_max: usize) -> Option<u64> {
+        let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
+        if length == 0 {
+            return None;
+        }
+        let (digits, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+    }
+
+    /// Exactly so many digits.
+    fn digits(&mut self, digits: usize) -> Option<u64> {
+        let before = self.0.len();
+        let value = self.number(digits)?;
+        (before - self.0.len() == digits).then_some(value)
+    }
+
+    fn month_name(&mut self) -> Option<u64> {
+        const NAMES: [&[u8; 3]; 12] =
+            [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
+        let length = self.0.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        let (name, rest) = self.0.split_at(length);
+        let number = NAMES.iter().position(|month| name.len() >= 3 && name[..3].eq_ignore_ascii_case(*month))?;
+        self.0 = rest;
+        Some(number as u64 + 1)
+    }
+
+    /// Digits after a point, in ns; those beyond the ninth are left out.
+    fn fraction_ns(&mut self, digits_max: usize) -> Option<u64> {
+        let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
+        if length == 0 {
+            return None;
+        }
+        let (digits, rest) = self.0.split_at(length);
+        self.0 = rest;
+        let mut ns = 0;
+        for at in 0..9 {
+            ns = ns * 10 + digits.get(at).map_or(0, |digit| u64::from(digit - b'0'));
+        }
+        Some(ns)
+    }
+
+    /// Seconds east of UTC: `Z`, `+0200`, `+02:00`, `+02`, perhaps after a blank.
+    fn zone(&mut self) -> Option<i64> {
+        if self.0.first() == Some(&b' ') {
+            self.byte();
+        }
+        if self.take(b"Z").is_some() || self.take(b"UTC").is_some() || self.take(b"GMT").is_some() {
+            return Some(0);
+        }
+        let sign = match self.byte()? {
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        let hours = self.digits(2)?;
+        let _ = self.take(b":");
+        let minutes = if self.0.first().is_some_and(u8::is_ascii_digit) { self.digits(2)? } else { 0 };
+        (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) as i64)
+    }
+}
+
+fn moment(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
+    let seconds = u64::try_from(civil.seconds()?.checked_sub(east_s)?).ok()?;
+    seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
+}
+
+/// The moment that `text` names, in whatever common writing.
+pub fn read(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
+    let at = |place: usize| text.get(place).copied().unwrap_or(0);
+    match (at(2), at(4)) {
+        (b'/', _) | (_, b'-') => calendar(text),
+        _ if at(1) == b'/' => calendar(text),
+        _ => epoch(text),
+    }
+}
+
+/// `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, each with or without a fraction.
+fn calendar(text: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor(text);
+    let mut civil = Civil::EPOCH;
+    if text.get(4) == Some(&b'-') {
+        civil.year = cursor.digits(4)?;
+        cursor.take(b"-")?;
+        civil.month = cursor.digits(2)?;
+        cursor.take(b"-")?;
+        civil.day = cursor.digits(2)?;
+        matches!(cursor.byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
+    } else {
+        civil.day = cursor.number(2)?;
+        cursor.take(b"/")?;
+        civil.month = cursor.month_name()?;
+        cursor.take(b"/")?;
+        civil.year = cursor.digits(4)?;
+        matches!(cursor.byte()?, b':' | b' ').then_some(())?;
+    }
+    civil.hour = cursor.digits(2)?;
+    cursor.take(b":")?;
+    civil.minute = cursor.digits(2)?;
+    cursor.take(b":")?;
+    civil.second = cursor.digits(2)?;
+    let fraction_ns = match cursor.0.first() {
+        Some(b'.' | b',') => {
+            cursor.byte();
+            cursor.fraction_ns(usize::MAX)?
+        }
+        _ => 0,
+    };
+    // A stamp without a zone is taken for UTC: only differences count.
+    let east_s = if cursor.0.is_empty() { 0 } else { cursor.zone()? };
+    cursor.0.is_empty().then_some(())?;
+    moment(civil, fraction_ns, east_s)
+}
+
+/// A number: seconds, or ms, us or ns, by its size.
+fn epoch(text: &[u8]) -> Option<u64> {
+    if text.iter().any(|b| matches!(b, b'e' | b'E')) {
+        // As some encoders of JSON write large numbers.
+        let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        return (0.0..1e19).contains(&value).then(|| (value * scale(value as u64) as f64) as u64);
+    }
+    let mut cursor = Cursor(text);
+    let whole = cursor.number(19)?;
+    let unit = scale(whole);
+    let mut fraction = 0;
+    if cursor.take(b".").is_some() && !cursor.0.is_empty() {
+        fraction = cursor.fraction_ns(usize::MAX)? / (SECOND / unit);
+    }
+    cursor.0.is_empty().then_some(())?;
+    whole.checked_mul(unit)?.checked_add(fraction)
+}
+
+/// Of what a number of this size counts: ns in it.
+fn scale(whole: u64) -> u64 {
+    match whole {
+        0..100_000_000_000 => SECOND,
+        100_000_000_000..100_000_000_000_000 => SECOND / 1_000,
+        100_000_000_000_000..100_000_000_000_000_000 => SECOND / 1_000_000,
+        _ => 1,
+    }
+}
+
+fn by_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor(text);
+    let mut civil = Civil::EPOCH;
+    let (mut fraction_ns, mut east_s, mut epoch_ns) = (0, 0, None);
+    for token in tokens {
+        match token {
+            Token::Number(part) => {
+                // `%e` and `%k` are filled up with a blank.
+                while cursor.0.first() == Some(&b' ') {
+                    cursor.byte();
+                }
+                let value = cursor.number(if *part == Part::Year { 4 } else { 2 })?;
+                match part {
+                    Part::Year => civil.year = value,
+                    Part::Month => civil.month = value,
+                    Part::Day => civil.day = value,
+                    Part::Hour => civil.hour = value,
+                    Part::Minute => civil.minute = value,
+                    Part::Second => civil.second = value,
+                }
+            }
+            Token::ShortYear => civil.year = 2000 + cursor.digits(2)?,
+            Token::MonthName => civil.month = cursor.month_name()?,
+            Token::Zone => east_s = cursor.zone()?,
+            Token::Fraction(digits) => {
+                fraction_ns = cursor.fraction_ns(if *digits == 0 { usize::MAX } else { usize::from(*digits) })?;
+            }
+            Token::Epoch(unit) => epoch_ns = Some(cursor.number(19)?.checked_mul(*unit)?),
+            Token::Word => {
+                let length = cursor.0.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+                cursor.0 = &cursor.0[length..];
+            }
+            Token::Text(text) => cursor.take(text)?,
+        }
+    }
+    match epoch_ns {
+        Some(ns) => ns.checked_add(fraction_ns),
+        None => moment(civil, fraction_ns, east_s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_read_as_they_are_written() {
+        const OCTOBER: u64 = 971_211_336;
+        for (text, expect) in [
+            ("10/Oct/2000:13:55:36 -0700", Some(OCTOBER * SECOND)),
+            ("[10/Oct/2000:20:55:36 +0000]", Some(OCTOBER * SECOND)),
+            ("10/Oct/2000:20:55:36.250 +0000", Some(OCTOBER * SECOND + 250_000_000)),
+            ("2000-10-10T20:55:36Z", Some(OCTOBER * SECOND)),
+            ("2000-10-10T22:55:36+02:00", Some(OCTOBER * SECOND)),
+            ("2000-10-10T20:55:36.123456Z", Some(OCTOBER * SECOND + 123_456_000)),
+            ("2000-10-10 20:55:36,5", Some(OCTOBER * SECOND + 500_000_000)),
+            ("971211336", Some(OCTOBER * SECOND)),
+            ("971211336.123", Some(OCTOBER * SECOND + 123_000_000)),
+            ("9.71211336e8", Some(OCTOBER * SECOND)),
+            ("971211336123", Some(OCTOBER * SECOND + 123_000_000)),
+            ("971211336123456", Some(OCTOBER * SECOND + 123_456_000)),
+            ("971211336123456789", Some(OCTOBER * SECOND + 123_456_789)),
+            ("0", Some(0)),
+            ("29/Feb/2024:00:00:00 +0000", Some(1_709_164_800 * SECOND)),
+            ("1/Mar/2024:00:00:00 +0000", Some(1_709_251_200 * SECOND)),
+            ("10/Oct/2000:24:55:36 -0700", None),
+            ("10/Foo/2000:13:55:36 -0700", None),
+            ("2000-13-10T20:55:36Z", None),
+            ("2000-10-10", None),
+            ("99999999999999999999", None),
+            ("-", None),
+            ("", None),
+            ("-5", None),
+            ("1969-10-10T20:55:36Z", None),
+            ("01/Jan/1970:00:00:00 +1200", None),
+        ] {
+            assert_eq!(read(text.as_bytes()), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn stamps_are_read_as_a_format_says() {
+        for (format, text, expect) in [
+            ("%d/%b/%Y:%T.%3f %z", "10/Oct/2000:13:55:36.042 -0700", Some(971_211_336_042_000_000)),
+            ("%Y%m%d%H%M%S", "20001010205536", Some(971_211_336_000_000_000)),
+            ("%a, %d %b %Y %H:%M:%S %Z", "Tue, 10 Oct 2000 20:55:36 GMT", Some(971_211_336_000_000_000)),
+            ("%s.%3f", "971211336.042", Some(971_211_336_042_000_000)),
+            ("%D %R", "10/10/00 20:55", Some(971_211_300_000_000_000)),
+            ("%F", "later", None),
+        ] {
+            let writing = Writing::Pattern(tokens(format).expect(format));
+            assert_eq!(writing.read(text.as_bytes()), expect, "{format} {text}");
+        }
+        assert_eq!(tokens("%Q"), None);
+        assert_eq!(tokens("100%"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
+            let _ = read(&text);
+            if let Some(tokens) = tokens(&String::from_utf8_lossy(&text)) {
+                let _ = Writing::Pattern(tokens).read(&text);
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(seconds in 0u64..16_000_000_000, ns in 0u64..SECOND) {
+            let text = format!("{seconds}.{ns:09}");
+            proptest::prop_assert_eq!(read(text.as_bytes()), Some(seconds * SECOND + ns));
+        }
+    }
+}

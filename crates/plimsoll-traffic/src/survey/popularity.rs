@@ -1,0 +1,63 @@
+//! How unevenly requests fall on the things asked for: the exponent of Zipf's law, by maximum likelihood.
+
+/// Fewer ids than this have no distribution to speak of.
+const IDS_MIN: usize = 10;
+/// More ranks than this do not move the exponent.
+const RANKS_MAX: usize = 100_000;
+
+/// The exponent a of p(rank) ~ rank^-a that makes these counts (descending) likeliest, 0 to 5; `None` for too few.
+pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
+    let counts = &counts[..counts.len().min(RANKS_MAX)];
+    let total: f64 = counts.iter().map(|count| *count as f64).sum();
+    if counts.len() < IDS_MIN || total < 2.0 * counts.len() as f64 {
+        return None;
+    }
+    let logs: Vec<f64> = (1..=counts.len()).map(|rank| (rank as f64).ln()).collect();
+    let observed = counts.iter().zip(&logs).map(|(count, log)| *count as f64 * log).sum::<f64>() / total;
+    // The likelihood is greatest where the expected logarithm of the rank is the one observed; it falls as a grows.
+    let expected = |a: f64| {
+        let (mut weights, mut sum) = (0.0, 0.0);
+        for log in &logs {
+            let weight = (-a * log).exp();
+            weights += weight;
+            sum += weight * log;
+        }
+        sum / weights
+    };
+    let (mut low, mut high) = (0.0, 5.0);
+    for _ in 0..40 {
+        let middle = (low + high) / 2.0;
+        if expected(middle) > observed { low = middle } else { high = middle }
+    }
+    Some((low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    #[test]
+    fn the_exponent_is_found_again() {
+        for a in [0.0, 0.7, 1.0, 1.4] {
+            let weights: Vec<f64> = (1..=500).map(|rank| f64::from(rank).powf(-a)).collect();
+            let total: f64 = weights.iter().sum();
+            let mut counts = vec![0u64; weights.len()];
+            let mut rng = Rng::new(7);
+            for _ in 0..200_000 {
+                let mut at = rng.next_f64() * total;
+                let rank = weights.iter().position(|weight| {
+                    at -= weight;
+                    at < 0.0
+                });
+                counts[rank.unwrap_or(0)] += 1;
+            }
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            let found = zipf_exponent(&counts).expect("enough");
+            // Ranks are those observed: what chance puts first makes the law look a little steeper than it is.
+            assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
+        }
+        assert_eq!(zipf_exponent(&[5; 9]), None);
+        assert_eq!(zipf_exponent(&[1; 100]), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Sessions: requests of one visitor with no gap of half an hour between them. Only those under way are kept; they are closed
+//! when the log has gone on for longer than the gap.
+
+use super::hashing::ByHash;
+use plimsoll_model::Histogram;
+
+/// A visitor who asks nothing for so long has gone, ns.
+pub const GAP_NS: u64 = 1_800_000_000_000;
+/// How often it is looked who has gone, ns of the log.
+const SWEEP_NS: u64 = 300_000_000_000;
+/// Most sessions that are kept open; with more, those at rest for longest are closed early.
+const OPEN_MAX: usize = 1 << 21;
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    requests: u32,
+    end_ns: u64,
+}
+
+/// See the file's head.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sessions {
+    open: ByHash<Open>,
+    newest_ns: u64,
+    swept_ns: u64,
+    closed_early: bool,
+    requests: Histogram,
+    think: Histogram,
+}
+
+impl Sessions {
+    /// A request of a visitor. Between an answer and the next request is the think time; requests that overlap have none.
+    #[inline]
+    pub fn add(&mut self, visitor: u64, start_ns: u64, end_ns: u64) {
+        self.newest_ns = self.newest_ns.max(start_ns);
+        let open = self.open.entry(visitor).or_insert(Open { requests: 0, end_ns: start_ns });
+        let gap_ns = start_ns.saturating_sub(open.end_ns);
+        if gap_ns > GAP_NS {
+            self.requests.record(u64::from(open.requests));
+            *open = Open { requests: 0, end_ns: start_ns };
+        } else if open.requests > 0 && start_ns >= open.end_ns {
+            self.think.record(gap_ns);
+        }
+        open.requests = open.requests.saturating_add(1);
+        open.end_ns = open.end_ns.max(end_ns);
+        if self.newest_ns - self.swept_ns > SWEEP_NS {
+            self.swept_ns = self.newest_ns;
+            self.sweep(GAP_NS);
+        } else if self.open.len() > OPEN_MAX {
+            self.closed_early = true;
+            let mut rest_ns = GAP_NS;
+            while self.open.len() > OPEN_MAX / 2 && rest_ns > 0 {
+                rest_ns /= 2;
+                self.sweep(rest_ns);
+            }
+        }
+    }
+
+    /// Closes sessions that were at rest for longer than `rest_ns`.
+    fn sweep(&mut self, rest_ns: u64) {
+        let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
+        self.open.retain(|_, open| {
+            let stays = newest_ns.saturating_sub(open.end_ns) <= rest_ns;
+            if !stays {
+                requests.record(u64::from(open.requests));
+            }
+            stays
+        });
+    }
+
+    /// Closes all: requests of each session, think times in ns, whether some were closed early.
+    pub fn finish(mut self) -> (Histogram, Histogram, bool) {
+        for open in self.open.values() {
+            self.requests.record(u64::from(open.requests));
+        }
+        (self.requests, self.think, self.closed_early)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_gap_ends_a_session() {
+        let mut sessions = Sessions::default();
+        let from = 1_700_000_000 * S;
+        for (visitor, at_s, length_s) in
+            [(1, 0, 1), (1, 5, 1), (2, 6, 0), (1, 5, 3), (1, 20, 0), (1, 20 + 1800, 0), (1, 3700, 0), (3, 90_000, 0)]
+        {
+            sessions.add(visitor, from + at_s * S, from + (at_s + length_s) * S);
+        }
+        let (requests, think, early) = sessions.finish();
+        assert_eq!((requests.count(), requests.max_ns(), early), (4, 5, false));
+        // 4 s after the first answer, 12 s after the one that overlapped, 1800 s just within the gap.
+        assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * S, 1800 * S));
+    }
+}

@@ -1,0 +1,219 @@
+//! Endpoint templates: a path without its query, and what differs from request to request in it folded to `{id}`, `{uuid}`,
+//! `{hash}` or `{date}`. It judges by the look of a word alone, so that a path has the same template wherever it stands.
+
+/// Writes the template of `path` to `out`. What stands in braces already is left as it is.
+pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    // `;jsessionid=...` belongs to no path.
+    let path = memchr::memchr(b';', path).map_or(path, |at| &path[..at]);
+    for (number, segment) in path.split(|b| *b == b'/').enumerate() {
+        if number > 0 {
+            out.push(b'/');
+        }
+        folded(segment, out);
+    }
+}
+
+fn folded(segment: &[u8], out: &mut Vec<u8>) {
+    if !segment.iter().any(u8::is_ascii_digit) || segment.contains(&b'{') {
+        return out.extend_from_slice(segment);
+    }
+    if is_number(segment) {
+        return out.extend_from_slice(b"{id}");
+    }
+    if segment.contains(&b'@') || segment.to_ascii_lowercase().windows(3).any(|w| w == b"%40") {
+        // An address of mail, which is somebody's.
+        return out.extend_from_slice(b"{id}");
+    }
+    if is_random(segment) {
+        return out.extend_from_slice(b"{hash}");
+    }
+    let mut rest = segment;
+    while !rest.is_empty() {
+        if let Some(length) = uuid(rest) {
+            out.extend_from_slice(b"{uuid}");
+            rest = &rest[length..];
+            continue;
+        }
+        if let Some(length) = date(rest) {
+            out.extend_from_slice(b"{date}");
+            rest = &rest[length..];
+            continue;
+        }
+        let length = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        if word.iter().all(u8::is_ascii_digit) && !word.is_empty() && !is_version(segment, word) {
+            out.extend_from_slice(b"{id}");
+        } else if is_hash(word) {
+            out.extend_from_slice(b"{hash}");
+        } else {
+            out.extend_from_slice(word);
+        }
+        let marks = after.iter().position(u8::is_ascii_alphanumeric).unwrap_or(after.len());
+        out.extend_from_slice(&after[..marks]);
+        rest = &after[marks..];
+    }
+}
+
+/// Digits alone, perhaps with signs between them: `42`, `-3.5`, `10.0.0.1`, `48.85,2.35`. A date is none.
+fn is_number(segment: &[u8]) -> bool {
+    let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
+    plain && date(segment) != Some(segment.len()) && date_and_time(segment).is_none()
+}
+
+fn date_and_time(segment: &[u8]) -> Option<usize> {
+    date(segment)
+}
+
+/// A number that is part of a version in a name, as in `jquery-3.6.0.min.js`: joined to another by a point.
+fn is_version(segment: &[u8], word: &[u8]) -> bool {
+    let at = word.as_ptr() as usize - segment.as_ptr() as usize;
+    let digit = |place: Option<usize>| place.and_then(|p| segment.get(p)).is_some_and(u8::is_ascii_digit);
+    let point = |place: Option<usize>| place.and_then(|p| segment.get(p)) == Some(&b'.');
+    let end = at + word.len();
+    (point(Some(end)) && digit(Some(end + 1))) || (point(at.checked_sub(1)) && digit(at.checked_sub(2)))
+}
+
+/// Length of a UUID at the front.
+fn uuid(text: &[u8]) -> Option<usize> {
+    let head = text.get(..36)?;
+    let fits = head.iter().enumerate().all(|(at, b)| match at {
+        8 | 13 | 18 | 23 => *b == b'-',
+        _ => b.is_ascii_hexdigit(),
+    });
+    (fits && !text.get(36).is_some_and(u8::is_ascii_alphanumeric)).then_some(36)
+}
+
+/// Length of a date at the front, `2024-05-06`, with its time of day if one follows.
+fn date(text: &[u8]) -> Option<usize> {
+    let digits = |from: usize, to: usize| -> Option<u32> {
+        let part = text.get(from..to).filter(|part| part.iter().all(u8::is_ascii_digit))?;
+        Some(part.iter().fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
+    };
+    let mark = *text.get(4).filter(|b| matches!(b, b'-' | b'_' | b'.'))?;
+    let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
+    let fits = text.get(7) == Some(&mark)
+        && (1900..2100).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day);
+    if !fits || text.get(10).is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    if matches!(text.get(10), Some(b'T' | b't')) {
+        let time = text[11..].iter().take_while(|b| b.is_ascii_digit() || b":.+-Zz%".contains(b)).count();
+        return Some(11 + time);
+    }
+    (!text.get(10).is_some_and(u8::is_ascii_alphabetic)).then_some(10)
+}
+
+/// A word of a hash: hexadecimal with digits and letters, or long and mixed.
+fn is_hash(word: &[u8]) -> bool {
+    let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
+    let letters = word.len() - digits;
+    if letters == 0 || digits == 0 {
+        return false;
+    }
+    let hexadecimal = word.iter().all(u8::is_ascii_hexdigit);
+    if hexadecimal {
+        return word.len() >= 8;
+    }
+    let upper = word.iter().any(u8::is_ascii_uppercase);
+    let lower = word.iter().any(u8::is_ascii_lowercase);
+    (word.len() >= 16 && digits >= 2 && changes(word) >= 4)
+        || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
+}
+
+/// A whole segment that is drawn from letters, digits, `-` and `_`: it changes between them far too often for words.
+fn is_random(segment: &[u8]) -> bool {
+    let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
+    let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();
+    let upper = segment.iter().any(u8::is_ascii_uppercase);
+    let lower = segment.iter().any(u8::is_ascii_lowercase);
+    plain
+        && upper
+        && lower
+        && segment.len() >= 16
+        && digits >= 2
+        && digits * 10 < segment.len() * 6
+        && changes(segment) * 3 >= segment.len()
+        && uuid(segment).is_none()
+}
+
+/// How often a word goes from letters to digits or back, or from small letters to capitals.
+fn changes(word: &[u8]) -> usize {
+    let kind = |b: u8| match b {
+        b'0'..=b'9' => 1,
+        b'A'..=b'Z' => 2,
+        b'a'..=b'z' => 3,
+        _ => 0,
+    };
+    let change = |pair: &&[u8]| {
+        let (a, b) = (kind(pair[0]), kind(pair[1]));
+        a != 0 && b != 0 && a != b && (a, b) != (2, 3)
+    };
+    word.windows(2).filter(change).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_folded_and_what_is_named_stays() {
+        for (path, expect) in [
+            ("/", "/"),
+            ("/items", "/items"),
+            ("/items/", "/items/"),
+            ("/items/42", "/items/{id}"),
+            ("/items/42/parts/7", "/items/{id}/parts/{id}"),
+            ("/v1/items/42", "/v1/items/{id}"),
+            ("/api/v2.1/x", "/api/v2.1/x"),
+            ("/oauth2/token", "/oauth2/token"),
+            ("/s3/h264/utf8", "/s3/h264/utf8"),
+            ("/u/6fa459ea-ee8a-3ca4-894e-db77e160355e", "/u/{uuid}"),
+            ("/u/6FA459EA-EE8A-3CA4-894E-DB77E160355E/x", "/u/{uuid}/x"),
+            ("/f/order-6fa459ea-ee8a-3ca4-894e-db77e160355e.pdf", "/f/order-{uuid}.pdf"),
+            ("/o/507f1f77bcf86cd799439011", "/o/{hash}"),
+            ("/c/3f2a9b1c0d", "/c/{hash}"),
+            ("/static/main.3f2a9b1c.js", "/static/main.{hash}.js"),
+            ("/static/jquery-3.6.0.min.js", "/static/jquery-3.6.0.min.js"),
+            ("/y/V1StGXR8_Z5jdHi6B-myT", "/y/{hash}"),
+            ("/ulid/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/ulid/{hash}"),
+            ("/reports/2024-05-06", "/reports/{date}"),
+            ("/reports/2024-05-06T10:00:00Z", "/reports/{date}"),
+            ("/reports/2024-05-06.csv", "/reports/{date}.csv"),
+            ("/2024/05/06/news", "/{id}/{id}/{id}/news"),
+            ("/img/photo_0042.jpg", "/img/photo_{id}.jpg"),
+            ("/users/42.json", "/users/{id}.json"),
+            ("/order-123", "/order-{id}"),
+            ("/geo/48.85,2.35", "/geo/{id}"),
+            ("/ip/10.0.0.1", "/ip/{id}"),
+            ("/users/ann4@example.org", "/users/{id}"),
+            ("/facade/deadbeef", "/facade/deadbeef"),
+            ("/My-Great-Post-From-2024-Edition", "/My-Great-Post-From-{id}-Edition"),
+            ("/a;jsessionid=99AB", "/a"),
+            ("/x/{}/9", "/x/{}/{id}"),
+            ("*", "*"),
+            ("", ""),
+        ] {
+            let mut out = Vec::new();
+            template(path.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), expect, "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_template_is_its_own_template(path in "(/[a-zA-Z0-9_.~@%;{}-]{0,40}){0,4}") {
+            let (mut once, mut twice) = (Vec::new(), Vec::new());
+            template(path.as_bytes(), &mut once);
+            template(&once, &mut twice);
+            proptest::prop_assert_eq!(once, twice);
+        }
+
+        #[test]
+        fn no_path_makes_it_panic(path in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+            template(&path, &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! What happened when: arrivals and requests under way in bins of a tenth of a second, put in order. Lines may stand up to
+//! [`WINDOW_S`] out of order, and answers may take that long; memory is bounded by the requests of such a window, whatever the
+//! length of the log.
+//!
+//! Not here: stamps and their resolution.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Length of a bin, ns.
+pub(super) const BIN_NS: u64 = 100_000_000;
+/// How far lines may stand out of order, seconds.
+pub const WINDOW_S: u64 = 600;
+const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
+/// Most starts and ends that are kept in order at a time; with more, the window is shorter.
+const EVENTS_MAX: usize = 1 << 23;
+/// Most points of the series over the whole time.
+const POINTS_MAX: usize = 1200;
+
+/// Counts in windows of one width, aligned to the clock.
+#[derive(Debug, Clone)]
+pub(super) struct Windows {
+    bins: u64,
+    current: Option<u64>,
+    count: u64,
+    /// Windows that lie wholly between the first and the last arrival, and the sums over them.
+    whole: u64,
+    sum: u128,
+    squares: u128,
+    begun_whole: bool,
+    max: u64,
+}
+
+impl Windows {
+    fn new(bins: u64) -> Windows {
+        Windows { bins, current: None, count: 0, whole: 0, sum: 0, squares: 0, begun_whole: false, max: 0 }
+    }
+
+    fn add(&mut self, bin: u64, count: u64) {
+        let window = bin / self.bins;
+        match self.current {
+            Some(current) if current == window => {}
+            Some(current) => {
+                if self.begun_whole {
+                    self.whole += 1;
+                    self.sum += u128::from(self.count);
+                    self.squares += u128::from(self.count).pow(2);
+                }
+                // Windows in which nothing came count, too.
+                self.whole += window - current - 1;
+                self.begun_whole = true;
+                (self.current, self.count) = (Some(window), 0);
+            }
+            None => self.current = Some(window),
+        }
+        self.count += count;
+        self.max = self.max.max(self.count);
+    }
+
+    /// The most in one window, also in the first and the last.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Variance over mean of the counts, with at least `least` whole windows.
+    pub fn dispersion(&self, least: u64) -> Option<f64> {
+        if self.whole < least.max(2) || self.sum == 0 {
+            return None;
+        }
+        let n = self.whole as f64;
+        let mean = self.sum as f64 / n;
+        let variance = (self.squares as f64 - n * mean * mean) / (n - 1.0);
+        Some((variance / mean).max(0.0))
+    }
+}
+
+/// A stretch of the whole time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Point {
+    arrivals: u64,
+    /// Requests under way, times ns.
+    busy_ns: f64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Bin {
+    arrivals: u64,
+    /// Starts and ends: ns within the bin, and 1 for a start. An end comes before a start of the same ns.
+    events: Vec<u32>,
+}
+
+/// See the file's head.
+#[derive(Debug, Clone)]
+pub(super) struct Timeline {
+    /// The number of the first bin of `bins`; those before it are done with.
+    front: u64,
+    bins: VecDeque<Bin>,
+    /// Ends too far ahead for `bins`.
+    far_ends: BTreeMap<u64, u64>,
+    events: usize,
+    spare: Vec<Vec<u32>>,
+    newest: u64,
+    first: Option<u64>,
+    under_way: i64,
+    under_way_max: i64,
+    tenth: Windows,
+    second: Windows,
+    minute: Windows,
+    ten_seconds: Windows,
+    hundred_seconds: Windows,
+    points: Vec<Point>,
+    bins_a_point: u64,
+    late: u64,
+}
+
+impl Timeline {
+    pub fn new() -> Timeline {
+        Timeline {
+            front: 0,
+            bins: VecDeque::new(),
+            far_ends: BTreeMap::new(),
+            events: 0,
+            spare: Vec::new(),
+            newest: 0,
+            first: None,
+            under_way: 0,
+            under_way_max: 0,
+            tenth: Windows::new(1),
+            second: Windows::new(10),
+            minute: Windows::new(600),
+            ten_seconds: Windows::new(100),
+            hundred_seconds: Windows::new(1000),
+            points: Vec::new(),
+            bins_a_point: 1,
+            late: 0,
+        }
+    }
+
+    /// A request that came at `start_ns`, and was under way for so long if that is known.
+    #[inline]
+    pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
+        let bin = start_ns / BIN_NS;
+        if self.newest == 0 {
+            self.front = bin.saturating_sub(WINDOW);
+        }
+        if bin < self.front {
+            self.late += 1;
+            return;
+        }
+        self.newest = self.newest.max(bin);
+        if self.newest - self.front > WINDOW {
+            self.settle_to(self.newest - WINDOW);
+        }
+        self.bin(bin).arrivals += 1;
+        if let Some(duration_ns) = duration_ns.filter(|ns| *ns > 0) {
+            self.bin(bin).events.push(((start_ns % BIN_NS) as u32) << 1 | 1);
+            let end_ns = start_ns.saturating_add(duration_ns);
+            let end = end_ns / BIN_NS;
+            if end - self.front > 2 * WINDOW {
+                *self.far_ends.entry(end).or_default() += 1;
+                self.events += 1;
+            } else {
+                self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
+                self.events += 2;
+            }
+            if self.events > EVENTS_MAX {
+                let half = self.front + (self.newest - self.front) / 2;
+                self.settle_to(half.max(self.front + 1));
+            }
+        }
+    }
+
+    /// The bin with this number, which is not done with.
+    #[inline]
+    fn bin(&mut self, number: u64) -> &mut Bin {
+        let at = (number - self.front) as usize;
+        while self.bins.len() <= at {
+            self.bins.push_back(Bin { arrivals: 0, events: self.spare.pop().unwrap_or_default() });
+        }
+        &mut self.bins[at]
+    }
+
+    /// Is done with all bins before `bin`.
+    fn settle_to(&mut self, bin: u64) {
+        while self.front < bin {
+            let number = self.front;
+            match self.bins.pop_front() {
+                Some(done) => {
+                    self.front += 1;
+                    self.settle(number, done);
+                }
+                None => {
+                    // Nothing is known of the rest of the way but ends that lie far ahead.
+                    let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
+                    if next > number {
+                        self.pass(number, next);
+                        self.front = next;
+                    } else {
+                        self.front += 1;
+                        self.settle(number, Bin::default());
+                    }
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, number: u64, mut bin: Bin) {
+        if bin.arrivals > 0 {
+            self.first.get_or_insert(number);
+            for windows in
+                [&mut self.tenth, &mut self.second, &mut self.minute, &mut self.ten_seconds, &mut self.hundred_seconds]
+            {
+                windows.add(number, bin.arrivals);
+            }
+        }
+        let mut busy_ns = 0.0;
+        let mut at = 0u32;
+        self.events -= bin.events.len();
+        bin.events.sort_unstable();
+        for event in bin.events.drain(..) {
+            let ns = event >> 1;
+            busy_ns += self.under_way as f64 * f64::from(ns - at);
+            at = ns;
+            self.under_way += if event & 1 == 1 { 1 } else { -1 };
+            self.under_way_max = self.under_way_max.max(self.under_way);
+        }
+        busy_ns += self.under_way as f64 * (BIN_NS as f64 - f64::from(at));
+        if let Some(ends) = self.far_ends.remove(&number) {
+            self.under_way -= ends as i64;
+            self.events -= ends as usize;
+        }
+        if self.spare.len() < 64 && bin.events.capacity() > 0 {
+            self.spare.push(bin.events);
+        }
+        if let Some(point) = self.point(number) {
+            point.arrivals += bin.arrivals;
+            point.busy_ns += busy_ns;
+        }
+    }
+
+    /// Passes over bins in which nothing happened.
+    fn pass(&mut self, from: u64, to: u64) {
+        let Some(first) = self.first else { return };
+        // The points become wide enough first.
+        self.point(to - 1);
+        let mut at = from;
+        while at < to {
+            let next = (first + ((at - first) / self.bins_a_point + 1) * self.bins_a_point).min(to);
+            let busy_ns = self.under_way as f64 * ((next - at) * BIN_NS) as f64;
+            if let Some(point) = self.point(at) {
+                point.busy_ns += busy_ns;
+            }
+            at = next;
+        }
+    }
+
+    /// The point of the series in which a bin lies; none before the first arrival.
+    fn point(&mut self, bin: u64) -> Option<&mut Point> {
+        let since = bin.checked_sub(self.first?)?;
+        while since / self.bins_a_point >= POINTS_MAX as u64 {
+            self.points = self
+                .points
+                .chunks(2)
+                .map(|pair| Point {
+                    arrivals: pair.iter().map(|p| p.arrivals).sum(),
+                    busy_ns: pair.iter().map(|p| p.busy_ns).sum(),
+                })
+                .collect();
+            self.bins_a_point *= 2;
+        }
+        let at = (since / self.bins_a_point) as usize;
+        if self.points.len() <= at {
+            self.points.resize(at + 1, Point::default());
+        }
+        self.points.get_mut(at)
+    }
+
+    /// Everything up to the last arrival.
+    pub fn finish(&mut self) {
+        if self.newest > 0 {
+            self.settle_to(self.newest + 1);
+        }
+    }
+
+    /// Arrivals that were too far out of order to be put in place.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Most requests under way at a time.
+    pub fn under_way_max(&self) -> u64 {
+        self.under_way_max.max(0) as u64
+    }
+
+    /// Counts by second and by minute.
+    pub fn peaks(&self) -> (u64, u64) {
+        (self.second.max(), self.minute.max())
+    }
+
+    /// Windows of 0.1, 1, 10 and 100 s.
+    pub fn windows(&self) -> [(u64, &Windows); 4] {
+        [
+            (BIN_NS, &self.tenth),
+            (10 * BIN_NS, &self.second),
+            (100 * BIN_NS, &self.ten_seconds),
+            (1000 * BIN_NS, &self.hundred_seconds),
+        ]
+    }
+
+    /// Length of a point of the series in seconds, and the arrivals and the mean number under way in each.
+    pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
+        let length_ns = (self.bins_a_point * BIN_NS) as f64;
+        (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const FROM: u64 = 1_700_000_000_000_000_000;
+
+    fn of(requests: &[(u64, Option<u64>)]) -> Timeline {
+        let mut timeline = Timeline::new();
+        requests.iter().for_each(|(at_ms, ms)| timeline.add(FROM + at_ms * MS, ms.map(|ms| ms * MS)));
+        timeline.finish();
+        timeline
+    }
+
+    #[test]
+    fn order_makes_no_difference_within_the_window() {
+        let requests: Vec<(u64, Option<u64>)> = (0..5000).map(|n| (n * 37, Some(n % 900))).collect();
+        let mut others = requests.clone();
+        others.chunks_mut(700).for_each(<[_]>::reverse);
+        others.sort_by_key(|(at, ms)| at + ms.unwrap_or(0));
+        let (a, b) = (of(&requests), of(&others));
+        assert_eq!((a.peaks(), a.under_way_max(), a.late()), (b.peaks(), b.under_way_max(), 0));
+        assert_eq!(a.series(), b.series());
+    }
+
+    #[test]
+    fn peaks_are_of_the_clock() {
+        // 30 in one second, 20 more in the next, all within one minute; then a long time nothing, then one.
+        let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
+        requests.extend((0..20).map(|n| (1500 + n, None)));
+        requests.push((86_400_000, None));
+        let timeline = of(&requests);
+        assert_eq!(timeline.peaks(), (30, 50));
+        let (length_s, points) = timeline.series();
+        assert_eq!(points.iter().map(|p| p.0).sum::<u64>(), 51);
+        assert!(points.len() <= POINTS_MAX && points.len() as f64 * length_s >= 86_400.0);
+    }
+
+    #[test]
+    fn requests_under_way() {
+        let timeline = of(&[
+            (0, Some(100)),
+            (50, Some(100)),
+            (150, Some(50)),
+            (60, Some(0)),
+            (1000, Some(5_000_000)),
+            (1_900_000, None),
+        ]);
+        assert_eq!(timeline.under_way_max(), 2);
+        let (length_s, points) = timeline.series();
+        let busy_s: f64 = points.iter().map(|p| p.1 * length_s).sum();
+        assert!((busy_s - (0.25 + 1_899.1)).abs() < 0.2, "{busy_s}");
+    }
+
+    #[test]
+    fn what_is_too_late_is_counted() {
+        let timeline = of(&[(0, None), (WINDOW_S * 2000, None), (5, None)]);
+        assert_eq!(timeline.late(), 1);
+    }
+
+    #[test]
+    fn dispersion_is_that_of_the_counts() {
+        // Evenly spaced arrivals have none; pairs have twice as much as single ones would.
+        let even = of(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
+        let windows = even.windows();
+        assert_eq!(windows[1].1.dispersion(5), Some(0.0));
+        assert_eq!(windows[3].1.dispersion(5), None);
+        let bursts = of(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
+        // 100 in each tenth of a second that begins a second, else nothing.
+        let tenth = bursts.windows()[0].1.dispersion(5).expect("enough");
+        assert!((tenth - 90.0).abs() < 6.0, "{tenth}");
+    }
+}

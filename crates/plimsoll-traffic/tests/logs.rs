@@ -1,0 +1,251 @@
+//! Lines as the documentation of each server shows them, and what they say.
+
+use plimsoll_traffic::logs::{Entry, Format, FormatError, Stamp, find_format};
+
+/// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is an end), duration in us,
+/// method, target, status, bytes, client.
+fn shown(entry: &Entry) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+    format!(
+        "{} {} {} {} {} {} {} {}",
+        entry.start_ns / 1_000_000,
+        number(entry.duration_ns.map(|ns| ns / 1_000)),
+        text(entry.method),
+        text(entry.target),
+        number(entry.status.map(u64::from)),
+        number(entry.bytes),
+        text(entry.client),
+        text(entry.user_agent),
+    )
+}
+
+fn check(format: &Format, line: &str, expect: Option<&str>) {
+    let mut buffer = Vec::new();
+    let entry = format.parse(line.as_bytes(), &mut buffer);
+    assert_eq!(entry.as_ref().map(shown).as_deref(), expect, "{}: {line}", format.name());
+}
+
+const COMBINED: &str = r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif?x=1 HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#;
+const ALB: &str = r#"http 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 "GET http://www.example.com:80/a?b=1 HTTP/1.1" "curl/7.46.0" - - arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337262-36d228ad5d99923122bbe354" "-" "-" 0 2018-07-02T22:22:48.364000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#;
+const CLASSIC: &str = r#"2015-05-13T23:39:43.945958Z my-loadbalancer 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 29 "GET http://www.example.com:80/ HTTP/1.1" "curl/7.38.0" - -"#;
+const ENVOY: &str = r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#;
+const ISTIO: &str = r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default"#;
+const TRAEFIK: &str = r#"10.42.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /whoami HTTP/1.1" 200 412 "-" "curl/8.0" 17 "whoami@docker" "http://172.18.0.3:80" 12ms"#;
+const CADDY: &str = r#"{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","remote_port":"41342","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b=1","headers":{"User-Agent":["curl/7.82.0"],"Accept":["*/*"]},"tls":{"resumed":false,"version":772}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
+const TRAEFIK_JSON: &str = r#"{"ClientAddr":"10.0.0.9:40742","ClientHost":"10.0.0.9","DownstreamContentSize":412,"DownstreamStatus":200,"Duration":1530442,"OriginDuration":1417112,"RequestMethod":"GET","RequestPath":"/who?a=1\u0026b=2","RequestProtocol":"HTTP/1.1","StartLocal":"2023-03-28T10:05:00.1234567Z","StartUTC":"2023-03-28T10:05:00.1234567Z","level":"info","msg":"","request_User-Agent":"curl/8.0","time":"2023-03-28T10:05:01Z"}"#;
+const ENVOY_JSON: &str = r#"{"authority":"httpbin:8000","bytes_received":0,"bytes_sent":135,"downstream_remote_address":"10.44.1.23:46520","duration":4,"method":"GET","path":"/status/418","protocol":"HTTP/1.1","response_code":418,"start_time":"2020-11-25T21:26:18.409Z","user_agent":"curl/7.73.0","x_forwarded_for":null}"#;
+
+#[test]
+fn formats_are_found_by_their_lines() {
+    for (line, name, stamp, expect) in [
+        (
+            COMBINED,
+            "combined log format",
+            Stamp::End,
+            "971211336000 - GET /apache_pb.gif?x=1 200 2326 127.0.0.1 Mozilla/4.08 [en] (Win98; I ;Nav)",
+        ),
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 -"#,
+            "common log format",
+            Stamp::End,
+            "971211336000 - GET / 304 - 127.0.0.1 ",
+        ),
+        (
+            r#"::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 - 1234"#,
+            "common log format and more",
+            Stamp::End,
+            "971211336000 - GET / 304 - ::1 ",
+        ),
+        (
+            r#"h.test:80 10.1.2.3 - ann b [10/Oct/2000:13:55:36 -0700] "POST /a HTTP/1.1" 201 5 "-" "a \"b\" c""#,
+            "combined log format with the virtual host",
+            Stamp::Start,
+            r#"971211336000 - POST /a 201 5 10.1.2.3 a \"b\" c"#,
+        ),
+        // What is no request was logged all the same.
+        (
+            r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 157 "-" "-" "-""#,
+            "combined log format",
+            Stamp::End,
+            "971211336000 -   400 157 10.1.2.3 ",
+        ),
+        (
+            ALB,
+            "AWS application load balancer",
+            Stamp::Start,
+            "1530570168364 1000 GET /a?b=1 200 366 192.168.131.39 curl/7.46.0",
+        ),
+        (
+            CLASSIC,
+            "AWS classic load balancer",
+            Stamp::Start,
+            "1431560383945 1178 GET / 200 29 192.168.131.39 curl/7.38.0",
+        ),
+        (ENVOY, "Envoy", Stamp::Start, "1460751420310 226000 POST /api/v1/locations 204 0 10.0.35.28 nsq2http"),
+        (ISTIO, "Envoy, as Istio sets it", Stamp::Start, "1606339578409 4000 GET /status/418 418 135  curl/7.73.0-DEV"),
+        (
+            TRAEFIK,
+            "Traefik's common log format",
+            Stamp::Start,
+            "971211336000 12000 GET /whoami 200 412 10.42.0.1 curl/8.0",
+        ),
+        (CADDY, "Caddy", Stamp::End, "1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0"),
+        (TRAEFIK_JSON, "Traefik", Stamp::End, "1679997900123 1530 GET /who?a=1&b=2 200 412 10.0.0.9 curl/8.0"),
+        (ENVOY_JSON, "Envoy, JSON", Stamp::Start, "1606339578409 4000 GET /status/418 418 135 10.44.1.23 curl/7.73.0"),
+        (
+            r#"{"time_local":"10/Oct/2000:13:55:36 -0700","remote_addr":"10.0.0.7","request":"GET /a HTTP/1.1","status": "200","body_bytes_sent":"5","request_time":"0.250","http_user_agent":"x"}"#,
+            "JSON lines (time_local, request, status, body_bytes_sent, remote_addr, http_user_agent, request_time)",
+            Stamp::End,
+            "971211335750 250000 GET /a 200 5 10.0.0.7 x",
+        ),
+        (
+            r#"{"@timestamp":"2000-10-10T20:55:36.500Z","url":{"path":"/a"},"http":{"request":{"method":"GET"},"response":{"status_code":200}},"event":{"duration":2000000},"source":{"ip":"10.0.0.7"}}"#,
+            "JSON lines (@timestamp, url.path, http.request.method, http.response.status_code, source.ip, event.duration)",
+            Stamp::End,
+            "971211336498 2000 GET /a 200 - 10.0.0.7 ",
+        ),
+        (
+            r#"{"level":30,"time":971211336500,"req":{"method":"GET","url":"/a?b"},"res":{"statusCode":200},"responseTime":4,"msg":"request completed"}"#,
+            "JSON lines (time, req.url, req.method, res.statusCode, responseTime)",
+            Stamp::End,
+            "971211336496 4000 GET /a?b 200 -  ",
+        ),
+        (
+            r#"{"time":"2000-10-10T20:55:36.5Z","remote_ip":"10.0.0.7","method":"GET","uri":"/a","status":200,"latency":1234567,"latency_human":"1.234567ms","bytes_out":7}"#,
+            "JSON lines (time, uri, method, status, bytes_out, remote_ip, latency_human)",
+            Stamp::End,
+            "971211336498 1234 GET /a 200 7 10.0.0.7 ",
+        ),
+    ] {
+        let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!((format.name(), format.stamp()), (name, stamp), "{line}");
+        check(&format, line, Some(expect));
+        // A line that was cut is no line.
+        for length in [line.len() / 5, line.len() / 4] {
+            check(&format, &line[..length], None);
+        }
+    }
+}
+
+#[test]
+fn formats_are_read_as_said() {
+    for (given, line, expect) in [
+        (
+            r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" rt=$request_time"#,
+            r#"10.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 5 "-" "x" rt=0.250"#,
+            Some("971211335750 250000 GET /a 200 5 10.0.0.1 x"),
+        ),
+        (
+            "$msec $request_time $request_method $scheme://$host$request_uri $status",
+            "971211336.500 0.100 GET http://h/a?b 200",
+            Some("971211336400 100000 GET /a?b 200 -  "),
+        ),
+        (
+            "$time_local $remote_addr \"$request\"",
+            "10/Oct/2000:20:55:36 +0000 ::1 \"GET /a HTTP/1.1\"",
+            Some("971211336000 - GET /a - - ::1 "),
+        ),
+        (
+            "$time_iso8601|$request_method|$uri$is_args$args|${status}",
+            "2000-10-10T20:55:36+00:00|GET|/a?b=1|200",
+            Some("971211336000 - GET /a?b=1 200 -  "),
+        ),
+        (
+            "log_format json escape=json '{\"t\":\"$msec\",' '\"r\":\"$request\",\"s\":$status}';",
+            r#"{"t":"971211336.5","r":"GET /a HTTP/1.1","s":200}"#,
+            Some("971211336500 - GET /a 200 -  "),
+        ),
+        (
+            r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %D"#,
+            r#"10.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 - "-" "x" 2500"#,
+            Some("971211336000 2500 GET /a 200 - 10.0.0.1 x"),
+        ),
+        (
+            "LogFormat \"%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t %a %m %U%q %>s %O %{ms}T\" mine",
+            "10/Oct/2000:20:55:36.042 +0000 10.0.0.1 GET /a?b 200 70 12",
+            Some("971211336042 12000 GET /a?b 200 70 10.0.0.1 "),
+        ),
+        (
+            "%{end:msec}t %D \"%r\" %!200,304>s",
+            "971211336500 100000 \"GET /a HTTP/1.1\" -",
+            Some("971211336400 100000 GET /a - -  "),
+        ),
+        (
+            "[%START_TIME(%s.%3f)%] %REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %RESPONSE_CODE% %DURATION% %DOWNSTREAM_REMOTE_ADDRESS%",
+            "[971211336.500] GET /a 200 7 10.0.0.1:80",
+            Some("971211336500 7000 GET /a 200 - 10.0.0.1 "),
+        ),
+        ("combined", "nothing of the kind", None),
+        (
+            "combined",
+            COMBINED,
+            Some("971211336000 - GET /apache_pb.gif?x=1 200 2326 127.0.0.1 Mozilla/4.08 [en] (Win98; I ;Nav)"),
+        ),
+        ("caddy", CADDY, Some("1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0")),
+    ] {
+        let format = Format::said(given, None).unwrap_or_else(|error| panic!("{given}: {error}"));
+        check(&format, line, expect);
+    }
+    assert!(Format::said("$msec$status $request", None).is_err());
+    let format =
+        Format::fields("path=.q.url,time=.at,duration_ms=.took,client=.who,start=.began", None).expect("a mapping");
+    check(
+        &format,
+        r#"{"q":{"url":"/a"},"at":971211336.5,"took":12.5,"who":"ann"}"#,
+        Some("971211336487 12500  /a - - ann "),
+    );
+    check(
+        &format,
+        r#"{"q":{"url":"/a"},"at":971211336.5,"began":971211336.25}"#,
+        Some("971211336250 250000  /a - -  "),
+    );
+    check(&format, r#"{"q":{"url":"/a"}}"#, None);
+}
+
+#[test]
+fn sessions_are_told_apart_as_asked() {
+    let session = |format: &Format, line: &str| {
+        let mut buffer = Vec::new();
+        format.parse(line.as_bytes(), &mut buffer).map(|entry| String::from_utf8_lossy(entry.session).into_owned())
+    };
+    let format = find_format(&[CADDY.as_bytes()], Some(".request.host")).expect("Caddy");
+    assert_eq!(session(&format, CADDY).as_deref(), Some("localhost"));
+    let format = Format::said("$msec $cookie_sid \"$request\"", Some("$cookie_sid")).expect("a format");
+    assert_eq!(session(&format, "971211336.5 abc \"GET / HTTP/1.1\"").as_deref(), Some("abc"));
+    assert!(matches!(find_format(&[COMBINED.as_bytes()], Some(".user")), Err(FormatError::Session(..))));
+    assert!(find_format(&[COMBINED.as_bytes()], Some("client")).is_ok());
+}
+
+#[test]
+fn what_is_no_log_is_none() {
+    for lines in [&["hello", "world"][..], &["{\"a\":1}"], &["{}"], &["", "\0\0"], &["time,path,status", "1,/a,200"]] {
+        let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
+        assert_eq!(find_format(&lines, None).err(), Some(FormatError::Unknown), "{lines:?}");
+    }
+    // A few lines of something else among many do no harm.
+    let lines = [COMBINED.as_bytes(), b"starting up", COMBINED.as_bytes()];
+    assert!(find_format(&lines, None).is_ok());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_line_makes_a_parser_panic(cut in 0usize..400, at in 0usize..400, byte in proptest::num::u8::ANY, which in 0usize..9) {
+        let line = [COMBINED, ALB, CLASSIC, ENVOY, ISTIO, TRAEFIK, CADDY, TRAEFIK_JSON, ENVOY_JSON][which];
+        let format = find_format(&[line.as_bytes()], None).expect("a format");
+        let mut line = line.as_bytes().to_vec();
+        if let Some(place) = line.get_mut(at) {
+            *place = byte;
+        }
+        line.truncate(cut);
+        let _ = format.parse(&line, &mut Vec::new());
+        let _ = find_format(&[&line], None);
+    }
+
+    #[test]
+    fn no_format_makes_it_panic(format in "(\\$[a-z_{}]{0,14}|%[{}a-zA-Z>!,0-9:]{0,8}|%[A-Z_]{1,9}(\\([:a-z%?]{0,5}\\))?%|[ \"\\[]){0,8}", line in ".{0,60}") {
+        if let Ok(format) = Format::said(&format, None) {
+            let _ = format.parse(line.as_bytes(), &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `plimsoll traffic`: what access logs say of the traffic, before anything is sent.
+
+use crate::args_traffic::{LogArgs, TrafficArgs};
+use crate::failure::{Failure, exit};
+use crate::live::Live;
+use crate::logs::{Counts, LogReading, Logs};
+use crate::output::note;
+use crate::pictures::write;
+use crate::results::{print_json, print_report};
+use plimsoll_report::traffic::{LogShown, TrafficContext, traffic_document, traffic_page, traffic_report};
+use plimsoll_report::{format, page};
+use plimsoll_traffic::survey::{Figures, Survey};
+use regex_lite::Regex;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often is said how far it is.
+const SAID_EVERY: Duration = Duration::from_secs(1);
+
+/// Reads the logs, and says with which code to end.
+pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
+    if let Some(path) = args.output.as_ref().filter(|path| !is_page(path)) {
+        return Err(Failure::usage(format!("-o {}: the name must end with .html", path.display())));
+    }
+    let folds = folds(&args.log)?;
+    let fold = |path: &str| folded(&folds, path);
+    let mut logs = Logs::open(&args.logs, reading(&args.log))?;
+    let mut survey = Survey::new(if folds.is_empty() { None } else { Some(&fold) });
+    let mut meter = ReadingMeter::new();
+    let counts = logs.each(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
+    meter.clear();
+    strictly(&args.log, &counts)?;
+    let figures = survey.finish();
+    refuse_what_says_nothing(&counts, &figures)?;
+    let shown: Vec<LogShown> =
+        logs.read().into_iter().map(|log| LogShown { name: log.name, format: log.format, stamp: log.stamp }).collect();
+    let context = TrafficContext {
+        logs: &shown,
+        lines_read: counts.read,
+        lines_unparsed: counts.unparsed,
+        first_unparsed: counts.first.as_ref().map(|(place, text)| (place.as_str(), text.as_str())),
+    };
+    if let Some(path) = &args.output {
+        let report = traffic_page(&figures, &context, args.top);
+        let names: Vec<&str> = shown.iter().map(|log| log.name.as_str()).collect();
+        write(path, page::render(&report, &format!("traffic of {}", names.join(", "))).as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
+    match args.json {
+        true => print_json(&traffic_document(&figures, &context)),
+        false => print_report(&traffic_report(&figures, &context, args.top)),
+    }
+    Ok(exit::DONE)
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("html") || suffix.eq_ignore_ascii_case("htm"))
+}
+
+/// How lines are to be read.
+pub fn reading(args: &LogArgs) -> LogReading<'_> {
+    LogReading {
+        log_format: args.log_format.as_deref(),
+        field: args.field.as_deref(),
+        session: args.session.as_deref(),
+    }
+}
+
+/// What is folded besides what looks like it.
+pub fn folds(args: &LogArgs) -> Result<Vec<Regex>, Failure> {
+    let compile = |pattern: &String| {
+        Regex::new(pattern)
+            .map_err(|error| Failure::usage(format!("--fold '{pattern}' is no regular expression: {error}")))
+    };
+    args.fold.iter().map(compile).collect()
+}
+
+/// A path with what the patterns match replaced.
+pub fn folded(folds: &[Regex], path: &str) -> String {
+    folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
+}
+
+/// With `--strict`, a line that was not understood ends it.
+pub fn strictly(args: &LogArgs, counts: &Counts) -> Result<(), Failure> {
+    match &counts.first {
+        Some((place, text)) if args.strict => Err(Failure::start(format!(
+            "--strict: {place} is not understood: \"{text}\"; so are {} of {} lines",
+            format::count(counts.unparsed),
+            format::count(counts.read)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
+    if figures.requests == 0 {
+        let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
+        return Err(Failure::start(format!(
+            "none of the {} lines is understood: say how they are written with --log-format or --field{first}",
+            format::count(counts.read)
+        )));
+    }
+    if figures.late * 2 > figures.requests {
+        return Err(Failure::start(format!(
+            "stamps run backwards: {} of {} lines are more than {} min older than lines above them; sort the log first \
+             (one that has the newest first: tac LOG | plimsoll traffic -)",
+            format::count(figures.late),
+            format::count(figures.requests),
+            plimsoll_traffic::survey::WINDOW_S / 60
+        )));
+    }
+    Ok(())
+}
+
+/// Says on a terminal how far the reading is.
+struct ReadingMeter {
+    live: Live,
+    began: Instant,
+    said: Instant,
+}
+
+impl ReadingMeter {
+    fn new() -> ReadingMeter {
+        ReadingMeter { live: Live::new(false), began: Instant::now(), said: Instant::now() }
+    }
+
+    fn passing(&mut self, read: u64, length: Option<u64>) {
+        if self.said.elapsed() < SAID_EVERY {
+            return;
+        }
+        self.said = Instant::now();
+        let rate = read as f64 / self.began.elapsed().as_secs_f64();
+        let of = length.map_or(String::new(), |length| format!(" of {}", format::bytes(length as f64)));
+        self.live.word(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
+    }
+
+    fn clear(&mut self) {
+        self.live.clear();
+    }
+}

@@ -1,0 +1,160 @@
+//! The bytes of a log, whether it is a file or standard input, plain or packed (gzip, Zstandard): what it is tell its first
+//! bytes. Unpacking has a thread of its own, so that it costs the reader nothing while there is a core for it.
+
+use crate::target::system_text;
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Bytes that are handed from the unpacking thread to the reader in one go, and how often ahead.
+const CHUNK: usize = 256 << 10;
+const AHEAD: usize = 8;
+
+/// The unpacked bytes of a log.
+pub struct Unpacked {
+    source: ByteSource,
+    /// Bytes that were read of what lies on the disk.
+    pub read: Arc<AtomicU64>,
+    /// How many there are, if that is known.
+    pub length: Option<u64>,
+}
+
+enum ByteSource {
+    Plain(Box<dyn Read + Send>),
+    Thread { chunks: Receiver<io::Result<Vec<u8>>>, current: Vec<u8>, at: usize },
+}
+
+/// Counts what goes through it.
+struct Counted<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.read.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.source {
+            ByteSource::Plain(inner) => inner.read(buffer),
+            ByteSource::Thread { chunks, current, at } => {
+                while *at == current.len() {
+                    match chunks.recv() {
+                        Ok(chunk) => (*current, *at) = (chunk?, 0),
+                        Err(_) => return Ok(0),
+                    }
+                }
+                let length = buffer.len().min(current.len() - *at);
+                buffer[..length].copy_from_slice(&current[*at..*at + length]);
+                *at += length;
+                Ok(length)
+            }
+        }
+    }
+}
+
+/// Opens a log; `-` is standard input. An error completes "'PATH' ...".
+pub fn open(path: &Path) -> Result<Unpacked, String> {
+    let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
+    let read = Arc::new(AtomicU64::new(0));
+    let (inner, length): (Box<dyn Read + Send>, Option<u64>) = if path == Path::new("-") {
+        (Box::new(io::stdin()), None)
+    } else {
+        let file = File::open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        if metadata.is_dir() {
+            return Err("is a folder".into());
+        }
+        (Box::new(file), metadata.is_file().then_some(metadata.len()))
+    };
+    let mut inner = BufReader::with_capacity(CHUNK, Counted { inner, read: read.clone() });
+    let first = inner.fill_buf().map_err(cannot)?;
+    let packed = match first {
+        [0x1f, 0x8b, ..] => Some(gzip as Unpack),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(zstandard as Unpack),
+        [b'B', b'Z', b'h', ..] => return Err(other("bzip2", "bzip2 -dc")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(other("xz", "xz -dc")),
+        [b'P', b'K', 3, 4, ..] => return Err(other("zip", "unzip -p")),
+        _ => None,
+    };
+    let source = match packed {
+        None => ByteSource::Plain(Box::new(inner)),
+        Some(unpack) => {
+            let (sender, chunks) = sync_channel(AHEAD);
+            let work = move || {
+                if let Err(error) = unpack(inner, &sender) {
+                    // Nobody reads on if nobody hears it.
+                    let _ = sender.send(Err(error));
+                }
+            };
+            std::thread::Builder::new().name("unpack".into()).spawn(work).map_err(cannot)?;
+            ByteSource::Thread { chunks, current: Vec::new(), at: 0 }
+        }
+    };
+    Ok(Unpacked { source, read, length })
+}
+
+fn other(kind: &str, way_out: &str) -> String {
+    format!("is packed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
+}
+
+type Chunks = SyncSender<io::Result<Vec<u8>>>;
+/// Unpacks what is read to its end.
+type Unpack = fn(Packed, &Chunks) -> io::Result<()>;
+type Packed = BufReader<Counted<Box<dyn Read + Send>>>;
+
+/// Hands on what `from` has; ends when nobody takes it any more.
+fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let mut length = 0;
+        while length < chunk.len() {
+            match from.read(&mut chunk[length..])? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        let whole = length == chunk.len();
+        chunk.truncate(length);
+        if length > 0 && to.send(Ok(chunk)).is_err() {
+            return Ok(false);
+        }
+        if !whole {
+            return Ok(true);
+        }
+    }
+}
+
+fn gzip(packed: Packed, to: &Chunks) -> io::Result<()> {
+    hand_on(MultiGzDecoder::new(packed), to).map(|_| ())
+}
+
+/// A file may have several frames, and some that hold nothing to unpack.
+fn zstandard(mut packed: Packed, to: &Chunks) -> io::Result<()> {
+    let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
+    while !packed.fill_buf()?.is_empty() {
+        match StreamingDecoder::new(&mut packed) {
+            Ok(frame) => {
+                if !hand_on(frame, to)? {
+                    return Ok(());
+                }
+            }
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                io::copy(&mut (&mut packed).take(u64::from(length)), &mut io::sink())?;
+            }
+            Err(error) => return Err(cannot(&error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! `plimsoll traffic` from the outside: logs plain, packed, piped and merged, the page, and bad input.
+
+use crate::rig::{command, finish, folder, number, plimsoll};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// A log in the combined format with times of answers: ten requests a second, three of four for an item, from five clients.
+fn lines(from_s: u64, seconds: u64) -> String {
+    let mut text = String::new();
+    for n in 0..seconds * 10 {
+        let (at, tenth) = (from_s + n / 10, n % 10);
+        let (minute, second) = (at / 60 % 60, at % 60);
+        let item = n % 60 / (1 + n % 7);
+        let target = if n % 4 == 3 { "/search?q=a".to_owned() } else { format!("/items/{item}") };
+        text += &format!(
+            "10.0.0.{} - - [22/Nov/2026:10:{minute:02}:{second:02} +0000] \"GET {target} HTTP/1.1\" {} {} \"-\" \"agent\" {}.{tenth}50 0.200\n",
+            n % 5,
+            if n % 50 == 0 { 404 } else { 200 },
+            1000 + n % 7,
+            1_795_341_600 + at,
+        );
+    }
+    text
+}
+
+const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
+
+fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder("logs").join(name);
+    fs::write(&path, bytes).expect("written");
+    path
+}
+
+fn text(path: &std::path::Path) -> &str {
+    path.to_str().expect("text")
+}
+
+fn document(arguments: &[&str]) -> Value {
+    let done = plimsoll(&[&["traffic", "--json"], arguments].concat());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{arguments:?}");
+    done.json()
+}
+
+#[test]
+fn a_log_says_what_comes() {
+    let log = file("access.log", lines(0, 120).as_bytes());
+    let document = document(&[text(&log), "--log-format", FORMAT]);
+    assert_eq!(document["schema"], "plimsoll.traffic/1");
+    for (path, expect) in [
+        ("lines.read", 1200.0),
+        ("lines.unparsed", 0.0),
+        ("requests", 1200.0),
+        ("resolution_ns", 1e7),
+        ("rate_rps.mean", 10.0),
+        ("rate_rps.peak_1s", 10.0),
+        ("rate_rps.peak_1min", 10.0),
+        ("methods.GET", 1200.0),
+        ("statuses.404", 24.0),
+        ("clients_seen", 5.0),
+        ("sessions.count", 5.0),
+        ("sessions.requests.mean", 240.0),
+        // Each client asks twice a second, and is answered after 0.2 s.
+        ("sessions.think_time_ns.p50", 3e8),
+        ("concurrency.mean", 2.0),
+        ("concurrency.max", 2.0),
+        ("dispersion.1", 0.0),
+        ("dispersion.10", 0.0),
+        ("sizes.min", 1000.0),
+    ] {
+        let value = number(&document, path);
+        assert!((value - expect).abs() <= expect.abs() * 0.01 + 1e-9, "{path}: {value}, expected {expect}");
+    }
+    assert!(document["dispersion"]["100"].is_null());
+    let first = &document["endpoints"][0];
+    assert_eq!(
+        (&first["template"], &first["method"], &first["requests"]),
+        (&"/items/{id}".into(), &"GET".into(), &900.into())
+    );
+    assert_eq!(document["endpoints"][1]["template"], "/search");
+    assert_eq!(document["popularity"]["template"], "/items/{id}");
+}
+
+#[test]
+fn packed_piped_and_parted_logs_say_the_same() {
+    let whole = lines(0, 100);
+    let (first, second) = whole.split_at(lines(0, 40).len());
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(first.as_bytes()).expect("packed");
+    let gz = file("access.log.1.gz", &packed.finish().expect("packed"));
+    let zst = file(
+        "access.log.zst",
+        &ruzstd::encoding::compress_to_vec(second.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest),
+    );
+    // Two frames, one after the other, are one log.
+    let both = [fs::read(&zst).expect("read"), fs::read(&zst).expect("read")].concat();
+    let plain = file("whole.log", whole.as_bytes());
+    let expect = document(&[text(&plain), "--log-format", FORMAT]);
+    // The newest first, as a shell lists them.
+    let parted = document(&[text(&zst), text(&gz), "--log-format", FORMAT]);
+    for key in ["requests", "rate_rps", "endpoints", "sessions", "dispersion", "concurrency", "sizes", "lines"] {
+        assert_eq!(parted[key], expect[key], "{key}");
+    }
+    let twice = document(&[text(&file("twice.log", &both)), "--log-format", FORMAT]);
+    assert_eq!(twice["requests"], 1200);
+    let mut child = command(&["traffic", "-", "--json", "--log-format", FORMAT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    child.stdin.take().expect("piped").write_all(whole.as_bytes()).expect("taken");
+    assert_eq!(finish(child).json()["endpoints"], expect["endpoints"]);
+}
+
+#[test]
+fn what_is_found_is_said_and_what_cannot_be_told_is_null() {
+    let log = file("found.log", lines(0, 30).as_bytes());
+    let found = document(&[text(&log)]);
+    assert_eq!(found["logs"][0]["format"], "combined log format");
+    assert_eq!(found["resolution_ns"], 1_000_000_000u64);
+    assert!(found["dispersion"]["0.1"].is_null() && found["concurrency"].is_null(), "{found:#}");
+    assert_eq!(found["notes"].as_array().map(Vec::len), Some(2), "{found:#}");
+    let done = plimsoll(&["traffic", text(&log), "--fold", "^/se[a-z]+", "--top", "1"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    for part in ["300 requests in 30.0 s: 10.0/s", "GET /items/{id}", "1 of 2 endpoints", "combined log format"] {
+        assert!(done.stdout.contains(part), "{part} is missing in {}", done.stdout);
+    }
+    let folded = document(&[text(&log), "--fold", "^/se[a-z]+"]);
+    assert_eq!(folded["endpoints"][1]["template"], "{}");
+    let json = file("app.log", b"{\"at\":1795341600.5,\"q\":{\"url\":\"/a/1\"},\"took\":20}\n{\"at\":1795341601.5,\"q\":{\"url\":\"/a/2\"},\"took\":20}\n");
+    let mapped = document(&[text(&json), "--field", "time=.at,path=.q.url,duration_ms=.took"]);
+    assert_eq!((&mapped["endpoints"][0]["template"], &mapped["requests"]), (&"/a/{id}".into(), &2.into()));
+}
+
+#[test]
+fn the_page_has_charts() {
+    let log = file("page.log", lines(0, 60).as_bytes());
+    let page = folder("logs").join("new/traffic.html");
+    let done = plimsoll(&["traffic", text(&log), "--log-format", FORMAT, "-o", text(&page)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.starts_with("wrote "), "{}", done.stderr);
+    let html = fs::read_to_string(&page).expect("written");
+    for part in ["<h2>Burstiness</h2>", "<h2>Popularity</h2>", "<h2>Endpoints</h2>", "requests under way"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let log = file("bad.log", format!("{}what is this\n", lines(0, 3)).as_bytes());
+    let backwards: String = lines(0, 3000).lines().rev().map(|line| format!("{line}\n")).collect();
+    for (arguments, said) in [
+        (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
+        (vec![text(&file("empty.log", b"\n\n"))], "holds no line"),
+        (vec![text(&file("other.log", b"hello\nworld\n"))], "no format that plimsoll knows: it begins with \"hello\""),
+        (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "packed with xz"),
+        (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
+        (vec![text(&folder("logs"))], "is a folder"),
+        (vec![text(&log), "--strict"], ":31 is not understood: \"what is this\""),
+        (vec![text(&file("back.log", backwards.as_bytes()))], "stamps run backwards"),
+        (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
+        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines is understood"),
+        (vec![text(&log), "--field", "time=.t"], "--field says not where the path is"),
+        (vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"], "either --log-format or --field"),
+        (vec![text(&log), "--session", ".user"], "--session '.user' is not in the format"),
+        (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
+        (vec![text(&log), "-o", "a.pdf"], "must end with .html"),
+        (vec!["-", "-"], "only once"),
+    ] {
+        let done = plimsoll(&[&["traffic"], arguments.as_slice()].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    }
+    // Without --strict it is counted, and the first is shown, without what would steer the terminal.
+    let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
+    let done = plimsoll(&["traffic", text(&odd)]);
+    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines were not understood"), "{}", done.stdout);
+    assert!(!done.stdout.contains('\x1b'));
+}

@@ -1,0 +1,32 @@
+//! Fuzzes the readers of access logs of plimsoll-traffic by coverage: a format, a blank line, and lines that it is to read.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_traffic::logs::{Format, find_format};
+use plimsoll_traffic::survey::Survey;
+
+fuzz_target!(|data: &[u8]| {
+    let parts: Vec<&[u8]> = data.splitn(2, |b| *b == 0).collect();
+    let (said, text) = match parts.as_slice() {
+        [said, text] => (std::str::from_utf8(said).ok(), *text),
+        _ => (None, data),
+    };
+    let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
+    let formats = [
+        find_format(&lines, None).ok(),
+        said.and_then(|said| Format::said(said, None).ok()),
+        said.and_then(|said| Format::fields(said, None).ok()),
+    ];
+    let mut buffer = Vec::new();
+    for format in formats.into_iter().flatten() {
+        let mut survey = Survey::new(None);
+        for line in &lines {
+            if let Some(entry) = format.parse(line, &mut buffer) {
+                survey.add(&entry, format.stamp());
+            }
+        }
+        let figures = survey.finish();
+        assert!(figures.late <= figures.requests);
+    }
+});

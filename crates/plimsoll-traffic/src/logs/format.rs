@@ -13,11 +13,11 @@ use plimsoll_model::units::{MS, SECOND};
 pub struct Format {
     name: String,
     stamp: Stamp,
-    lines: Lines,
+    lines: LogLines,
 }
 
 #[derive(Debug, Clone)]
-enum Lines {
+enum LogLines {
     Text(Pattern),
     Json(PathNode),
 }
@@ -54,13 +54,13 @@ impl Format {
         let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
             FormatError::Said("has two names with nothing between them, which cannot be told apart".into())
         })?;
-        Ok(Format { name: format!("{}'s, as given", said.language), stamp: said.stamp, lines: Lines::Text(pattern) })
+        Ok(Format { name: format!("{}'s, as given", said.language), stamp: said.stamp, lines: LogLines::Text(pattern) })
     }
 
-    /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
+    /// LogLines of JSON with fields as mapped: `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
         let (wanted, stamp) = json::mapping(mapping, session.filter(|field| *field != "client"))?;
-        Ok(Format { name: "JSON, fields as given".into(), stamp, lines: Lines::Json(PathNode::new(&wanted)) })
+        Ok(Format { name: "JSON, fields as given".into(), stamp, lines: LogLines::Json(PathNode::new(&wanted)) })
     }
 
     /// What it is called, for people.
@@ -77,26 +77,26 @@ impl Format {
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Entry<'a>> {
         let raw = match &self.lines {
-            Lines::Text(pattern) => pattern.read(line)?,
-            Lines::Json(root) => json::read(root, line, buffer)?,
+            LogLines::Text(pattern) => pattern.read(line)?,
+            LogLines::Json(root) => json::read(root, line, buffer)?,
         };
         raw.entry(self.stamp)
     }
 
     fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
         let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
-        Format { name: name.to_owned(), stamp, lines: Lines::Text(pattern) }
+        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern) }
     }
 
     fn of_json(name: &str, stamp: Stamp, wanted: &[Wanted]) -> Format {
-        Format { name: name.to_owned(), stamp, lines: Lines::Json(PathNode::new(wanted)) }
+        Format { name: name.to_owned(), stamp, lines: LogLines::Json(PathNode::new(wanted)) }
     }
 
     /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which every format has.
     fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let Some(field) = field.filter(|field| *field != "client") else { return Ok(()) };
         match (&mut self.lines, json::keys(field)) {
-            (Lines::Json(root), Some(keys)) => {
+            (LogLines::Json(root), Some(keys)) => {
                 root.also(&keys, LinePlace::Session);
                 Ok(())
             }

@@ -12,7 +12,7 @@ const SWEEP_NS: u64 = 300_000_000_000;
 const OPEN_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenSession {
     requests: u32,
     end_ns: u64,
 }
@@ -20,7 +20,7 @@ struct Open {
 /// See the file's head.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sessions {
-    open: ByHash<Open>,
+    open: ByHash<OpenSession>,
     newest_ns: u64,
     swept_ns: u64,
     closed_early: bool,
@@ -33,11 +33,11 @@ impl Sessions {
     #[inline]
     pub fn add(&mut self, visitor: u64, start_ns: u64, end_ns: u64) {
         self.newest_ns = self.newest_ns.max(start_ns);
-        let open = self.open.entry(visitor).or_insert(Open { requests: 0, end_ns: start_ns });
+        let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
         if gap_ns > GAP_NS {
             self.requests.record(u64::from(open.requests));
-            *open = Open { requests: 0, end_ns: start_ns };
+            *open = OpenSession { requests: 0, end_ns: start_ns };
         } else if open.requests > 0 && start_ns >= open.end_ns {
             self.think.record(gap_ns);
         }

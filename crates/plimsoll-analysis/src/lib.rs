@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod by_route;
 pub mod condition;
 pub mod doubts;
 pub mod failed;
@@ -33,6 +34,7 @@ pub mod study;
 pub mod summary;
 pub mod watch;
 
+pub use by_route::RouteSummary;
 pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
 pub use doubts::{Doubt, DoubtKind, Doubted, Doubts};
 pub use failed::FailedKind;

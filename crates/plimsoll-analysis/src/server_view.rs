@@ -56,8 +56,8 @@ impl<'a> ServerView<'a> {
     }
 
     /// The processes watched, each once, in the order in which they were met.
-    pub fn servers(&self) -> Vec<&ServerSeen> {
-        let mut met: Vec<&ServerSeen> = Vec::new();
+    pub fn servers(&self) -> Vec<&'a ServerSeen> {
+        let mut met: Vec<&'a ServerSeen> = Vec::new();
         for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
             if met.iter().all(|known| known.pid != server.pid) {
                 met.push(server);

@@ -128,6 +128,20 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The sums over all intervals of each route of the plan, in its order.
+    pub fn route_totals(&self) -> Vec<RouteFigures<Histogram>> {
+        let mut sums: Vec<RouteFigures<Histogram>> =
+            self.plan.traffic.routes.iter().map(|_| Default::default()).collect();
+        for (number, figures) in self.intervals.values().flat_map(|interval| interval.routes.iter()) {
+            if let Some(sum) = sums.get_mut(usize::from(number)) {
+                sum.sum_up(figures);
+            }
+        }
+        sums
+    }
+}
+
 /// Where and by what an experiment was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {

@@ -216,11 +216,11 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
 
 /// The page of one load.
 pub(crate) fn run_page(experiment: &Experiment, context: &RunContext, found: &RunFinding, around: &Around) -> Report {
-    let RunFinding { trial, summary, server } = found;
+    let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, summary);
     charts.append(watched(&trial.run)).heading("All figures");
-    let mut report = run_report(context, summary);
+    let mut report = run_report(context, summary, routes);
     report.after_answer(charts);
     add_server(&mut report, server);
     report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));

@@ -1,6 +1,7 @@
 //! The intervals of runs as CSV (RFC 4180), one row an interval; where a load has several routes, a row for each of them below
 //! it. The columns are those of the table of measures.
 
+use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, Held, Kind};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
@@ -52,9 +53,7 @@ pub fn intervals(experiment: &Experiment) -> String {
 }
 
 fn of_trials(trials: &[Trial]) -> String {
-    let by_route = trials
-        .iter()
-        .any(|trial| trial.run.intervals.values().any(|interval| interval.routes.iter().any(|(route, _)| route > 0)));
+    let by_route = trials.iter().any(|trial| trial.run.plan.traffic.routes.len() > 1);
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
@@ -71,12 +70,22 @@ fn of_trials(trials: &[Trial]) -> String {
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
                 // What is counted for the load is no route's.
                 let nothing = of_load.iter().map(|_| String::new());
-                let row = begin.iter().cloned().chain([route.to_string()]).chain(texts(figures.held())).chain(nothing);
+                let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
+                let name = name.unwrap_or_else(|| route.to_string());
+                let row = begin.iter().cloned().chain([name]).chain(texts(figures.held())).chain(nothing);
                 rows.push(row.collect());
             }
         }
     }
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
+}
+
+/// Text as a cell: what a table would read is put in quotes.
+fn cell(text: &str) -> String {
+    match visible(text) {
+        text if text.contains([',', '"']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        text => text.into_owned(),
+    }
 }
 
 /// The name of a purpose in every output.
@@ -107,11 +116,19 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
-    fn written(intervals: Vec<Interval>) -> Vec<Vec<String>> {
+    /// The CSV of a load with routes of these names.
+    fn written(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+        let first = run.plan.traffic.routes[0].clone();
+        run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
+        run.plan.traffic.routes.iter_mut().zip(names).for_each(|(route, name)| route.label = (*name).to_owned());
         run.intervals = (0..).zip(intervals).collect();
         let text = of_trials(&[Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }]);
-        text.lines().map(|line| line.split(',').map(String::from).collect()).collect()
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn cells(line: &str) -> Vec<String> {
+        line.split(',').map(String::from).collect()
     }
 
     fn interval(routes: &[(u16, u64)]) -> Interval {
@@ -125,7 +142,8 @@ mod tests {
 
     #[test]
     fn one_route_is_told_once() {
-        let rows = written(vec![interval(&[(0, 3)]), interval(&[])]);
+        let rows = written(&["GET /"], vec![interval(&[(0, 3)]), interval(&[])]);
+        let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
         let headings = "trial,purpose,start_s,scheduled,succeeded,failed_status,failed_connect,failed_reset,\
                         failed_closed_early,failed_protocol,failed_timeout,failed_tls,unsent,in_flight,response_p50_ns,\
                         response_p99_ns,response_max_ns,service_p50_ns,service_p99_ns,lag_p99_ns,bytes_in,bytes_out,\
@@ -138,13 +156,25 @@ mod tests {
 
     #[test]
     fn several_routes_have_a_row_each_below_the_whole() {
-        let rows = written(vec![interval(&[(0, 3), (2, 4)]), interval(&[(2, 1)])]);
+        let names = ["list", "never", "order"];
+        let rows = written(&names, vec![interval(&[(0, 3), (2, 4)]), interval(&[(2, 1)])]);
+        let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
         let column = |name: &str| rows[0].iter().position(|heading| heading == name).expect("a column");
         let (route, succeeded, bytes_in) = (column("route"), column("succeeded"), column("bytes_in"));
         let told = |row: &Vec<String>| (row[route].clone(), row[succeeded].clone(), row[bytes_in].clone());
-        let expect = [("", "7", "77"), ("0", "3", ""), ("2", "4", ""), ("", "1", "77"), ("2", "1", "")];
+        let expect = [("", "7", "77"), ("list", "3", ""), ("order", "4", ""), ("", "1", "77"), ("order", "1", "")];
         let expect = expect.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
         assert_eq!(rows[1..].iter().map(told).collect::<Vec<_>>(), expect);
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+    }
+
+    #[test]
+    fn names_of_routes_do_not_break_a_row() {
+        let rows = written(&["a, \"b\"", "c\nd"], vec![interval(&[(0, 3), (1, 4)])]);
+        assert!(
+            rows[2].starts_with("0,run,0.0,\"a, \"\"b\"\"\",0,3,") && rows[3].starts_with("0,run,0.0,c\\nd,0,4,"),
+            "{rows:?}"
+        );
+        assert_eq!(rows.len(), 4);
     }
 }

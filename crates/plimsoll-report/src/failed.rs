@@ -3,7 +3,7 @@
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::Purpose;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// A fact for each kind: what the first of them said, how many there were, when it began.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
@@ -20,19 +20,33 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     kinds.iter().map(fact).collect()
 }
 
+/// One of the list `failed_answers` of every document.
+#[derive(Serialize)]
+pub(crate) struct FailedAnswerFields<'a> {
+    status: Option<u16>,
+    requests: u64,
+    first_s: f64,
+    status_line: Option<&'a str>,
+    body: &'a str,
+    reason: Option<&'a str>,
+}
+
 /// The list `failed_answers` of every document.
-pub(crate) fn list(kinds: &[FailedKind]) -> Value {
-    let one = |kind: &FailedKind| {
+pub(crate) fn failed_answers(kinds: &[FailedKind]) -> Vec<FailedAnswerFields<'_>> {
+    kinds.iter().map(FailedAnswerFields::from).collect()
+}
+
+impl<'a> From<&'a FailedKind> for FailedAnswerFields<'a> {
+    fn from(kind: &'a FailedKind) -> FailedAnswerFields<'a> {
         let first = &kind.first;
-        let said = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        json!({
-            "status": Some(first.status).filter(|status| *status != 0),
-            "requests": kind.requests,
-            "first_s": kind.at_ns as f64 / 1e9,
-            "status_line": said(&first.status_line),
-            "body": first.body,
-            "reason": said(&first.reason),
-        })
-    };
-    kinds.iter().map(one).collect()
+        let said = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
+        FailedAnswerFields {
+            status: Some(first.status).filter(|status| *status != 0),
+            requests: kind.requests,
+            first_s: kind.at_ns as f64 / 1e9,
+            status_line: said(&first.status_line),
+            body: &first.body,
+            reason: said(&first.reason),
+        }
+    }
 }

@@ -1,118 +1,28 @@
-//! The JSON documents, as `docs/json.md` describes them. Fields are only ever added within a schema version.
+//! The JSON documents of loads, sweeps and searches, and what all documents share, as `docs/json.md` describes them: each is a type,
+//! and its fields are those of the document. Fields are only ever added within a schema version.
+//!
+//! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
 
 use crate::csv::purpose_name;
-use crate::failed;
+use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::{Profiles, profiles_document};
 use crate::run::{RunContext, load_text, stop_text, system_text};
-use crate::server::server_document;
-use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding};
+use crate::server::ServerFields;
+use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Doubts, FailedKind, Others, ServerView, Summary};
+use plimsoll_analysis::{Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
-use plimsoll_model::{Ending, Experiment, Injector, LoadShape, PlanRecord, RequestFailure, TlsFailure};
-use serde_json::{Map, Value, json};
+use plimsoll_model::{Ending, Experiment, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-fn latency(latency: &Latency) -> Value {
-    json!({
-        "count": latency.count,
-        "min": latency.min_ns,
-        "mean": latency.mean_ns,
-        "stdev": latency.stdev_ns,
-        "p50": latency.p50_ns,
-        "p75": latency.p75_ns,
-        "p90": latency.p90_ns,
-        "p95": latency.p95_ns,
-        "p99": latency.p99_ns,
-        "p999": latency.p999_ns,
-        "max": latency.max_ns,
-    })
-}
-
-/// The figures of one load, without what stands around them.
-fn figures(summary: &Summary) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("requests".into(), summary.requests.into());
-    map.insert("success_rate".into(), summary.success_rate.into());
-    map.insert("throughput_rps".into(), summary.throughput_rps.into());
-    map.insert("duration_s".into(), (summary.duration_ns as f64 / 1e9).into());
-    for (figure, held) in summary.whole.held().chain(summary.load.held()) {
-        if let Some(name) = figure.json {
-            map.insert(name.into(), figure_value(summary, figure, held));
-        }
-    }
-    let generator = &summary.generator;
-    let block = json!({
-        "cpu_s": generator.cpu_s,
-        "work_share": generator.work_share,
-        "lag_ns": latency(&generator.lag),
-        "sent_share": generator.sent_share,
-        "limited": generator.limited,
-        "reason": generator.reason,
-    });
-    map.insert("generator".into(), block);
-    let ended = match &summary.ending {
-        Some(Ending::Finished) => "finished".to_owned(),
-        Some(Ending::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
-        None => "cut off".to_owned(),
-    };
-    map.insert("ended".into(), ended.into());
-    others(&mut map, &summary.others);
-    map
-}
-
-/// The value of a figure of the table of measures.
-fn figure_value(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
-    match held {
-        Held::Count(count) => count.into(),
-        Held::Times(times) => latency(times),
-        Held::Tally(tally) => {
-            let text = |key: u16| match figure.kind {
-                Kind::Tally(Key::SystemError) => system_text(key),
-                Kind::Tally(Key::Address) => summary.address(key).to_owned(),
-                Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
-                _ => key.to_string(),
-            };
-            tally.iter().map(|(key, count)| (text(key), Value::from(count))).collect::<Map<_, _>>().into()
-        }
-        Held::Ledger(ledger) => {
-            let failed: Map<String, Value> = RequestFailure::ALL
-                .iter()
-                .map(|kind| (kind.name().to_owned(), ledger.failed[*kind as usize].into()))
-                .collect();
-            json!({
-                "scheduled": ledger.scheduled,
-                "succeeded": ledger.succeeded,
-                "failed": failed,
-                "unsent": ledger.unsent,
-                "in_flight": ledger.in_flight,
-            })
-        }
-        Held::Workers(workers) => workers.len().into(),
-    }
-}
-
-/// A stage of a load.
-fn stage(load: &LoadShape, stage: &StageFigures) -> Value {
-    let (from, to) = match load {
-        LoadShape::Closed { .. } => ("from_users", "to_users"),
-        LoadShape::Open { .. } => ("from_rps", "to_rps"),
-    };
-    json!({
-        from: stage.from,
-        to: stage.to,
-        "start_s": stage.start_ns as f64 / 1e9,
-        "duration_s": stage.duration_ns as f64 / 1e9,
-        "scheduled": stage.ledger.scheduled,
-        "succeeded": stage.ledger.succeeded,
-        "achieved_rps": stage.achieved_rps,
-        "success_rate": stage.success_rate,
-        "p50_ns": stage.p50_ns,
-        "p99_ns": stage.p99_ns,
-        "max_ns": stage.max_ns,
-    })
+/// A document as a value; figures that are no numbers are null in it.
+pub(crate) fn value(document: &impl Serialize) -> Value {
+    // Keys are text and nothing in a document fails to be written.
+    serde_json::to_value(document).unwrap_or(Value::Null)
 }
 
 /// A document as it is written: every figure with seven digits, which is more than any of them is known to, and no more
@@ -129,52 +39,340 @@ pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible::json(&tidy(document)))
 }
 
-/// How loads were made, as a document says it.
-pub(crate) struct Made<'a> {
-    /// What was to happen.
-    pub(crate) plan: &'a PlanRecord,
-    /// Who carried it out.
-    pub(crate) injectors: &'a [Injector],
+/// What stands around the figures of every document: schema, command, machine, request.
+#[derive(Serialize)]
+pub(crate) struct FrameFields<'a> {
+    schema: &'static str,
+    started_unix_ms: u64,
+    command: &'a [String],
+    environment: MachineFields<'a>,
+    #[serde(flatten)]
+    made: Option<MadeFields<'a>>,
 }
 
-/// What stands around the figures of every document: schema, command, machine, request.
-pub(crate) fn frame(schema: &str, experiment: &Experiment, made: Option<Made>) -> Map<String, Value> {
-    let environment = &experiment.environment;
-    let mut map = Map::new();
-    map.insert("schema".into(), schema.into());
-    map.insert("started_unix_ms".into(), experiment.started_unix_ms.into());
-    map.insert("command".into(), experiment.command.clone().into());
-    map.insert(
-        "environment".into(),
-        json!({
-            "plimsoll": environment.plimsoll,
-            "kernel": environment.kernel,
-            "cpu": environment.cpu,
-            "cores": environment.cores,
-            "memory_bytes": environment.memory_bytes,
-            "files_max": environment.files_max,
-            "target_local": environment.target_local,
-        }),
-    );
-    if let Some(Made { plan, injectors }) = made {
-        map.insert("url".into(), plan.traffic.url().into());
-        map.insert("method".into(), plan.traffic.first().method.clone().into());
-        map.insert("seed".into(), plan.load.seed.into());
-        let threads: u32 = injectors.iter().map(|injector| injector.workers).sum();
-        map.insert("threads".into(), threads.into());
-        if plan.carriage.unix.is_none() {
-            let addresses: Vec<String> = plan.carriage.addresses.iter().map(ToString::to_string).collect();
-            map.insert("addresses".into(), addresses.into());
+/// Where it was measured.
+#[derive(Serialize)]
+struct MachineFields<'a> {
+    plimsoll: &'a str,
+    kernel: &'a str,
+    cpu: &'a str,
+    cores: u32,
+    memory_bytes: u64,
+    files_max: u64,
+    target_local: bool,
+}
+
+/// How loads were made.
+#[derive(Serialize)]
+pub(crate) struct MadeFields<'a> {
+    url: String,
+    method: &'a str,
+    seed: u64,
+    threads: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addresses: Option<Vec<String>>,
+}
+
+impl<'a> MadeFields<'a> {
+    /// By a plan, and who carried it out.
+    pub(crate) fn of(plan: &'a PlanRecord, injectors: &[Injector]) -> MadeFields<'a> {
+        let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
+        MadeFields {
+            url: plan.traffic.url(),
+            method: &plan.traffic.first().method,
+            seed: plan.load.seed,
+            threads: injectors.iter().map(|injector| injector.workers).sum(),
+            addresses: plan.carriage.unix.is_none().then(addresses),
         }
     }
-    map
+}
+
+impl<'a> FrameFields<'a> {
+    /// Of an experiment.
+    pub(crate) fn of(
+        schema: &'static str,
+        experiment: &'a Experiment,
+        made: Option<MadeFields<'a>>,
+    ) -> FrameFields<'a> {
+        let environment = &experiment.environment;
+        let machine = MachineFields {
+            plimsoll: &environment.plimsoll,
+            kernel: &environment.kernel,
+            cpu: &environment.cpu,
+            cores: environment.cores,
+            memory_bytes: environment.memory_bytes,
+            files_max: environment.files_max,
+            target_local: environment.target_local,
+        };
+        let Experiment { started_unix_ms, command, .. } = experiment;
+        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made }
+    }
 }
 
 /// What others used of the machine: the fields `disturbed` and `others` of every document.
-pub(crate) fn others(map: &mut Map<String, Value>, others: &Others) {
-    map.insert("disturbed".into(), others.disturbed.into());
-    let share = others.steal_share;
-    map.insert("others".into(), json!({ "cores": others.cores, "steal_share": share, "reason": others.reason }));
+#[derive(Serialize)]
+pub(crate) struct OthersFields<'a> {
+    disturbed: bool,
+    others: OthersUse<'a>,
+}
+
+#[derive(Serialize)]
+struct OthersUse<'a> {
+    cores: Option<f64>,
+    steal_share: Option<f64>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a Others> for OthersFields<'a> {
+    fn from(others: &'a Others) -> OthersFields<'a> {
+        let Others { cores, steal_share, disturbed, reason, .. } = others;
+        let others = OthersUse { cores: *cores, steal_share: *steal_share, reason: reason.as_deref() };
+        OthersFields { disturbed: *disturbed, others }
+    }
+}
+
+/// A distribution of times, ns.
+#[derive(Serialize)]
+struct TimesFields {
+    count: u64,
+    min: u64,
+    mean: f64,
+    stdev: f64,
+    p50: u64,
+    p75: u64,
+    p90: u64,
+    p95: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+impl From<&Latency> for TimesFields {
+    fn from(times: &Latency) -> TimesFields {
+        TimesFields {
+            count: times.count,
+            min: times.min_ns,
+            mean: times.mean_ns,
+            stdev: times.stdev_ns,
+            p50: times.p50_ns,
+            p75: times.p75_ns,
+            p90: times.p90_ns,
+            p95: times.p95_ns,
+            p99: times.p99_ns,
+            p999: times.p999_ns,
+            max: times.max_ns,
+        }
+    }
+}
+
+/// Where every scheduled request ended.
+#[derive(Serialize)]
+struct LedgerFields<'a> {
+    scheduled: u64,
+    succeeded: u64,
+    failed: Failures<'a>,
+    unsent: u64,
+    in_flight: u64,
+}
+
+impl<'a> From<&'a Ledger> for LedgerFields<'a> {
+    fn from(ledger: &'a Ledger) -> LedgerFields<'a> {
+        let Ledger { scheduled, succeeded, unsent, in_flight, .. } = *ledger;
+        LedgerFields { scheduled, succeeded, failed: Failures(ledger), unsent, in_flight }
+    }
+}
+
+/// Failures by kind.
+struct Failures<'a>(&'a Ledger);
+
+impl Serialize for Failures<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(RequestFailure::ALL.iter().map(|kind| (kind.name(), self.0.failed[*kind as usize])))
+    }
+}
+
+/// Counts by key, each key in its words.
+struct Keyed<'a, F>(&'a Tally, F);
+
+impl<F: Fn(u16) -> String> Serialize for Keyed<'_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, count)| (self.1(key), count)))
+    }
+}
+
+/// What the table of measures says of a load, each figure under the name that it has there.
+struct Counted<'a>(&'a Summary);
+
+impl Serialize for Counted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let summary = self.0;
+        let held = summary.whole.held().chain(summary.load.held());
+        let named = held.filter_map(|(figure, held)| Some((figure.json?, figure, held)));
+        serializer.collect_map(named.map(|(name, figure, held)| (name, counted(summary, figure, held))))
+    }
+}
+
+/// The value of a figure of the table of measures.
+fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
+    match held {
+        Held::Count(count) => count.into(),
+        Held::Times(times) => value(&TimesFields::from(times)),
+        Held::Tally(tally) => {
+            let text = |key: u16| match figure.kind {
+                Kind::Tally(Key::SystemError) => system_text(key),
+                Kind::Tally(Key::Address) => summary.address(key).to_owned(),
+                Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
+                _ => key.to_string(),
+            };
+            value(&Keyed(tally, text))
+        }
+        Held::Ledger(ledger) => value(&LedgerFields::from(ledger)),
+        Held::Workers(workers) => workers.len().into(),
+    }
+}
+
+/// The figures of one load, without what stands around them.
+#[derive(Serialize)]
+struct LoadFields<'a> {
+    requests: u64,
+    success_rate: f64,
+    throughput_rps: f64,
+    duration_s: f64,
+    #[serde(flatten)]
+    counted: Counted<'a>,
+    generator: GeneratorFields<'a>,
+    ended: String,
+    #[serde(flatten)]
+    others: OthersFields<'a>,
+}
+
+/// The generator's own figures.
+#[derive(Serialize)]
+struct GeneratorFields<'a> {
+    cpu_s: f64,
+    work_share: f64,
+    lag_ns: TimesFields,
+    sent_share: f64,
+    limited: bool,
+    reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a Summary> for LoadFields<'a> {
+    fn from(summary: &'a Summary) -> LoadFields<'a> {
+        let generator = &summary.generator;
+        LoadFields {
+            requests: summary.requests,
+            success_rate: summary.success_rate,
+            throughput_rps: summary.throughput_rps,
+            duration_s: summary.duration_ns as f64 / 1e9,
+            counted: Counted(summary),
+            generator: GeneratorFields {
+                cpu_s: generator.cpu_s,
+                work_share: generator.work_share,
+                lag_ns: TimesFields::from(&generator.lag),
+                sent_share: generator.sent_share,
+                limited: generator.limited,
+                reason: generator.reason.as_deref(),
+            },
+            ended: match &summary.ending {
+                Some(Ending::Finished) => "finished".to_owned(),
+                Some(Ending::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
+                None => "cut off".to_owned(),
+            },
+            others: OthersFields::from(&summary.others),
+        }
+    }
+}
+
+/// A stage of a load: of users, or of requests a second.
+#[derive(Serialize)]
+struct StageFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_users: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_users: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_rps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_rps: Option<f64>,
+    start_s: f64,
+    duration_s: f64,
+    scheduled: u64,
+    succeeded: u64,
+    achieved_rps: f64,
+    success_rate: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+impl StageFields {
+    fn of(load: &LoadShape, stage: &StageFigures) -> StageFields {
+        let closed = matches!(load, LoadShape::Closed { .. });
+        StageFields {
+            from_users: closed.then_some(stage.from),
+            to_users: closed.then_some(stage.to),
+            from_rps: (!closed).then_some(stage.from),
+            to_rps: (!closed).then_some(stage.to),
+            start_s: stage.start_ns as f64 / 1e9,
+            duration_s: stage.duration_ns as f64 / 1e9,
+            scheduled: stage.ledger.scheduled,
+            succeeded: stage.ledger.succeeded,
+            achieved_rps: stage.achieved_rps,
+            success_rate: stage.success_rate,
+            p50_ns: stage.p50_ns,
+            p99_ns: stage.p99_ns,
+            max_ns: stage.max_ns,
+        }
+    }
+}
+
+/// One of several routes.
+#[derive(Serialize)]
+struct RouteFields<'a> {
+    name: &'a str,
+    requests: u64,
+    success_rate: f64,
+    throughput_rps: f64,
+    response_time_ns: TimesFields,
+    service_time_ns: TimesFields,
+    ttfb_ns: TimesFields,
+    failed: Failures<'a>,
+    statuses: Keyed<'a, fn(u16) -> String>,
+}
+
+impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
+    fn from(route: &'a RouteSummary) -> RouteFields<'a> {
+        let figures = &route.figures;
+        RouteFields {
+            name: &route.name,
+            requests: route.requests,
+            success_rate: route.success_rate,
+            throughput_rps: route.throughput_rps,
+            response_time_ns: TimesFields::from(&figures.response),
+            service_time_ns: TimesFields::from(&figures.service),
+            ttfb_ns: TimesFields::from(&figures.ttfb),
+            failed: Failures(&figures.ledger),
+            statuses: Keyed(&figures.statuses, |status| status.to_string()),
+        }
+    }
+}
+
+/// `plimsoll.run/1`.
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    warnings: &'a [&'a str],
+    load: String,
+    #[serde(flatten)]
+    figures: LoadFields<'a>,
+    failed_answers: Vec<FailedAnswerFields<'a>>,
+    stages: Vec<StageFields>,
+    routes: Vec<RouteFields<'a>>,
+    fitted: &'a [String],
+    server: ServerFields<'a>,
+    profiles: Option<Value>,
 }
 
 /// The document of one run: `plimsoll.run/1`.
@@ -185,52 +383,189 @@ pub(crate) fn run(
     warnings: &[&str],
     profiles: Option<&Profiles>,
 ) -> Value {
-    let (plan, injectors, summary) = (context.plan, context.injectors, &found.summary);
-    let mut map = frame("plimsoll.run/1", experiment, Some(Made { plan, injectors }));
-    map.insert("warnings".into(), warnings.into());
-    map.insert("load".into(), load_text(&plan.load.shape).into());
-    map.append(&mut figures(summary));
-    map.insert("failed_answers".into(), failed::list(&summary.failed_answers));
-    let stages: Vec<Value> = summary.stages.iter().map(|figures| stage(&plan.load.shape, figures)).collect();
-    map.insert("stages".into(), stages.into());
-    map.insert("fitted".into(), context.setup.to_vec().into());
-    map.insert("server".into(), server_document(&found.server));
-    map.insert("profiles".into(), profiles.map(profiles_document).into());
-    Value::Object(map)
+    let (plan, summary) = (context.plan, &found.summary);
+    value(&RunDocument {
+        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields::of(plan, context.injectors))),
+        warnings,
+        load: load_text(&plan.load.shape),
+        figures: LoadFields::from(summary),
+        failed_answers: failed_answers(&summary.failed_answers),
+        stages: summary.stages.iter().map(|stage| StageFields::of(&plan.load.shape, stage)).collect(),
+        routes: found.routes.iter().map(RouteFields::from).collect(),
+        fitted: context.setup,
+        server: ServerFields::of(&found.server),
+        profiles: profiles.map(profiles_document),
+    })
+}
+
+/// `plimsoll.sweep/1`.
+#[derive(Serialize)]
+struct SweepDocument<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    #[serde(flatten)]
+    others: OthersFields<'a>,
+    warnings: &'a [&'a str],
+    peak: Option<LevelPoint>,
+    knee: Option<LevelPoint>,
+    failed_answers: Vec<FailedAnswerFields<'a>>,
+    levels: Vec<LevelFields<'a>>,
+}
+
+/// A level that is pointed at.
+#[derive(Serialize)]
+struct LevelPoint {
+    rps: f64,
+    concurrency: u64,
+    p99_ns: Option<u64>,
+}
+
+impl From<&Level> for LevelPoint {
+    fn from(level: &Level) -> LevelPoint {
+        LevelPoint { rps: level.rps, concurrency: level.load as u64, p99_ns: level.p99_ns.map(|ns| ns as u64) }
+    }
+}
+
+/// A level that was measured, or was not.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum LevelFields<'a> {
+    Measured(Box<MeasuredLevel<'a>>),
+    Unheld { concurrency: u64, error: &'a str },
+}
+
+#[derive(Serialize)]
+struct MeasuredLevel<'a> {
+    #[serde(flatten)]
+    figures: LoadFields<'a>,
+    concurrency: u64,
+    throughput_error: Option<f64>,
+    server: ServerFields<'a>,
+}
+
+impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
+    fn from(level: &'a SweepLevel<'a>) -> LevelFields<'a> {
+        let concurrency = level.concurrency;
+        match &level.outcome {
+            Ok(SweepFigures { run, summary, error, .. }) => LevelFields::Measured(Box::new(MeasuredLevel {
+                figures: LoadFields::from(summary),
+                concurrency,
+                throughput_error: *error,
+                server: ServerFields::of(&ServerView::of(run)),
+            })),
+            Err(reason) => LevelFields::Unheld { concurrency, error: format::unheld(reason) },
+        }
+    }
 }
 
 /// The document of a sweep: `plimsoll.sweep/1`.
 pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[&str]) -> Value {
-    let documents: Vec<Value> = found
-        .levels
-        .iter()
-        .map(|level| match &level.outcome {
-            Ok(SweepFigures { run, summary, error, .. }) => {
-                let mut map = figures(summary);
-                map.insert("concurrency".into(), level.concurrency.into());
-                map.insert("throughput_error".into(), (*error).into());
-                map.insert("server".into(), server_document(&ServerView::of(run)));
-                Value::Object(map)
-            }
-            Err(reason) => json!({ "concurrency": level.concurrency, "error": format::unheld(reason) }),
-        })
-        .collect();
-    let point = |level: Option<&Level>| {
-        level.map_or(Value::Null, |level| {
-            json!({ "rps": level.rps, "concurrency": level.load as u64, "p99_ns": level.p99_ns.map(|ns| ns as u64) })
-        })
-    };
     let first = experiment.trials.first().map(|trial| &trial.run);
-    let made = first.map(|run| Made { plan: &run.plan, injectors: &run.injectors });
-    let mut map = frame("plimsoll.sweep/1", experiment, made);
-    others(&mut map, &found.others);
-    map.insert("warnings".into(), warnings.into());
-    map.insert("peak".into(), point(found.peak.as_ref()));
-    map.insert("knee".into(), point(found.knee.as_ref()));
     let kinds = FailedKind::of_trials(experiment.trials.iter());
-    map.insert("failed_answers".into(), failed::list(&kinds));
-    map.insert("levels".into(), documents.into());
-    Value::Object(map)
+    value(&SweepDocument {
+        frame: FrameFields::of(
+            "plimsoll.sweep/1",
+            experiment,
+            first.map(|run| MadeFields::of(&run.plan, &run.injectors)),
+        ),
+        others: OthersFields::from(&found.others),
+        warnings,
+        peak: found.peak.as_ref().map(LevelPoint::from),
+        knee: found.knee.as_ref().map(LevelPoint::from),
+        failed_answers: failed_answers(&kinds),
+        levels: found.levels.iter().map(LevelFields::from).collect(),
+    })
+}
+
+/// `plimsoll.find/1`.
+#[derive(Serialize)]
+struct FindDocument<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    warnings: &'a [&'a str],
+    #[serde(flatten)]
+    others: OthersFields<'a>,
+    load_line_rps: LoadLine,
+    doubts: Vec<&'a str>,
+    stalls: Option<StallsFields<'a>>,
+    slo: String,
+    peak: Option<PeakFields>,
+    knee: Option<KneeFields>,
+    failed_answers: Vec<FailedAnswerFields<'a>>,
+    trials: Vec<TrialFields<'a>>,
+    stopped_by: StoppedBy,
+    held_s: f64,
+    elapsed_s: f64,
+    fitted: &'a [String],
+    server: ServerFields<'a>,
+    profiles: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct LoadLine {
+    lower: f64,
+    upper: Option<f64>,
+    confirmed: bool,
+}
+
+#[derive(Serialize)]
+struct StallsFields<'a> {
+    count: usize,
+    longest_s: f64,
+    every_s: f64,
+    forbids: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct PeakFields {
+    rps: f64,
+    concurrency: u64,
+}
+
+#[derive(Serialize)]
+struct KneeFields {
+    concurrency: u64,
+    rps: f64,
+    p99_ns: u64,
+}
+
+#[derive(Serialize)]
+struct TrialFields<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offered_rps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u64>,
+    start_s: f64,
+    duration_s: f64,
+    achieved_rps: f64,
+    success_rate: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    lag_p99_ns: u64,
+    work_share: f64,
+    verdict: String,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a TrialOutcome> for TrialFields<'a> {
+    fn from(trial: &'a TrialOutcome) -> TrialFields<'a> {
+        TrialFields {
+            kind: purpose_name(trial.purpose),
+            offered_rps: trial.offered_rps(),
+            concurrency: trial.concurrency(),
+            start_s: trial.start_ns as f64 / 1e9,
+            duration_s: trial.duration_ns as f64 / 1e9,
+            achieved_rps: trial.achieved_rps,
+            success_rate: trial.success_rate,
+            p50_ns: trial.p50_ns,
+            p99_ns: trial.p99_ns,
+            lag_p99_ns: trial.lag_p99_ns,
+            work_share: trial.evidence.work_share,
+            verdict: trial.verdict.to_string(),
+            reason: &trial.reason,
+        }
+    }
 }
 
 /// The document of a search: `plimsoll.find/1`.
@@ -242,69 +577,34 @@ pub(crate) fn find(
     profiles: Option<&Profiles>,
 ) -> Value {
     let findings = &found.findings;
-    let trials: Vec<Value> = findings
-        .trials
-        .iter()
-        .map(|trial| {
-            let mut map = Map::new();
-            map.insert("kind".into(), purpose_name(trial.purpose).into());
-            if let Some(rate) = trial.offered_rps() {
-                map.insert("offered_rps".into(), rate.into());
-            }
-            if let Some(users) = trial.concurrency() {
-                map.insert("concurrency".into(), users.into());
-            }
-            map.insert("start_s".into(), (trial.start_ns as f64 / 1e9).into());
-            map.insert("duration_s".into(), (trial.duration_ns as f64 / 1e9).into());
-            map.insert("achieved_rps".into(), trial.achieved_rps.into());
-            map.insert("success_rate".into(), trial.success_rate.into());
-            map.insert("p50_ns".into(), trial.p50_ns.into());
-            map.insert("p99_ns".into(), trial.p99_ns.into());
-            map.insert("lag_p99_ns".into(), trial.lag_p99_ns.into());
-            map.insert("work_share".into(), trial.evidence.work_share.into());
-            map.insert("verdict".into(), trial.verdict.to_string().into());
-            map.insert("reason".into(), trial.reason.clone().into());
-            Value::Object(map)
-        })
-        .collect();
-    let mut map = frame("plimsoll.find/1", experiment, Some(Made { plan: context.plan, injectors: context.injectors }));
-    let line = &findings.load_line_rps;
-    map.insert("warnings".into(), warnings.into());
-    others(&mut map, &findings.others);
-    map.insert(
-        "load_line_rps".into(),
-        json!({ "lower": line.lower, "upper": line.upper, "confirmed": line.confirmed }),
-    );
-    map.insert("doubts".into(), doubts.beside().collect::<Vec<_>>().into());
-    let stalls = findings.stalls.as_ref().map(|stalls| {
-        json!({
-            "count": stalls.count,
-            "longest_s": stalls.longest_ns as f64 / 1e9,
-            "every_s": stalls.every_ns as f64 / 1e9,
-            "forbids": stalls.forbids,
-        })
-    });
-    map.insert("stalls".into(), stalls.into());
-    map.insert("slo".into(), findings.slo.to_string().into());
-    map.insert(
-        "peak".into(),
-        findings.peak.as_ref().map_or(Value::Null, |p| json!({ "rps": p.rps, "concurrency": p.concurrency })),
-    );
-    map.insert(
-        "knee".into(),
-        findings
-            .knee
-            .as_ref()
-            .map_or(Value::Null, |k| json!({ "concurrency": k.concurrency, "rps": k.rps, "p99_ns": k.p99_ns })),
-    );
+    let line = findings.load_line_rps;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
-    map.insert("failed_answers".into(), failed::list(&kinds));
-    map.insert("trials".into(), trials.into());
-    map.insert("stopped_by".into(), json!(findings.stopped_by));
-    map.insert("held_s".into(), findings.held_s.into());
-    map.insert("elapsed_s".into(), findings.elapsed_s.into());
-    map.insert("fitted".into(), context.setup.to_vec().into());
-    map.insert("server".into(), server_document(&found.server));
-    map.insert("profiles".into(), profiles.map(profiles_document).into());
-    Value::Object(map)
+    value(&FindDocument {
+        frame: FrameFields::of("plimsoll.find/1", experiment, Some(MadeFields::of(context.plan, context.injectors))),
+        warnings,
+        others: OthersFields::from(&findings.others),
+        load_line_rps: LoadLine { lower: line.lower, upper: line.upper, confirmed: line.confirmed },
+        doubts: doubts.beside().collect(),
+        stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
+            count: stalls.count,
+            longest_s: stalls.longest_ns as f64 / 1e9,
+            every_s: stalls.every_ns as f64 / 1e9,
+            forbids: stalls.forbids.as_deref(),
+        }),
+        slo: findings.slo.to_string(),
+        peak: findings.peak.as_ref().map(|peak| PeakFields { rps: peak.rps, concurrency: peak.concurrency }),
+        knee: findings.knee.as_ref().map(|knee| KneeFields {
+            concurrency: knee.concurrency,
+            rps: knee.rps,
+            p99_ns: knee.p99_ns,
+        }),
+        failed_answers: failed_answers(&kinds),
+        trials: findings.trials.iter().map(TrialFields::from).collect(),
+        stopped_by: findings.stopped_by,
+        held_s: findings.held_s,
+        elapsed_s: findings.elapsed_s,
+        fitted: context.setup,
+        server: ServerFields::of(&found.server),
+        profiles: profiles.map(profiles_document),
+    })
 }

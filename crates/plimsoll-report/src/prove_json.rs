@@ -1,16 +1,18 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
-use crate::failed;
-use crate::json::{self, Made, frame};
+use crate::failed::{FailedAnswerFields, failed_answers};
+use crate::json::{FrameFields, MadeFields, OthersFields, value};
 use crate::prove::{ProveContext, length_ns};
 use crate::prove_profiles::{self, ProveProfiles};
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::finding::{LadderFinding, MeasuredBlocks, ProveFinding};
+use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Standing, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Rung, Standing, arm_name,
 };
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// The name of a measure, with its unit.
 fn measure_name(measure: Criterion) -> &'static str {
@@ -22,8 +24,8 @@ fn measure_name(measure: Criterion) -> &'static str {
     }
 }
 
-fn ends(interval: Option<ConfidenceInterval>) -> Value {
-    interval.map_or(Value::Null, |interval| json!([interval.lower, interval.upper]))
+fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
+    interval.map(|interval| [interval.lower, interval.upper])
 }
 
 fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
@@ -36,45 +38,156 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-fn reading(reading: &Reading) -> Value {
-    json!({
-        "goodput_rps": reading.goodput_rps,
-        "p50_ns": reading.p50_ns,
-        "p99_ns": reading.p99_ns,
-        "cpu_ns_per_request": reading.cpu_ns_per_request,
-        "success_rate": reading.success_rate,
-    })
+/// What one load said.
+#[derive(Serialize)]
+struct ReadingFields {
+    goodput_rps: f64,
+    p50_ns: f64,
+    p99_ns: f64,
+    cpu_ns_per_request: Option<f64>,
+    success_rate: f64,
 }
 
-fn readings(blocks: &[Block]) -> Value {
-    let block = |block: &Block| {
-        let sides = block.readings.iter().enumerate();
-        let mut map: Map<String, Value> =
-            sides.map(|(at, one)| (arm_name(at as u8).to_ascii_lowercase().to_string(), reading(one))).collect();
-        map.insert("void".into(), block.void().map_or(Value::Null, Into::into));
-        Value::Object(map)
-    };
-    blocks.iter().map(block).collect()
+impl From<&Reading> for ReadingFields {
+    fn from(reading: &Reading) -> ReadingFields {
+        ReadingFields {
+            goodput_rps: reading.goodput_rps,
+            p50_ns: reading.p50_ns,
+            p99_ns: reading.p99_ns,
+            cpu_ns_per_request: reading.cpu_ns_per_request,
+            success_rate: reading.success_rate,
+        }
+    }
+}
+
+/// A block: its loads by the letter of their arm, and why it does not count.
+struct BlockFields<'a>(&'a Block);
+
+impl Serialize for BlockFields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.readings.len() + 1))?;
+        for (arm, reading) in (0..).zip(&self.0.readings) {
+            map.serialize_entry(&arm_name(arm).to_ascii_lowercase(), &ReadingFields::from(reading))?;
+        }
+        map.serialize_entry("void", &self.0.void())?;
+        map.end()
+    }
 }
 
 /// What every document of a comparison begins with.
-fn begin(schema: &str, context: &ProveContext, warnings: &[&str]) -> Map<String, Value> {
-    let ProveContext { experiment, measured } = context;
-    let made = Made { plan: measured.plan, injectors: &experiment.environment.injectors };
-    let mut map = frame(schema, experiment, Some(made));
-    json::others(&mut map, &measured.others);
-    map.insert("warnings".into(), warnings.into());
-    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
-    map.insert("failed_answers".into(), failed::list(&kinds));
-    map.insert("sides".into(), measured.arms.clone().into());
-    map.insert("elapsed_s".into(), measured.elapsed_ns.map(|ns| ns as f64 / 1e9).into());
-    map
+#[derive(Serialize)]
+struct ComparisonFields<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    #[serde(flatten)]
+    others: OthersFields<'a>,
+    warnings: &'a [&'a str],
+    failed_answers: Vec<FailedAnswerFields<'a>>,
+    sides: &'a [String],
+    elapsed_s: Option<f64>,
 }
 
-/// The load of a side in words, and its length.
-fn load(context: &ProveContext, side: usize) -> (Option<String>, Option<f64>) {
-    let plan = context.measured.loads.get(side);
+impl<'a> ComparisonFields<'a> {
+    fn of(
+        schema: &'static str,
+        context: &ProveContext<'a>,
+        warnings: &'a [&'a str],
+        kinds: &'a [FailedKind],
+    ) -> ComparisonFields<'a> {
+        let ProveContext { experiment, measured } = context;
+        let made = MadeFields::of(measured.plan, &experiment.environment.injectors);
+        ComparisonFields {
+            frame: FrameFields::of(schema, experiment, Some(made)),
+            others: OthersFields::from(&measured.others),
+            warnings,
+            failed_answers: failed_answers(kinds),
+            sides: &measured.arms,
+            elapsed_s: measured.elapsed_ns.map(|ns| ns as f64 / 1e9),
+        }
+    }
+}
+
+/// The load of an arm in words, and its length.
+fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
+    let plan = context.measured.loads.get(arm);
     (plan.map(|plan| load_text(&plan.load.shape)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
+}
+
+/// `plimsoll.prove/1`.
+#[derive(Serialize)]
+struct ProveDocument<'a> {
+    #[serde(flatten)]
+    begin: ComparisonFields<'a>,
+    load: Option<String>,
+    load_s: Option<f64>,
+    verdict: String,
+    measures: Vec<MeasureFields>,
+    margin: Option<f64>,
+    margin_asked: Option<f64>,
+    aa: ControlFields,
+    blocks: usize,
+    blocks_void: usize,
+    blocks_more: Option<usize>,
+    budget_enough_s: Option<f64>,
+    stopped_by: &'static str,
+    narrowing: Vec<StandingFields>,
+    readings: Vec<BlockFields<'a>>,
+    profiles: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct MeasureFields {
+    name: &'static str,
+    primary: bool,
+    a: f64,
+    b: f64,
+    ratio: f64,
+    ci95: Option<[f64; 2]>,
+    ci90: Option<[f64; 2]>,
+    p: f64,
+    margin: f64,
+    at_most: Option<f64>,
+    verdict: String,
+}
+
+impl From<&Compared> for MeasureFields {
+    fn from(one: &Compared) -> MeasureFields {
+        MeasureFields {
+            name: measure_name(one.measure),
+            primary: one.primary,
+            a: one.levels[0],
+            b: one.levels[1],
+            ratio: one.ratio,
+            ci95: ends(one.ratio_interval),
+            ci90: ends(one.equivalence_interval),
+            p: one.p,
+            margin: one.margin,
+            at_most: one.at_most(),
+            verdict: one.verdict.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ControlFields {
+    rejected: bool,
+    half_width: Option<f64>,
+    p: f64,
+}
+
+#[derive(Serialize)]
+struct StandingFields {
+    blocks: usize,
+    ratio: f64,
+    ci95: Option<[f64; 2]>,
+    margin: f64,
+}
+
+impl From<&Standing> for StandingFields {
+    fn from(point: &Standing) -> StandingFields {
+        let Standing { blocks, ratio, ratio_interval, margin } = *point;
+        StandingFields { blocks, ratio, ci95: ends(ratio_interval), margin }
+    }
 }
 
 /// The document of a comparison: `plimsoll.prove/1`.
@@ -84,55 +197,65 @@ pub(crate) fn proof(
     warnings: &[&str],
     profiles: Option<&ProveProfiles>,
 ) -> Value {
-    let ProveFinding { measured: MeasuredBlocks { blocks, .. }, proof, narrowing } = found;
-    let compared = |one: &Compared| {
-        json!({
-            "name": measure_name(one.measure),
-            "primary": one.primary,
-            "a": one.levels[0],
-            "b": one.levels[1],
-            "ratio": one.ratio,
-            "ci95": ends(one.ratio_interval),
-            "ci90": ends(one.equivalence_interval),
-            "p": one.p,
-            "margin": one.margin,
-            "at_most": one.at_most(),
-            "verdict": one.verdict.to_string(),
-        })
-    };
-    let point = |point: &Standing| {
-        json!({
-            "blocks": point.blocks,
-            "ratio": point.ratio,
-            "ci95": ends(point.ratio_interval),
-            "margin": point.margin,
-        })
-    };
-    let mut map = begin("plimsoll.prove/1", context, warnings);
+    let proof = &found.proof;
     let (load, load_s) = load(context, 0);
-    map.insert("load".into(), load.into());
-    map.insert("load_s".into(), load_s.into());
-    map.insert("verdict".into(), proof.verdict.to_string().into());
-    map.insert("measures".into(), proof.measures.iter().map(compared).collect());
-    map.insert("margin".into(), proof.measures.first().map(|primary| primary.margin).into());
-    map.insert("margin_asked".into(), proof.measures.first().map(|primary| primary.margin_asked).into());
-    map.insert(
-        "aa".into(),
-        json!({
-            "rejected": proof.control.rejected,
-            "half_width": proof.control.half_width,
-            "p": proof.control.p,
-        }),
-    );
-    map.insert("blocks".into(), proof.blocks.into());
-    map.insert("blocks_void".into(), proof.blocks_void.into());
-    map.insert("blocks_more".into(), proof.blocks_more.into());
-    map.insert("budget_enough_s".into(), proof.budget_enough_ns.map(|ns| ns as f64 / 1e9).into());
-    map.insert("stopped_by".into(), stopped_name(&proof.stopped_by).into());
-    map.insert("narrowing".into(), narrowing.iter().map(point).collect());
-    map.insert("readings".into(), readings(blocks));
-    map.insert("profiles".into(), profiles.map(prove_profiles::document).into());
-    Value::Object(map)
+    let control = &proof.control;
+    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    value(&ProveDocument {
+        begin: ComparisonFields::of("plimsoll.prove/1", context, warnings, &kinds),
+        load,
+        load_s,
+        verdict: proof.verdict.to_string(),
+        measures: proof.measures.iter().map(MeasureFields::from).collect(),
+        margin: proof.measures.first().map(|primary| primary.margin),
+        margin_asked: proof.measures.first().map(|primary| primary.margin_asked),
+        aa: ControlFields { rejected: control.rejected, half_width: control.half_width, p: control.p },
+        blocks: proof.blocks,
+        blocks_void: proof.blocks_void,
+        blocks_more: proof.blocks_more,
+        budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
+        stopped_by: stopped_name(&proof.stopped_by),
+        narrowing: found.narrowing.iter().map(StandingFields::from).collect(),
+        readings: found.measured.blocks.iter().map(BlockFields).collect(),
+        profiles: profiles.map(prove_profiles::document),
+    })
+}
+
+/// `plimsoll.ladder/1`.
+#[derive(Serialize)]
+struct LadderDocument<'a> {
+    #[serde(flatten)]
+    begin: ComparisonFields<'a>,
+    rungs: Vec<RungFields<'a>>,
+    blocks: usize,
+    blocks_void: usize,
+    readings: Vec<BlockFields<'a>>,
+    profiles: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct RungFields<'a> {
+    url: &'a str,
+    load: Option<String>,
+    load_s: Option<f64>,
+    goodput_rps: f64,
+    share: Option<f64>,
+    share_ci95: Option<[f64; 2]>,
+    cost_us: Option<f64>,
+    cost_us_ci95: Option<[f64; 2]>,
+}
+
+fn rung_fields<'a>((load, load_s): (Option<String>, Option<f64>), rung: &Rung, url: &'a String) -> RungFields<'a> {
+    RungFields {
+        url,
+        load,
+        load_s,
+        goodput_rps: rung.goodput_rps,
+        share: rung.share,
+        share_ci95: ends(rung.share_interval),
+        cost_us: rung.cost_us,
+        cost_us_ci95: ends(rung.cost_us_interval),
+    }
 }
 
 /// The document of a ladder: `plimsoll.ladder/1`.
@@ -142,31 +265,16 @@ pub(crate) fn ladder(
     warnings: &[&str],
     profiles: Option<&ProveProfiles>,
 ) -> Value {
-    let LadderFinding { measured: MeasuredBlocks { blocks, .. }, ladder } = found;
-    let rungs: Vec<Value> = ladder
-        .rungs
-        .iter()
-        .zip(&context.measured.arms)
-        .enumerate()
-        .map(|(at, (rung, side))| {
-            let (load, load_s) = load(context, at);
-            json!({
-                "url": side,
-                "load": load,
-                "load_s": load_s,
-                "goodput_rps": rung.goodput_rps,
-                "share": rung.share,
-                "share_ci95": ends(rung.share_interval),
-                "cost_us": rung.cost_us,
-                "cost_us_ci95": ends(rung.cost_us_interval),
-            })
-        })
-        .collect();
-    let mut map = begin("plimsoll.ladder/1", context, warnings);
-    map.insert("rungs".into(), rungs.into());
-    map.insert("blocks".into(), ladder.blocks.into());
-    map.insert("blocks_void".into(), ladder.blocks_void.into());
-    map.insert("readings".into(), readings(blocks));
-    map.insert("profiles".into(), profiles.map(prove_profiles::document).into());
-    Value::Object(map)
+    let ladder = &found.ladder;
+    let rung = |((at, rung), url)| rung_fields(load(context, at), rung, url);
+    let rungs = ladder.rungs.iter().enumerate().zip(&found.measured.arms).map(rung).collect();
+    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    value(&LadderDocument {
+        begin: ComparisonFields::of("plimsoll.ladder/1", context, warnings, &kinds),
+        rungs,
+        blocks: ladder.blocks,
+        blocks_void: ladder.blocks_void,
+        readings: found.measured.blocks.iter().map(BlockFields).collect(),
+        profiles: profiles.map(prove_profiles::document),
+    })
 }

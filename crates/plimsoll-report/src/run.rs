@@ -5,7 +5,7 @@ use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Others, Summary};
+use plimsoll_analysis::{Others, RouteSummary, Summary};
 use plimsoll_model::{Arrivals, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure};
 use std::borrow::Cow;
 
@@ -167,8 +167,28 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
+/// The headings of [`route_row`].
+const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
+
+/// The figures of one of several routes.
+fn route_row(route: &RouteSummary) -> Vec<String> {
+    let RouteSummary { figures, .. } = route;
+    let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
+    vec![
+        route.name.clone(),
+        count(route.requests),
+        rate(route.throughput_rps),
+        share(route.success_rate),
+        time(figures.response.mean_ns),
+        time(figures.response.p50_ns as f64),
+        time(figures.response.p99_ns as f64),
+        time(figures.response.max_ns as f64),
+        count(figures.ledger.failed_total()),
+    ]
+}
+
 /// The report of one load, below what speaks against its figures.
-pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
+pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
     report.text(
         Tone::Answer,
@@ -199,6 +219,9 @@ pub fn run_report(context: &RunContext, summary: &Summary) -> Report {
         rows.push(latency_row("TLS handshake", &summary.load.handshake));
     }
     report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
+    if !routes.is_empty() {
+        report.table(&ROUTE_HEADINGS, routes.iter().map(route_row).collect());
+    }
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",

@@ -4,8 +4,8 @@ use crate::block::{Report, ReportBlock};
 use crate::format::{bytes, count, duration, rate};
 use plimsoll_analysis::server_view::SeriesReadings;
 use plimsoll_analysis::{ServerUse, ServerView};
-use plimsoll_model::Run;
-use serde_json::{Value, json};
+use plimsoll_model::{Run, ServerSeen};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole of a process's figures in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
@@ -82,52 +82,90 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
 }
 
 /// The member `server` of a document.
-pub(crate) fn server_document(view: &ServerView) -> Value {
-    let around = view.around();
-    let used = view.used.as_ref().ok();
-    let reason = match &view.used {
-        Ok(_) => None,
-        Err(reason) => Some(reason.clone()),
-    };
-    let met = view.servers();
-    let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
-    let servers: Vec<Value> = met
-        .iter()
-        .map(|s| json!({ "pid": s.pid, "name": s.name, "from_s": s.from_ns as f64 / 1e9, "found_by": s.found_by }))
-        .collect();
-    json!({
-        "pid": present.map(|server| server.pid),
-        "name": present.map(|server| server.name.clone()),
-        "found_by": present.map(|server| server.found_by.clone()),
-        "servers": servers,
-        "cpu_us_per_request": used.and_then(ServerUse::cpu_us_per_request),
-        "rps_per_core": used.and_then(ServerUse::rps_per_core),
-        "cores_used": used.map(ServerUse::cores_used),
-        "rss_bytes_max": used.and_then(|used| used.rss_bytes_max),
-        "threads_max": used.and_then(|used| used.threads_max).map(|most| most as u64),
-        "fullest_thread_share": used.and_then(|used| used.fullest_thread.as_ref()).map(|thread| thread.share),
-        "fullest_thread": used.and_then(|used| used.fullest_thread.as_ref()).map(|thread| thread.name.clone()),
-        "from": view.from,
-        "reason": reason,
-        "unseen": around.unseen,
-        "probes_cpu_share": view.watched().then(|| around.cost_share()),
-        "probes": view.readings().iter().map(|(name, readings)| probe(name, readings)).collect::<Vec<_>>(),
-    })
+#[derive(Serialize)]
+pub(crate) struct ServerFields<'a> {
+    pid: Option<u32>,
+    name: Option<String>,
+    found_by: Option<String>,
+    servers: Vec<ProcessFields<'a>>,
+    cpu_us_per_request: Option<f64>,
+    rps_per_core: Option<f64>,
+    cores_used: Option<f64>,
+    rss_bytes_max: Option<f64>,
+    threads_max: Option<u64>,
+    fullest_thread_share: Option<f64>,
+    fullest_thread: Option<String>,
+    from: Option<String>,
+    reason: Option<String>,
+    unseen: Vec<String>,
+    probes_cpu_share: Option<f64>,
+    probes: Vec<ProbeFields<'a>>,
 }
 
-fn probe(name: &str, readings: &SeriesReadings) -> Value {
-    let values = &readings.values;
-    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    json!({
-        "name": name,
-        "samples": readings.samples,
-        "gaps": readings.gaps,
-        "gap_reasons": readings.reasons,
-        "unit": readings.unit,
-        "min": values.iter().copied().reduce(f64::min),
-        "mean": mean,
-        "max": values.iter().copied().reduce(f64::max),
-    })
+/// A process that was the server.
+#[derive(Serialize)]
+struct ProcessFields<'a> {
+    pid: u32,
+    name: &'a str,
+    from_s: f64,
+    found_by: &'a str,
+}
+
+/// One series over all loads.
+#[derive(Serialize)]
+struct ProbeFields<'a> {
+    name: &'a str,
+    samples: usize,
+    gaps: usize,
+    gap_reasons: BTreeSet<&'a str>,
+    unit: String,
+    min: Option<f64>,
+    mean: Option<f64>,
+    max: Option<f64>,
+}
+
+impl<'a> ServerFields<'a> {
+    /// What was seen.
+    pub(crate) fn of(view: &ServerView<'a>) -> ServerFields<'a> {
+        let around = view.around();
+        let used = view.used.as_ref().ok();
+        let met = view.servers();
+        let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
+        let process = |server: &&'a ServerSeen| ProcessFields {
+            pid: server.pid,
+            name: &server.name,
+            from_s: server.from_ns as f64 / 1e9,
+            found_by: &server.found_by,
+        };
+        let thread = used.and_then(|used| used.fullest_thread.as_ref());
+        ServerFields {
+            pid: present.map(|server| server.pid),
+            name: present.map(|server| server.name.clone()),
+            found_by: present.map(|server| server.found_by.clone()),
+            servers: met.iter().map(process).collect(),
+            cpu_us_per_request: used.and_then(ServerUse::cpu_us_per_request),
+            rps_per_core: used.and_then(ServerUse::rps_per_core),
+            cores_used: used.map(ServerUse::cores_used),
+            rss_bytes_max: used.and_then(|used| used.rss_bytes_max),
+            threads_max: used.and_then(|used| used.threads_max).map(|most| most as u64),
+            fullest_thread_share: thread.map(|thread| thread.share),
+            fullest_thread: thread.map(|thread| thread.name.clone()),
+            from: view.from.clone(),
+            reason: view.used.as_ref().err().cloned(),
+            probes_cpu_share: view.watched().then(|| around.cost_share()),
+            unseen: around.unseen,
+            probes: view.readings().into_iter().map(ProbeFields::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<(&'a str, SeriesReadings<'a>)> for ProbeFields<'a> {
+    fn from((name, readings): (&'a str, SeriesReadings<'a>)) -> ProbeFields<'a> {
+        let SeriesReadings { unit, samples, gaps, reasons, values } = readings;
+        let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+        let (min, max) = (values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max));
+        ProbeFields { name, samples, gaps, gap_reasons: reasons, unit, min, mean, max }
+    }
 }
 
 /// All readings of an experiment as CSV: load, series, unit, time in the load, value. Counters are sums.

@@ -66,7 +66,7 @@ impl<'a> Shown<'a> {
         });
         let server = match finding {
             Finding::Run(found) => {
-                report.append(run_report(&self.context(&found.trial.run.plan), &found.summary));
+                report.append(run_report(&self.context(&found.trial.run.plan), &found.summary, &found.routes));
                 Some(&found.server)
             }
             Finding::Sweep(found) => {
@@ -350,6 +350,32 @@ mod tests {
                 let suites = junit::render(&[shown.suite("a file".into(), &Conditions::parse("p99>1s").expect("one"))]);
                 assert!(suites.contains(&words), "{study}, {kind:?}: {suites}");
             }
+        }
+    }
+
+    /// Every field of the documents stands in their description.
+    #[test]
+    fn what_a_document_holds_is_described() {
+        fn fields(value: &Value, into: &mut Vec<String>) {
+            match value {
+                Value::Object(map) => map.iter().for_each(|(key, value)| {
+                    into.push(key.clone());
+                    fields(value, into);
+                }),
+                Value::Array(items) => items.iter().for_each(|item| fields(item, into)),
+                _ => {}
+            }
+        }
+        let described = include_str!("../../../docs/json.md");
+        let mut words: Vec<&str> = described.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        words.sort_unstable();
+        for experiment in &experiments() {
+            let finding = conclude(experiment).expect("a finding");
+            let mut held = Vec::new();
+            fields(&Shown { experiment, finding: &finding, profiles: None }.document(), &mut held);
+            assert!(held.len() > 60, "{held:?}");
+            let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
+            assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.asked.word());
         }
     }
 }

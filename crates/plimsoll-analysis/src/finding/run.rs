@@ -1,6 +1,7 @@
 //! What one load found: its figures, and what was seen of the server meanwhile.
 
 use super::recording::{NoFinding, cut_off};
+use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
 use crate::server_view::ServerView;
 use crate::summary::Summary;
@@ -13,6 +14,8 @@ pub struct RunFinding<'a> {
     pub trial: &'a Trial,
     /// Its figures.
     pub summary: Summary,
+    /// The figures of each route, where there are several.
+    pub routes: Vec<RouteSummary>,
     /// What was seen of the server.
     pub server: ServerView<'a>,
 }
@@ -22,7 +25,7 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Doubted<RunFinding<'_>
     let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
     let doubts = server.doubt().into_iter().chain(cut_off(experiment));
     let doubts = doubts.chain(with_noted(&summary, &experiment.noted.warnings)).collect();
-    Ok(Doubted::new(doubts, RunFinding { trial, summary, server }))
+    Ok(Doubted::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
 /// What speaks against the figures of a load. What was said before it comes after that they may be no figures of the server.

@@ -42,6 +42,16 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let missing = number(&document, "statuses.404");
     assert!((60.0..=140.0).contains(&missing), "an eighth of them: {missing}");
     assert_eq!(number(&document, "statuses.200"), 800.0 - missing);
+    // Each has figures of its own, and together they are the whole.
+    let routes = document["routes"].as_array().expect("routes");
+    let names: Vec<&str> = routes.iter().filter_map(|route| route["name"].as_str()).collect();
+    assert_eq!(names, ["list", "missing", "order"]);
+    assert_eq!(routes.iter().map(|route| number(route, "requests")).sum::<f64>(), 800.0);
+    assert_eq!(number(&routes[1], "statuses.404"), missing);
+    for route in routes {
+        assert_eq!(number(route, "response_time_ns.count"), number(route, "requests"), "{route:#}");
+        assert_eq!(number(route, "success_rate"), 1.0, "{route:#}");
+    }
     // The same seed draws the same, however the load is divided.
     let again = json(&[&["run", "-n", "800", "-c", "4", "-t", "2", "--seed", "3"], &mix[..]].concat());
     let open = ["run", "-n", "400", "--rate", "4k", "--seed", "3", "-t"];

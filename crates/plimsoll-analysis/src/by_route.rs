@@ -1,0 +1,80 @@
+//! The figures of one load by route ([`RouteSummary`]), where it has several.
+//!
+//! Not here: those of all routes together ([`crate::summary`]).
+
+use crate::summary::Latency;
+use plimsoll_model::{RouteFigures, Run};
+
+/// What one of several routes did in a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteSummary {
+    /// Its name.
+    pub name: String,
+    /// Requests that ended with an answer or a failure.
+    pub requests: u64,
+    /// Share of the scheduled requests that succeeded, 0..=1.
+    pub success_rate: f64,
+    /// Successes a second inside the measured window.
+    pub throughput_rps: f64,
+    /// What was counted for it.
+    pub figures: RouteFigures<Latency>,
+}
+
+/// The routes of a load in the order of its plan, also those that were never asked; none where there is only one.
+pub fn by_route(run: &Run) -> Vec<RouteSummary> {
+    let routes = &run.plan.traffic.routes;
+    if routes.len() < 2 {
+        return Vec::new();
+    }
+    let seconds = run.duration_ns() as f64 / 1e9;
+    let summary = |(route, mut sums): (_, RouteFigures<_>)| {
+        let route: &plimsoll_model::RouteRecord = route;
+        let figures = sums.take(|times| Latency::of(times));
+        RouteSummary {
+            name: route.label.clone(),
+            requests: figures.ledger.requests(),
+            success_rate: figures.ledger.success_rate(),
+            throughput_rps: if seconds > 0.0 { figures.succeeded_in_window as f64 / seconds } else { 0.0 },
+            figures,
+        }
+    };
+    routes.iter().zip(run.route_totals()).map(summary).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
+
+    #[test]
+    fn routes_have_figures_of_their_own_where_there_are_several() {
+        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+        assert_eq!(by_route(&run), []);
+        let first = run.plan.traffic.routes[0].clone();
+        run.plan.traffic.routes = ["list", "order", "never"]
+            .map(|label| {
+                let mut route = first.clone();
+                route.label = label.to_owned();
+                route
+            })
+            .to_vec();
+        run.window_ns = (0, 2_000_000_000);
+        for index in 0..2 {
+            let mut interval = Interval::default();
+            for (number, succeeded, failed) in [(0, 30, 0), (1, 6, 2)] {
+                let figures = interval.routes.of_mut(number);
+                (figures.ledger.scheduled, figures.ledger.succeeded) = (succeeded + failed, succeeded);
+                figures.ledger.failed[0] = failed;
+                figures.succeeded_in_window = succeeded;
+            }
+            run.intervals.insert(index, interval);
+        }
+        let routes = by_route(&run);
+        let told: Vec<(&str, u64, f64, f64)> =
+            routes.iter().map(|r| (r.name.as_str(), r.requests, r.success_rate, r.throughput_rps)).collect();
+        assert_eq!(
+            told,
+            [("list", 60, 1.0, 30.0), ("order", 16, 0.75, 6.0), ("never", 0, routes[2].success_rate, 0.0)]
+        );
+    }
+}

@@ -121,24 +121,35 @@ impl Series {
     }
 
     /// What can be drawn over time: a gauge's readings as they are; of a counter the change a second, each at the end of
-    /// its step. CPU time in ns becomes cores, time spent waiting how many waited on average.
+    /// its step. CPU time in ns becomes cores, time spent waiting how many waited on average. A step of less than half the
+    /// usual one, as at the edges of a load, is part of the next: of so short a time a counter says little.
     pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
             SeriesKind::Counter => {
                 let per_second = if self.unit.starts_with("ns") { 1.0 } else { 1e9 };
-                let steps = self.samples.windows(2).filter(|pair| pair[1].at_ns > pair[0].at_ns);
-                steps
-                    .map(|pair| {
-                        let change = (pair[1].value - pair[0].value).max(0.0);
-                        SeriesSample {
-                            at_ns: pair[1].at_ns,
-                            value: change * per_second / (pair[1].at_ns - pair[0].at_ns) as f64,
-                        }
-                    })
-                    .collect()
+                let step_ns_min = self.usual_step_ns() / 2;
+                let mut from = self.samples.first().copied();
+                let mut drawn = Vec::new();
+                for sample in &self.samples {
+                    let Some(start) = from.filter(|start| sample.at_ns > start.at_ns) else { continue };
+                    if sample.at_ns - start.at_ns >= step_ns_min {
+                        let change = (sample.value - start.value).max(0.0);
+                        let value = change * per_second / (sample.at_ns - start.at_ns) as f64;
+                        drawn.push(SeriesSample { at_ns: sample.at_ns, value });
+                        from = Some(*sample);
+                    }
+                }
+                drawn
             }
         }
+    }
+
+    /// The middle of all times between readings, in ns.
+    fn usual_step_ns(&self) -> i64 {
+        let mut steps: Vec<i64> = self.samples.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
+        steps.sort_unstable();
+        steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
     /// Unit of what [`Series::drawn`] gives.
@@ -268,6 +279,13 @@ mod tests {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
+        // Readings at an edge that stand close by others are part of the next step, and at the end of none.
+        let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
+        let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
+        assert_eq!(
+            edges.iter().map(|sample| (sample.at_ns, sample.value)).collect::<Vec<_>>(),
+            [(100, 0.5), (200, 0.0), (300, 0.3)]
+        );
         let faults = series(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
         assert_eq!((faults.drawn()[0].value, faults.drawn_unit().as_str()), (10.0, "1/s"));
         let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);

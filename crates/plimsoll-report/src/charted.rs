@@ -152,12 +152,15 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
 const TIME_HEADINGS: [&str; 9] =
     ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
 
-/// The three charts of one load.
+/// The charts of one load: what happened over time and, where anything succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     // What succeeded is told above it already.
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
+    if run.totals().whole.response.count() == 0 {
+        return;
+    }
     let headings = ["share of the requests", "response time", "service time"];
     report.drawn(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
     report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());

@@ -139,12 +139,14 @@ impl Stalls {
 }
 
 /// Whether a stall is the server's own. A trial that says nothing of its load may say that much: where the generator was the
-/// limit, by requests that had left; and on a busy machine by one that is longer than others keep a core.
+/// limit, by requests that had left; and on a busy machine by one that is longer than others keep a core. Of a handful of
+/// users all may wait for something else, as for a connection whose first packet found no room in an accept queue: their
+/// silence is the server's where a request that had left was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
     let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
-        Verdict::Pass | Verdict::Fail => true,
+        Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
         // The silence that a disturbed trial begins with may be the backlog of the one before.
         Verdict::Void if trial.others.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
@@ -219,5 +221,54 @@ impl Pool {
         }
         let own = budget_ns < FEW_NS || no_disturbance(self.bad, self.trials, DISTURBED, ERROR);
         own && seen * sure(self.bad) > 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Evidence, Offered};
+    use crate::others::Others;
+
+    /// Which silences of which trials are the server's own.
+    #[test]
+    fn silences_are_the_servers_or_not() {
+        let outcome = |purpose: Purpose, verdict: Verdict, disturbed: bool| TrialOutcome {
+            purpose,
+            load: Offered::Users(16),
+            start_ns: 0,
+            duration_ns: SECOND,
+            planned_ns: SECOND,
+            stopped: false,
+            achieved_rps: 1000.0,
+            success_rate: 1.0,
+            p50_ns: MS,
+            p99_ns: 5 * MS,
+            lag_p99_ns: 0,
+            verdict,
+            reason: String::new(),
+            evidence: Evidence::default(),
+            others: Others { disturbed, steal_share: Some(0.0), ..Others::default() },
+        };
+        use Purpose::{Climb, Peak};
+        use Verdict::{Fail, Pass, Void};
+        // (purpose, verdict, disturbed), of a silence that was (ended, of requests that had left), lasted (ms); expected.
+        for (trial, silence, expect) in [
+            ((Climb, Pass, false), (false, false, 600), true),
+            ((Climb, Fail, false), (true, false, 600), true),
+            // All users wait for their connections: nothing had left, or nobody knows.
+            ((Peak, Pass, false), (false, false, 600), false),
+            ((Peak, Pass, false), (true, false, 600), false),
+            ((Peak, Pass, false), (true, true, 600), true),
+            ((Climb, Void, false), (true, false, 600), false),
+            ((Climb, Void, false), (true, true, 600), true),
+            ((Climb, Void, true), (true, true, 200), false),
+            ((Climb, Void, true), (true, true, 600), true),
+        ] {
+            let ((purpose, verdict, disturbed), (ended, had_left, ms)) = (trial, silence);
+            let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, had_left };
+            let seen = of_server(&outcome(purpose, verdict, disturbed), &stall);
+            assert_eq!(seen, expect, "{purpose:?} {verdict:?} {silence:?}");
+        }
     }
 }

@@ -19,7 +19,10 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
     let title = line_title(findings);
-    let open = findings.trials.iter().filter(|t| t.purpose != Purpose::Settle && t.offered_rps().is_some()).count();
+    let trials = match findings.trials.iter().filter(|t| t.purpose != Purpose::Settle).count() {
+        1 => "1 trial".to_owned(),
+        several => format!("{several} trials"),
+    };
     let bracket = match upper {
         Some(upper) if line.lower > 0.0 => {
             format!("; {}/s did not hold ({:.1} % more)", rate(upper), (upper / line.lower - 1.0) * 100.0)
@@ -31,7 +34,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };
-    let subtitle = format!("{target}; {open} trials in {}{held}{bracket}", duration(findings.elapsed_s * 1e9));
+    let subtitle = format!("{target}; {trials} in {}{held}{bracket}", duration(findings.elapsed_s * 1e9));
     Heading { title, subtitle }
 }
 
@@ -40,10 +43,18 @@ pub fn line_title(findings: &Findings) -> String {
     let line = findings.load_line_rps;
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
+    // What stands beside the line in text is heard here, too.
+    let carries = match (line.confirmed, findings.doubts.beside().next()) {
+        (true, None) => "carries",
+        (true, Some(_)) => "probably carries",
+        (false, _) => "may carry (not confirmed)",
+    };
     match (line.lower > 0.0, upper) {
-        (true, Some(_)) => format!("The service carries about {} requests a second while {promise}", about(line.lower)),
+        (true, Some(_)) => {
+            format!("The service {carries} about {} requests a second while {promise}", about(line.lower))
+        }
         (true, None) => {
-            format!("The service carries {} requests a second, and maybe more, while {promise}", about(line.lower))
+            format!("The service {carries} {} requests a second, and maybe more, while {promise}", about(line.lower))
         }
         (false, Some(upper)) => {
             format!("Even at {} requests a second it is not so that {promise}", about(upper))

@@ -198,6 +198,8 @@ pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
         false,
         vec![of("busy", &|m| during(m, m.work_share))],
     ));
+    // Where nothing succeeded there is no response time: an empty frame says nothing.
+    panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
 

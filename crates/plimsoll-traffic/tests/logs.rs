@@ -1,6 +1,7 @@
 //! Lines as the documentation of each server shows them, and what they say.
 
 use plimsoll_traffic::logs::{Entry, Format, FormatError, Stamp, find_format};
+use plimsoll_traffic::survey::Survey;
 
 /// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is an end), duration in us,
 /// method, target, status, bytes, client.
@@ -62,6 +63,19 @@ fn formats_are_found_by_their_lines() {
             "combined log format with the virtual host",
             Stamp::Start,
             r#"971211336000 - POST /a 201 5 10.1.2.3 a \"b\" c"#,
+        ),
+        (
+            r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 0.250"#,
+            "combined log format and $request_time",
+            Stamp::End,
+            "971211335750 250000 GET /a 200 5 10.1.2.3 x",
+        ),
+        // Apache's microseconds at the end are not nginx's seconds.
+        (
+            r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 2500"#,
+            "combined log format",
+            Stamp::End,
+            "971211336000 - GET /a 200 5 10.1.2.3 x",
         ),
         // What is no request was logged all the same.
         (
@@ -229,6 +243,32 @@ fn what_is_no_log_is_none() {
 }
 
 proptest::proptest! {
+    #[test]
+    fn no_request_makes_a_survey_panic(
+        requests in proptest::collection::vec((0u64..u64::MAX / 2, proptest::option::of(proptest::num::u64::ANY), "[/a-z0-9-]{0,9}"), 0..40),
+        near in proptest::bool::ANY,
+    ) {
+        let mut survey = Survey::new(None);
+        for (at, duration_ns, path) in &requests {
+            let start_ns = if near { 1_700_000_000_000_000_000 + at % 3_000_000_000_000 } else { *at };
+            let entry = Entry {
+                stamp_ns: start_ns,
+                start_ns,
+                duration_ns: duration_ns.map(|ns| if near { ns % 2_000_000_000_000 } else { ns }),
+                target: path.as_bytes(),
+                bytes: Some(*at),
+                client: b"c",
+                ..Entry::default()
+            };
+            survey.add(&entry, Stamp::Start);
+        }
+        let figures = survey.finish();
+        proptest::prop_assert_eq!(figures.requests, requests.len() as u64);
+        let placed: u64 = figures.moments.iter().map(|moment| moment.arrivals).sum();
+        proptest::prop_assert_eq!(placed + figures.late, figures.requests);
+        proptest::prop_assert!(figures.concurrency.is_none_or(|c| c.mean.is_finite()));
+    }
+
     #[test]
     fn no_line_makes_a_parser_panic(cut in 0usize..400, at in 0usize..400, byte in proptest::num::u8::ANY, which in 0usize..9) {
         let line = [COMBINED, ALB, CLASSIC, ENVOY, ISTIO, TRAEFIK, CADDY, TRAEFIK_JSON, ENVOY_JSON][which];

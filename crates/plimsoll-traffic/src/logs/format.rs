@@ -3,7 +3,7 @@
 use super::directives;
 use super::entry::{Entry, LinePlace, Stamp};
 use super::json::{self, FieldsError, PathNode, Wanted};
-use super::known::{JSONS, KnownJson, NAMES, TEXTS};
+use super::known::{ENDS_IN_SECONDS, JSONS, KnownJson, NAMES, TEXTS};
 use super::pattern::{FormatPiece, Pattern};
 use super::stamp::Writing;
 use plimsoll_model::units::{MS, SECOND};
@@ -148,8 +148,8 @@ fn named(name: &str) -> Option<Format> {
         Some(Format::of_json(name, stamp, &wanted(paths)))
     };
     match name.to_ascii_lowercase().as_str() {
-        "combined" | "nginx" | "apache" => text(6),
-        "common" => text(7),
+        "combined" | "nginx" | "apache" => text(7),
+        "common" => text(8),
         "vhost_combined" => text(5),
         "traefik-common" => text(0),
         "alb" => text(1),
@@ -169,6 +169,9 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     let mut understood =
         |format: &Format| lines.iter().filter(|line| format.parse(line, &mut buffer).is_some()).count();
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
+    if !lines.iter().all(|line| ends_in_seconds(line)) {
+        candidates.retain(|format| format.name != ENDS_IN_SECONDS);
+    }
     for KnownJson { name, stamp, telling, paths } in JSONS {
         let keys: Vec<Wanted> = wanted(paths);
         let tells = |line: &&[u8]| {
@@ -193,6 +196,13 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
         }
         _ => Err(FormatError::Unknown),
     }
+}
+
+/// Whether a line ends in seconds with three digits after the point.
+fn ends_in_seconds(line: &[u8]) -> bool {
+    let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    word.len() > 4 && word[word.len() - 4] == b'.' && digits(&word[..word.len() - 4]) && digits(&word[word.len() - 3..])
 }
 
 /// JSON whose names say what they hold.

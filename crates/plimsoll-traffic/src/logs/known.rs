@@ -4,8 +4,11 @@ use super::entry::{LinePlace, Stamp};
 use super::stamp::Writing;
 use plimsoll_model::units::{MS, SECOND};
 
+/// The format whose lines end in seconds and thousandths, which only nginx writes so: others end in whole numbers of another unit.
+pub(super) const ENDS_IN_SECONDS: &str = "combined log format and $request_time";
+
 /// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`), whether more may follow.
-pub(super) const TEXTS: [(&str, Stamp, &str, bool); 9] = [
+pub(super) const TEXTS: [(&str, Stamp, &str, bool); 10] = [
     (
         "Traefik's common log format",
         Stamp::Start,
@@ -42,6 +45,12 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 9] = [
         Stamp::Start,
         "<>:<> <client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
+    ),
+    (
+        ENDS_IN_SECONDS,
+        Stamp::End,
+        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
+        false,
     ),
     (
         "combined log format",

@@ -157,11 +157,11 @@ impl Timeline {
             let end = end_ns / BIN_NS;
             if end - self.front > 2 * WINDOW {
                 *self.far_ends.entry(end).or_default() += 1;
-                self.events += 1;
             } else {
                 self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
-                self.events += 2;
             }
+            // A start and an end.
+            self.events += 2;
             if self.events > EVENTS_MAX {
                 let half = self.front + (self.newest - self.front) / 2;
                 self.settle_to(half.max(self.front + 1));

@@ -300,9 +300,12 @@ mod tests {
             vec![Injector::default()]
         }
 
-        fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        fn connect(&mut self, _: &mut OnTick) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
             let plan = &self.ready;
-            let start_ns = self.now_ns;
             let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
             let mut run = Run::new(plan.clone());
             run.window_ns = (from_ns, from_ns + length_ns);
@@ -321,7 +324,7 @@ mod tests {
                     break;
                 }
             }
-            Ok(Driven { run, start_ns, seen_last: None })
+            Ok(Driven { run, seen_last: None })
         }
 
         fn finish(&mut self) -> Result<(), Failure> {
@@ -377,7 +380,8 @@ mod tests {
         let tag = Tag { turn: 1, ..Tag::of(Purpose::Level) };
         assert_eq!(turns, [0, 2]);
         assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: Unheld::Machine("too many".into()) }]);
-        assert_eq!(experiment.trials[1].start_ns, 500_000_000);
+        // Each begins a moment after it is ready.
+        assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
     #[test]

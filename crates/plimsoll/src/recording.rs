@@ -4,7 +4,7 @@
 use crate::commands::rerun;
 use crate::failure::Failure;
 use crate::output;
-use crate::runner::{Driven, Runner};
+use crate::runner::{Driven, Glance, Runner};
 use crate::secrets;
 use crate::target::system_text;
 use plimsoll_engine::Tick;
@@ -16,6 +16,9 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A load begins so long after its connections stand, ns: every worker is at its loop by then.
+const START_AHEAD_NS: u64 = 1_000_000;
 
 /// An experiment under way.
 pub struct Recording {
@@ -170,7 +173,7 @@ impl Recording {
             let (start_ns, plan, injectors) = (runner.elapsed_ns(), Box::new(plan.clone()), runner.injectors());
             file.write(&Frame::TrialStart { tag, start_ns, plan, injectors });
         }
-        let Driven { run, start_ns, seen_last } = runner.run(&mut |tick, glance| {
+        let mut on_tick = |tick: &Tick, glance: Glance| {
             if let Some(file) = file {
                 if tick.end_ns > 0 {
                     file.tick(plan.load.interval_ns, tick);
@@ -183,7 +186,10 @@ impl Recording {
             let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick, glance.server_cores) };
             ended |= flow.is_break();
             flow
-        })?;
+        };
+        runner.connect(&mut on_tick)?;
+        let start_ns = runner.elapsed_ns() + START_AHEAD_NS;
+        let Driven { run, seen_last } = runner.run(start_ns, &mut on_tick)?;
         if let Some(file) = &mut self.file {
             file.close_interval();
             if let Some(seen) = seen_last {

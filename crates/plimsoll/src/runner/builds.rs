@@ -1,14 +1,15 @@
 //! Loads from this machine on several targets in turn (arms): servers that run already, or builds that are started afresh, and
 //! ended, for each turn of theirs.
 
-use super::machine::{Fitting, drive};
+use super::machine::{Fitting, on_clock};
 use super::{Driven, Glance, OnTick, Runner, Unready};
 use crate::failure::Failure;
 use crate::probes::{Finder, MachineSeen};
 use crate::resolve::Base;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_model::{ArmIndex, Ending, Injector, Plan, Probes, Purpose, Run, Stop, Tag};
+use plimsoll_engine::Prepared;
+use plimsoll_model::{ArmIndex, Ending, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::group::CpuClocks;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -29,8 +30,8 @@ pub struct BuildTarget {
 pub struct Builds<'a> {
     targets: &'a [BuildTarget],
     fitting: Fitting,
-    /// The load that is ready.
-    ready: Plan,
+    /// The load that was prepared last.
+    plan: Plan,
     /// Who makes it.
     injector: Injector,
     /// How long a build may take until it answers.
@@ -46,6 +47,9 @@ pub struct Builds<'a> {
     any_started: bool,
     /// The last block before which the command was run.
     block: Option<u32>,
+    /// The load whose connections are ready, and what is seen while it runs.
+    ready: Option<Prepared>,
+    seen: Option<CpuSeen>,
 }
 
 impl<'a> Builds<'a> {
@@ -57,12 +61,12 @@ impl<'a> Builds<'a> {
         before_block: Option<&'a str>,
         beside: PathBuf,
     ) -> Builds<'a> {
-        let (began, ready, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
+        let (began, plan, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
         let (on, any_started, block) = (None, false, None);
         Builds {
             targets,
             fitting,
-            ready,
+            plan,
             injector,
             start_patience,
             before_block,
@@ -71,6 +75,8 @@ impl<'a> Builds<'a> {
             on,
             any_started,
             block,
+            ready: None,
+            seen: None,
         }
     }
 
@@ -133,9 +139,9 @@ impl Runner for Builds<'_> {
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
         self.turn_to(trial.tag).map_err(Unready::Failed)?;
         let base = self.target().map_or(&self.fitting.base, |target| &target.base);
-        self.ready = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
-        let fitted = self.fitting.fit(&mut self.ready, &mut self.injector).map_err(Unready::Unheld)?;
-        trial.plan = self.ready.record();
+        self.plan = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
+        let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;
+        trial.plan = self.plan.record();
         Ok(fitted)
     }
 
@@ -143,26 +149,33 @@ impl Runner for Builds<'_> {
         vec![self.injector.clone()]
     }
 
-    /// The build under the load must live to its end.
-    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let port = self.ready.carriage.addresses.first().map(SocketAddr::port);
-        let mut seen = CpuSeen::begin(self.clocks(), self.fitting.base.local, port);
-        let began = self.began;
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
+        self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        let (mut run, start_ns) = drive(began, &self.ready, &self.injector, &mut |tick| {
+        self.ready = Some(plimsoll_engine::prepare(&self.plan, &self.injector, Stripe::ALL, &mut |tick| {
+            on_tick(tick, Glance::default())?;
+            alive(&mut running)
+        })?);
+        Ok(())
+    }
+
+    /// The build under the load must live to its end.
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let ready = self.ready.take().expect("connections were made ready");
+        let mut seen = self.seen.take().expect("it is looked at since then");
+        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        let mut run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
             seen.look(tick.origin_ns, false);
             on_tick(tick, Glance::default())?;
-            match running.as_mut().and_then(|running| running.died()) {
-                Some(why) => ControlFlow::Break(Stop::Died(why)),
-                None => ControlFlow::Continue(()),
-            }
-        })?;
+            alive(&mut running)
+        });
         let probes = seen.end();
         let untouched = run.ending == Some(Ending::Finished);
         if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
             run.ending = Some(Ending::Stopped(Stop::Died(why)));
         }
-        Ok(Driven { run: Run { probes: probes.clone().unwrap_or_default(), ..run }, start_ns, seen_last: probes })
+        Ok(Driven { run: Run { probes: probes.clone().unwrap_or_default(), ..run }, seen_last: probes })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -170,6 +183,14 @@ impl Runner for Builds<'_> {
             Some((_, Some(running))) => running.end(),
             _ => Ok(()),
         }
+    }
+}
+
+/// A load ends when the build under it does.
+fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
+    match running.as_mut().and_then(|running| running.died()) {
+        Some(why) => ControlFlow::Break(Stop::Died(why)),
+        None => ControlFlow::Continue(()),
     }
 }
 

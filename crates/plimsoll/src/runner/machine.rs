@@ -6,10 +6,9 @@ use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
 use crate::resolve::Base;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::Tick;
-use plimsoll_model::{Injector, Plan, Probes, Run, Stop, Stripe};
+use plimsoll_engine::{Prepared, Tick, prepare};
+use plimsoll_model::{Injector, Plan, Probes, Run, Stripe};
 use plimsoll_sys::clock::monotonic_ns;
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// This machine.
@@ -20,6 +19,9 @@ pub struct ThisMachine {
     plan: Plan,
     injector: Injector,
     fitting: Option<Fitting>,
+    /// The load whose connections are ready, and what is seen while it runs.
+    ready: Option<Prepared>,
+    seen: LoadProbes,
 }
 
 /// How loads are fitted to the machine.
@@ -41,7 +43,8 @@ impl Fitting {
 impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
-        ThisMachine { began: Instant::now(), watcher, plan, injector, fitting }
+        let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
+        ThisMachine { began, watcher, plan, injector, fitting, ready, seen }
     }
 }
 
@@ -64,15 +67,26 @@ impl Runner for ThisMachine {
         vec![self.injector.clone()]
     }
 
-    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let mut seen = LoadProbes::begin(self.watcher.as_ref());
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
-        let (run, start_ns) = drive(self.began, &self.plan, &self.injector, &mut |tick| {
-            let part = if tick.end_ns > 0 { seen.tick(tick) } else { None };
+        self.ready = Some(prepare(&self.plan, &self.injector, Stripe::ALL, &mut |tick| {
+            on_tick(tick, Glance { part: None, server_cores: live.cores() })
+        })?);
+        Ok(())
+    }
+
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let ready = self.ready.take().expect("connections were made ready");
+        let watcher = self.watcher.as_ref();
+        let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
+        let seen = &mut self.seen;
+        let run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
+            let part = seen.tick(tick, watcher);
             on_tick(tick, Glance { part, server_cores: live.cores() })
-        })?;
-        let seen_last = seen.end();
-        Ok(Driven { run: Run { probes: seen.whole, ..run }, start_ns, seen_last })
+        });
+        let seen_last = seen.end(watcher);
+        Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -80,66 +94,51 @@ impl Runner for ThisMachine {
     }
 }
 
-/// Carries a plan out from this machine; gives what happened, and when its schedule began, ns since `began`: after connections
-/// were made ready, at the first tick that is not preparation.
-pub(super) fn drive(
-    began: Instant,
-    plan: &Plan,
-    injector: &Injector,
-    on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
-) -> Result<(Run, u64), Failure> {
-    let mut start_ns = began.elapsed().as_nanos() as u64;
-    let mut started = false;
-    let run = plimsoll_engine::drive(plan, injector, Stripe::ALL, &mut |tick| {
-        if tick.end_ns > 0 && !std::mem::replace(&mut started, true) {
-            let since_origin_ns = monotonic_ns().saturating_sub(tick.origin_ns);
-            start_ns = (began.elapsed().as_nanos() as u64).saturating_sub(since_origin_ns);
-        }
-        on_tick(tick)
-    })?;
-    Ok((run, start_ns))
+/// A moment, ns since `began`, on the monotonic clock.
+pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
+    (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
 }
 
 /// What the probes see during one load, moved to its clock and kept in parts.
-struct LoadProbes<'a> {
-    watcher: Option<&'a Watcher>,
+#[derive(Default)]
+struct LoadProbes {
     /// Schedule time 0 on the monotonic clock, once it is known.
     origin_ns: Option<i64>,
     taken_ns: u64,
     whole: Probes,
 }
 
-impl<'a> LoadProbes<'a> {
+impl LoadProbes {
     /// How often a part goes to the run file: what a crash can lose.
     const PART_NS: u64 = 2_000_000_000;
 
-    fn begin(watcher: Option<&'a Watcher>) -> LoadProbes<'a> {
+    fn begin(watcher: Option<&Watcher>) -> LoadProbes {
         if let Some(watcher) = watcher {
             // What was seen between loads belongs to none.
             watcher.take();
             watcher.sample_now();
         }
-        LoadProbes { watcher, origin_ns: None, taken_ns: 0, whole: Probes::default() }
+        LoadProbes::default()
     }
 
     /// A tick has passed; gives the part to be written, if it is time for one.
-    fn tick(&mut self, tick: &Tick) -> Option<Probes> {
+    fn tick(&mut self, tick: &Tick, watcher: Option<&Watcher>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {
             return None;
         }
         self.taken_ns = tick.end_ns;
-        self.take()
+        self.take(watcher)
     }
 
     /// The load is over; gives the last part.
-    fn end(&mut self) -> Option<Probes> {
-        self.watcher?.sample_now();
-        self.take()
+    fn end(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
+        watcher?.sample_now();
+        self.take(watcher)
     }
 
-    fn take(&mut self) -> Option<Probes> {
-        let part = self.watcher?.take().shifted(-self.origin_ns?);
+    fn take(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
+        let part = watcher?.take().shifted(-self.origin_ns?);
         self.whole.merge(&part);
         Some(part)
     }

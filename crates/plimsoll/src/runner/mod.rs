@@ -31,8 +31,6 @@ pub struct Glance {
 pub struct Driven {
     /// What it did, and all that was seen of the target meanwhile.
     pub run: Run,
-    /// When its schedule began, ns since the experiment did.
-    pub start_ns: u64,
     /// What was seen of the target after the last part that a tick was told.
     pub seen_last: Option<Probes>,
 }
@@ -57,8 +55,12 @@ pub trait Runner {
     /// Who makes the load that is ready: one for each machine.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Starts the load that was prepared as soon as its connections are ready, and carries it out to its end, or to where `on_tick` ends it.
-    fn run(&mut self, on_tick: &mut OnTick) -> Result<Driven, Failure>;
+    /// Makes the connections of the load ready that was prepared.
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure>;
+
+    /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to its end or to where `on_tick`
+    /// ends it.
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure>;
 
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;

@@ -1,0 +1,251 @@
+//! A load of this machine: made ready ([`prepare`]), then run from a given moment on ([`Prepared::run`]), so that several
+//! machines can begin together.
+
+use crate::Error;
+use crate::addresses::Resolved;
+use crate::collect::{Collector, Message, Tick};
+use crate::encode::tls_client;
+use crate::job::{Job, Resources};
+use crate::net::real::RealNet;
+use crate::source::Source;
+use crate::worker::Worker;
+use plimsoll_model::{Injector, Plan, Run, Schedule, Stop, Stripe};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Is told every tick; may end the run.
+type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
+
+/// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given up.
+pub struct Prepared {
+    collector: Collector,
+    receiver: mpsc::Receiver<Message>,
+    workers: Workers,
+    /// Set when names are resolved again during the load, with what ends that when it is dropped.
+    resolved: Option<(Arc<Resolved>, mpsc::Sender<()>)>,
+}
+
+/// The workers of a load.
+struct Workers {
+    /// Where each hears when the schedule begins; closed, it is let go.
+    starts: Vec<mpsc::Sender<u64>>,
+    threads: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Makes one stripe of `plan` ready on this machine, which is `injector`: workers, and the connections that are to stand
+/// before the schedule begins.
+///
+/// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
+pub fn prepare(
+    plan: &Plan,
+    injector: &Injector,
+    stripe: Stripe,
+    on_tick: &mut TickListener,
+) -> Result<Prepared, Error> {
+    if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
+        return Err(Error::NoAddress);
+    }
+    let tls = tls_client(plan)?;
+    let schedule = Arc::new(Schedule::compile(&plan.load));
+    let source = Source::compile(plan)?;
+    let workers = u64::from(injector.workers.max(1));
+    let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
+    let (sender, receiver) = mpsc::channel::<Message>();
+    let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
+        (Some(spec), None) => {
+            let resolved = Arc::new(Resolved::new(&plan.carriage.addresses));
+            let resolving = Arc::clone(&resolved).keep_up(spec.clone())?;
+            Some((resolved, resolving))
+        }
+        _ => None,
+    };
+    let known = resolved.as_ref().map(|(resolved, _)| Arc::clone(resolved));
+    let resources = Resources { source, resolved: known, tls };
+    let mut prepared = Prepared {
+        collector: Collector::new(plan.clone(), injector, &schedule),
+        receiver,
+        workers: Workers { starts: Vec::new(), threads: Vec::new(), stop: Arc::new(AtomicBool::new(false)) },
+        resolved,
+    };
+    for index in 0..workers {
+        let job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
+        let (close_reset, stop) = (plan.carriage.close_reset, Arc::clone(&prepared.workers.stop));
+        let (start, started) = mpsc::channel::<u64>();
+        let sender = sender.clone();
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
+                plimsoll_sys::clock::set_timer_slack_ns(1);
+                // Each worker may have as many connections as the limit of open files allows a process. Where the system
+                // has no such tables the workers share one, and the limit with it.
+                let _ = plimsoll_sys::process::own_file_table(None);
+                let net = match RealNet::new(close_reset) {
+                    Ok(net) => net,
+                    Err(error) => {
+                        let _ = sender.send(Message::Refused(error));
+                        return;
+                    }
+                };
+                let mut worker = Worker::new(net, job, stop);
+                worker.prepare();
+                // A closed channel means that the run was given up; there is nobody left to tell.
+                if sender.send(Message::Ready).is_ok()
+                    && let Ok(origin_ns) = started.recv()
+                {
+                    worker.run(origin_ns, &mut |message| {
+                        let _ = sender.send(message);
+                    });
+                }
+            })?;
+        prepared.workers.starts.push(start);
+        prepared.workers.threads.push(thread);
+    }
+    drop(sender);
+    prepared.await_workers(workers, on_tick)?;
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Waits until all workers are ready.
+    fn await_workers(&mut self, workers: u64, on_tick: &mut TickListener) -> Result<(), Error> {
+        let mut ready = 0;
+        while ready < workers {
+            match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
+                Ok(Message::Ready) => ready += 1,
+                Ok(Message::Refused(error)) => return Err(error.into()),
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    self.collector.idle_tick(on_tick, &self.workers.stop);
+                    // A worker that ends before the start has panicked: the others are let go, and its panic is passed on.
+                    if self.workers.threads.iter().any(JoinHandle::is_finished) {
+                        self.workers.join();
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    self.workers.join();
+                    return Err(Error::System(std::io::Error::other("a worker ended before the load")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the load, whose schedule begins at `origin_ns` of the monotonic clock: a moment from now, so that every worker is at
+    /// its loop by then.
+    ///
+    /// `on_tick` is called about every 100 ms, during the load and in the grace period; `Break(reason)` ends the run within
+    /// a tick: what was under way counts as in flight. The ticks that workers still hand over after that are shown as well,
+    /// so that whoever records them holds the whole run; what is returned then changes nothing.
+    pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
+        self.collector.begin(origin_ns);
+        for start in &self.workers.starts {
+            // A worker that is gone has said so by closing its end.
+            let _ = start.send(origin_ns);
+        }
+        while let Ok(message) = self.receiver.recv() {
+            self.collector.take(message, on_tick, &self.workers.stop);
+        }
+        self.workers.join();
+        let mut run = self.collector.finish();
+        if let Some((resolved, _)) = &self.resolved {
+            run.plan.carriage.addresses = resolved.known();
+        }
+        run
+    }
+}
+
+impl Workers {
+    /// Lets go of the workers, waits for them, and passes on their panics.
+    fn join(&mut self) {
+        self.starts.clear();
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.starts.clear();
+        for thread in self.threads.drain(..) {
+            // Given up: whatever came of it is of no interest.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Arrivals, Curve, LoadShape};
+    use plimsoll_sys::clock::monotonic_ns;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Two machines with half of a plan each begin together, at the moment that they are given, and their runs add up.
+    #[test]
+    fn parts_begin_together_and_add_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    while stream.read(&mut bytes).is_ok_and(|count| count > 0) {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    }
+                });
+            }
+        });
+        let shape = LoadShape::Open { rate: Curve::constant(200.0), arrivals: Arrivals::Constant };
+        let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
+        plan.load.duration_ns = Some(300_000_000);
+        plan.load.connections_ready = 4;
+        let parts: Vec<Prepared> = (0..2)
+            .map(|index| {
+                let stripe = Stripe { index, of: 2 };
+                prepare(&plan, &Injector::default(), stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
+            })
+            .collect();
+        let origin_ns = monotonic_ns() + 30_000_000;
+        let threads: Vec<JoinHandle<Run>> = parts
+            .into_iter()
+            .map(|part| {
+                std::thread::spawn(move || {
+                    part.run(origin_ns, &mut |tick| {
+                        assert_eq!(tick.origin_ns, origin_ns);
+                        ControlFlow::Continue(())
+                    })
+                })
+            })
+            .collect();
+        let mut runs = threads.into_iter().map(|thread| thread.join().expect("a run"));
+        let (mut whole, other) = (runs.next().expect("one"), runs.next().expect("another"));
+        assert_eq!(whole.totals().whole.ledger.scheduled, 30);
+        whole.merge(&other);
+        let ledger = whole.totals().whole.ledger;
+        assert_eq!((ledger.scheduled, ledger.succeeded, ledger.unsent), (60, 60, 0), "{ledger:?}");
+    }
+
+    #[test]
+    fn what_is_given_up_ends() {
+        let plan = Plan::get(
+            "127.0.0.1",
+            9,
+            vec![([127, 0, 0, 1], 9).into()],
+            LoadShape::Closed { users: Curve::constant(2.0) },
+        );
+        let prepared =
+            prepare(&plan, &Injector::default(), Stripe::ALL, &mut |_| ControlFlow::Continue(())).expect("ready");
+        let stop = Arc::clone(&prepared.workers.stop);
+        drop(prepared);
+        assert_eq!((stop.load(Ordering::Relaxed), Arc::strong_count(&stop)), (true, 1));
+    }
+}

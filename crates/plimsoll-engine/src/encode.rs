@@ -6,10 +6,7 @@ use plimsoll_wire::{EncodedRequest, h1, tls};
 
 /// Writes a request of the plan as it goes on the wire.
 pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
-    let origin = &plan.traffic.origin;
-    let host = bracketed(&origin.host);
-    let default_port = if origin.scheme == "https" { 443 } else { 80 };
-    let host = if origin.port == default_port { host } else { format!("{host}:{}", origin.port).into() };
+    let host = host_field(plan);
     EncodedRequest::new(&h1::RequestParts {
         method: &request.method,
         target: &request.target,
@@ -18,6 +15,14 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         body: &request.body,
         keep_alive: plan.carriage.keep_alive,
     })
+}
+
+/// The value of the `Host` field.
+pub fn host_field(plan: &Plan) -> String {
+    let origin = &plan.traffic.origin;
+    let host = bracketed(&origin.host);
+    let default_port = if origin.scheme == "https" { 443 } else { 80 };
+    if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 
 /// What connections of `plan` need to speak TLS; `None` when they do not.

@@ -61,7 +61,7 @@ impl Job {
         let number = whole.index * workers + index;
         // Its part of arrivals, users and connections alike.
         let stripe = whole.split(index, workers);
-        let users = (!schedule.is_open()).then(|| stripe.count_of(schedule.users_max()));
+        let users = (!schedule.is_open()).then(|| schedule.users_max());
         Job {
             index: index as usize,
             number: number as u32,

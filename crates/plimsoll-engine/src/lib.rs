@@ -14,6 +14,7 @@ mod connection;
 mod encode;
 mod exchanges;
 mod failed;
+mod fill;
 mod job;
 mod net;
 mod prepared;
@@ -27,17 +28,18 @@ mod worker;
 pub use collect::{Phase, Tick};
 pub use encode::{encode_request, tls_client};
 pub use prepared::{Prepared, prepare};
+pub use source::SourceError;
 
-use plimsoll_model::{Plan, RouteNumber, Stripe};
-use plimsoll_wire::{h1, tls};
+use plimsoll_model::{Plan, Route, RouteNumber, Stripe};
+use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 
 /// Why a plan could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request cannot be written as HTTP.
+    /// A request cannot be written as HTTP, or not be filled in.
     #[error(transparent)]
-    Request(#[from] h1::RequestError),
+    Request(#[from] SourceError),
     /// The plan names no address to connect to.
     #[error("the host has no address")]
     NoAddress,
@@ -49,12 +51,27 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
+/// The request of a route as the first session would send it.
+pub fn first_request(plan: &Plan, route: RouteNumber) -> Result<EncodedRequest, Error> {
+    Ok(Source::compile(plan)?.route(route).request.clone())
+}
+
+/// Whether a route of the plan can be asked, whatever is filled in.
+pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
+    let mut alone = plan.clone();
+    alone.traffic.routes = vec![route.clone()];
+    Source::compile(&alone)?;
+    Ok(())
+}
+
 /// What the first arrivals of `plan` ask: the route of each, and its request as it goes on the wire.
 pub fn first_requests(plan: &Plan, count: u64) -> Result<Vec<(RouteNumber, Vec<u8>)>, Error> {
     let mut source = Source::compile(plan)?.for_worker(Stripe::ALL, None);
+    let now_ns = plimsoll_sys::clock::monotonic_ns();
     let asked = (0..count).filter_map(|arrival| match source.next(arrival, None) {
         source::Next::Send(route) | source::Next::Wait(_, route) => {
-            Some((route, source.route(route).request.h1().to_vec()))
+            source.fill(0, arrival, route, now_ns);
+            Some((route, source.request(0, route).h1().to_vec()))
         }
         source::Next::End => None,
     });

@@ -4,24 +4,55 @@
 //! and a user of a closed load begins anew. Every source is an arm of [`Source`], so that one URL costs a branch. Not here:
 //! when a user begins, and over what its requests travel.
 
-use crate::encode::encode_request;
+use crate::encode::{encode_request, host_field};
+use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::traffic::{Choice, StatusSet};
-use plimsoll_model::{Outcome, Plan, RouteNumber, Stripe};
+use plimsoll_model::{Outcome, Plan, Request, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 
+/// Why the requests of a plan cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A request cannot be written as HTTP.
+    #[error(transparent)]
+    Request(#[from] h1::RequestError),
+    /// One cannot be filled in.
+    #[error(transparent)]
+    Form(#[from] FormError),
+}
+
 /// A request as it goes on the wire, and what its answer is to be.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// Encoded once.
+    /// Encoded once; where a form is to be filled in, as it is for the first.
     pub request: EncodedRequest,
     /// Statuses that are success.
     pub ok_status: StatusSet,
     /// From the moment it is started to the last byte.
     pub timeout_ns: u64,
+    /// What is filled in for each request.
+    pub(crate) form: Option<Box<RouteForm>>,
+}
+
+/// A request of which parts are filled in, and room for that.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteForm {
+    form: RequestForm,
+    request: Request,
+    host: String,
+    keep_alive: bool,
+}
+
+impl RouteForm {
+    fn parts(&self) -> h1::RequestParts<'_> {
+        let Request { method, target, headers, body } = &self.request;
+        h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
+    }
 }
 
 /// How a user's last request ended.
@@ -67,38 +98,105 @@ pub struct Weighted {
     up_to: Vec<u64>,
     seed: u64,
     stripe: Stripe,
+    /// Users of the whole load, if they are always the same ones.
+    users: u64,
     /// How often each user of a closed load has begun; empty for an open load, of which each arrival is a user of its own.
     begun: Vec<u64>,
+    values: FormValues,
+    /// The row that each user of a closed load has of those that are used once, and how many were taken.
+    unique: Vec<u64>,
+    unique_taken: u64,
+    is_used_up: bool,
+    /// Requests that were filled in, by the number of their exchange.
+    filled: Vec<EncodedRequest>,
+    /// From our clock to the time of day, ns.
+    unix_offset_ns: u64,
 }
 
 impl Weighted {
+    /// What a user asks who begins; `None`: every row that is used once is used.
     #[inline]
-    fn draw(&mut self, user: u64) -> RouteNumber {
-        let number = match self.begun.get_mut(user as usize) {
-            Some(begun) => {
-                *begun += 1;
-                // Users are numbered within the worker; what they draw must not depend on how the load is divided.
-                mix(self.stripe.index + self.stripe.of * user) ^ *begun
+    fn draw(&mut self, user: u64) -> Option<RouteNumber> {
+        if let Some(begun) = self.begun.get_mut(user as usize) {
+            *begun += 1;
+        }
+        if let Some(rows) = self.values.unique_rows() {
+            self.take_row(user, rows)?;
+        }
+        let total = self.up_to.last().copied().unwrap_or(0);
+        let at = Rng::stream(self.seed, self.number(user)).below(total);
+        Some(self.up_to.partition_point(|up_to| *up_to <= at) as RouteNumber)
+    }
+
+    /// The number of what a user is at, in the whole load. Users are numbered within the worker; what they draw must not depend
+    /// on how the load is divided.
+    #[inline]
+    fn number(&self, user: u64) -> u64 {
+        match self.begun.get(user as usize) {
+            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.index + self.stripe.of * user,
+            None => user,
+        }
+    }
+
+    /// Takes the next row that is this worker's to use once.
+    #[cold]
+    fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
+        let row = match self.unique.get_mut(user as usize) {
+            Some(unique) => {
+                *unique = self.stripe.index + self.stripe.of * self.unique_taken;
+                self.unique_taken += 1;
+                *unique
             }
             None => user,
         };
-        let total = self.up_to.last().copied().unwrap_or(0);
-        let at = Rng::stream(self.seed, number).below(total);
-        self.up_to.partition_point(|up_to| *up_to <= at) as RouteNumber
+        self.is_used_up = row >= rows;
+        (!self.is_used_up).then_some(())
+    }
+
+    fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
+        let turn = FormTurn {
+            number: self.number(user),
+            unique: self.unique.get(user as usize).copied().unwrap_or(user),
+            unix_ms: now_ns.saturating_add(self.unix_offset_ns) / 1_000_000,
+        };
+        let route = &mut self.routes[usize::from(route)];
+        let Some(form) = &mut route.form else { return };
+        self.values.fill(&form.form, &mut form.request, turn);
+        while self.filled.len() <= exchange as usize {
+            self.filled.push(route.request.clone());
+        }
+        self.filled[exchange as usize].rewrite(&route.request, &form.parts());
     }
 }
 
 impl Source {
     /// The source of `plan`, with all its requests as bytes.
-    pub fn compile(plan: &Plan) -> Result<Source, h1::RequestError> {
-        let compiled = |route: &plimsoll_model::Route| {
-            Ok(EncodedRoute {
-                request: encode_request(plan, &route.request)?,
+    pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
+        let unix_offset_ns = {
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+            unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
+        };
+        let mut values = FormValues::new(plan);
+        let mut compiled = |route: &plimsoll_model::Route| {
+            let mut request = route.request.clone();
+            let form = RequestForm::compile(plan, route)?;
+            if let Some(form) = &form {
+                let first = FormTurn { number: 0, unique: 0, unix_ms: unix_offset_ns / 1_000_000 };
+                values.fill(form, &mut request, first);
+            }
+            Ok::<_, SourceError>(EncodedRoute {
                 ok_status: route.ok_status.clone(),
                 timeout_ns: route.timeout_ns,
+                form: form.map(|form| {
+                    let (host, keep_alive) = (host_field(plan), plan.carriage.keep_alive);
+                    Box::new(RouteForm { form, request: request.clone(), host, keep_alive })
+                }),
+                request: encode_request(plan, &request)?,
             })
         };
-        if let [only] = plan.traffic.routes.as_slice() {
+        if let [only] = plan.traffic.routes.as_slice()
+            && !only.filled.any()
+        {
             return Ok(Source::Single([compiled(only)?]));
         }
         match plan.traffic.choice {
@@ -108,23 +206,32 @@ impl Source {
                     Some(*sum)
                 };
                 Ok(Source::Weighted(Weighted {
-                    routes: plan.traffic.routes.iter().map(compiled).collect::<Result<_, _>>()?,
+                    routes: plan.traffic.routes.iter().map(&mut compiled).collect::<Result<_, _>>()?,
                     up_to: plan.traffic.routes.iter().scan(0, sum).collect(),
                     // What is asked and when are drawn apart.
                     seed: mix(plan.load.seed ^ SEED_OF_ROUTES),
                     stripe: Stripe::ALL,
+                    users: 0,
                     begun: Vec::new(),
+                    values,
+                    unique: Vec::new(),
+                    unique_taken: 0,
+                    is_used_up: false,
+                    filled: Vec::new(),
+                    unix_offset_ns,
                 }))
             }
         }
     }
 
-    /// The same for one worker: its part of the load, and its users, if they are always the same ones.
+    /// The same for one worker: its part of the load, of which there are so many users, if they are always the same ones.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
         let mut source = self.clone();
         if let Source::Weighted(weighted) = &mut source {
             weighted.stripe = stripe;
-            weighted.begun = vec![0; users.unwrap_or(0) as usize];
+            weighted.users = users.unwrap_or(0);
+            weighted.begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
+            weighted.unique = vec![0; weighted.begun.len() * usize::from(weighted.values.unique_rows().is_some())];
         }
         source
     }
@@ -146,12 +253,39 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
+    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything to fill in, which takes time.
+    #[inline]
+    pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
+        match self {
+            Source::Weighted(weighted) if weighted.routes[usize::from(route)].form.is_some() => {
+                weighted.fill(exchange, user, route, now_ns);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The request of an exchange under way.
+    #[inline]
+    pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
+        let of_route = self.route(route);
+        match self {
+            Source::Weighted(weighted) if of_route.form.is_some() => &weighted.filled[exchange as usize],
+            _ => &of_route.request,
+        }
+    }
+
+    /// Whether users find nothing more to ask.
+    pub fn is_used_up(&self) -> bool {
+        matches!(self, Source::Weighted(weighted) if weighted.is_used_up)
+    }
+
     /// What `user` does after its last request; `None`: it begins.
     #[inline]
     pub fn next(&mut self, user: u64, last: Option<&Last>) -> Next {
         match self {
             Source::Single(_) if last.is_none() => Next::Send(0),
-            Source::Weighted(weighted) if last.is_none() => Next::Send(weighted.draw(user)),
+            Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
             Source::Single(_) | Source::Weighted(_) => Next::End,
             #[cfg(test)]
             Source::Script { steps, at, .. } => {
@@ -171,7 +305,9 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Request};
+    use plimsoll_model::data::{Data, Pick};
+    use plimsoll_model::{Curve, LoadShape};
+    use std::sync::Arc;
 
     fn plan(weights: &[u32]) -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
@@ -209,6 +345,66 @@ mod tests {
                 assert!((count - expect).abs() <= 4.0 * expect.sqrt(), "{users:?}: {counts:?}");
             }
         }
+    }
+
+    /// What users of a closed load ask, each so often.
+    fn asked(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
+        let of_user = |user: u64| {
+            let mut source = whole.for_worker(Stripe { index: user % of, of }, Some(users));
+            let mut request = |turn| {
+                let Next::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
+                assert!(source.fill(turn as u32 % 3, user / of, route, 0));
+                String::from_utf8(source.request(turn as u32 % 3, route).h1().to_vec()).expect("text")
+            };
+            (0..turns).map(&mut request).collect()
+        };
+        (0..users).map(of_user).collect()
+    }
+
+    #[test]
+    fn what_is_filled_in_depends_on_the_seed_and_not_on_the_division() {
+        let mut plan = plan(&[1, 2]);
+        for route in &mut plan.traffic.routes {
+            route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
+            route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
+            route.filled = plimsoll_model::traffic::Filled { target: true, headers: false, body: true };
+        }
+        let whole = Source::compile(&plan).expect("compiles");
+        let one = asked(&whole, 1, 6, 20);
+        assert!(one[0][0].starts_with("GET /1/") && one[5][1].starts_with("GET /12/"), "{one:?}");
+        assert!(one[5][1].contains("\r\nContent-Length: 22\r\n\r\n") && one[5][1].ends_with("12"), "{}", one[5][1]);
+        assert_eq!(one, asked(&whole, 2, 6, 20));
+        assert_eq!(one, asked(&whole, 3, 6, 20));
+        let mut all: Vec<&String> = one.iter().flatten().collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 120, "none is asked twice");
+        plan.load.seed += 1;
+        assert_ne!(one, asked(&Source::compile(&plan).expect("compiles"), 1, 6, 20));
+    }
+
+    #[test]
+    fn rows_that_are_used_once_are_used_up() {
+        let mut plan = plan(&[1]);
+        let mut data = Data::new("user".into(), vec!["id".into()], Pick::Unique, false);
+        (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
+        plan.traffic.data = vec![Arc::new(data)];
+        plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
+        plan.traffic.routes[0].filled.target = true;
+        let whole = Source::compile(&plan).expect("compiles");
+        let mut seen = Vec::new();
+        for index in 0..2 {
+            let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(4));
+            // One user is much faster than the other.
+            while let Next::Send(route) = source.next(0, None) {
+                source.fill(0, 0, route, 0);
+                seen.push(source.request(0, route).h1()[4..7].to_vec());
+            }
+            assert!(source.is_used_up());
+            assert_eq!(source.next(1, None), Next::End);
+        }
+        seen.sort();
+        assert_eq!(seen, (0..7).map(|row| format!("/u{row}").into_bytes()).collect::<Vec<_>>());
     }
 
     #[test]

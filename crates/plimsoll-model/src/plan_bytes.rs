@@ -5,13 +5,15 @@
 //! memory is bounded by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
 
 use crate::carriage::{Carriage, ResolveSpec};
+use crate::data::{Data, Pick};
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
 use crate::redact::Redact;
 use crate::tagged::{Field, Reader, field, varint};
 use crate::tls::TlsSpec;
-use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
+use crate::traffic::{Choice, Filled, Origin, Request, Route, StatusSet, Traffic};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::sync::Arc;
 
 /// The form written by this crate; another is refused.
 const FORM: u64 = 1;
@@ -114,7 +116,7 @@ fn read_level(value: Reader) -> Option<f64> {
 }
 
 fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
-    let Traffic { origin: Origin { scheme, host, port }, routes, choice, first, redact } = traffic;
+    let Traffic { origin: Origin { scheme, host, port }, routes, choice, first, data, variables, redact } = traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
     number(out, 3, u64::from(*port));
@@ -130,11 +132,18 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     );
     routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
     first.iter().for_each(|first| number(out, 7, u64::from(*first)));
+    data.iter().for_each(|it| field(out, 8, |out| table(out, it)));
+    for (name, value) in variables {
+        field(out, 9, |out| {
+            bytes(out, 1, name.as_bytes());
+            bytes(out, 2, value.as_bytes());
+        });
+    }
 }
 
 fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
-    let mut first = None;
+    let (mut first, mut data, mut variables) = (None, Vec::new(), Vec::new());
     let mut routes = Vec::new();
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
@@ -157,14 +166,17 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
         ),
         6 => push(&mut routes, read_route(value)?),
         7 => once(&mut first, value.number()?.try_into().ok()?),
+        8 => push(&mut data, Arc::new(read_table(value)?)),
+        9 => push(&mut variables, read_header(value)?),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
-    Some(Traffic { origin, routes, choice: choice?, first, redact: redact? })
+    Some(Traffic { origin, routes, choice: choice?, first, data, variables, redact: redact? })
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request: Request { method, target, headers, body }, weight, ok_status, timeout_ns } = route;
+    let Route { label, request: Request { method, target, headers, body }, weight, ok_status, timeout_ns, filled } =
+        route;
     bytes(out, 1, label.as_bytes());
     bytes(out, 2, method.as_bytes());
     bytes(out, 3, target.as_bytes());
@@ -178,11 +190,59 @@ fn route(out: &mut Vec<u8>, route: &Route) {
     number(out, 6, u64::from(*weight));
     bytes(out, 7, String::from(ok_status.clone()).as_bytes());
     number(out, 8, *timeout_ns);
+    let Filled { target, headers, body } = *filled;
+    number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
+}
+
+/// Rows with the cells that each has.
+fn table(out: &mut Vec<u8>, data: &Data) {
+    bytes(out, 1, data.name.as_bytes());
+    data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));
+    let (kind, exponent_milli) = match data.pick {
+        Pick::Sequential => (0, 0),
+        Pick::Random => (1, 0),
+        Pick::Unique => (2, 0),
+        Pick::Zipf { exponent_milli } => (3, exponent_milli),
+    };
+    number(out, 3, kind);
+    number(out, 4, u64::from(exponent_milli));
+    number(out, 5, u64::from(data.each_use));
+    data.cells().for_each(|cell| bytes(out, 6, cell.as_bytes()));
+}
+
+fn read_table(message: Reader) -> Option<Data> {
+    let (mut name, mut kind, mut exponent_milli, mut each_use) = (None, None, None, None);
+    let (mut columns, mut cells) = (Vec::new(), Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => push(&mut columns, read_text(value)?),
+        3 => once(&mut kind, value.number()?),
+        4 => once(&mut exponent_milli, read_u32(value)?),
+        5 => once(&mut each_use, read_flag(value)?),
+        6 => {
+            cells.push(std::str::from_utf8(value.bytes).ok()?);
+            Some(())
+        }
+        _ => None,
+    })?;
+    let pick = match kind? {
+        0 => Pick::Sequential,
+        1 => Pick::Random,
+        2 => Pick::Unique,
+        3 => Pick::Zipf { exponent_milli: exponent_milli? },
+        _ => return None,
+    };
+    let width = columns.len();
+    let mut data = Data::new(name?, columns, pick, each_use?);
+    if width > 0 {
+        cells.chunks(width).try_for_each(|row| data.push(row.iter().copied()))?;
+    }
+    Some(data)
 }
 
 fn read_route(message: Reader) -> Option<Route> {
     let (mut label, mut method, mut target, mut body) = (None, None, None, None);
-    let (mut weight, mut ok_status, mut timeout_ns) = (None, None, None);
+    let (mut weight, mut ok_status, mut timeout_ns, mut filled) = (None, None, None, None);
     let mut headers = Vec::new();
     read(message, |tag, value| match tag {
         1 => once(&mut label, read_text(value)?),
@@ -193,10 +253,13 @@ fn read_route(message: Reader) -> Option<Route> {
         6 => once(&mut weight, read_u32(value)?),
         7 => once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         8 => once(&mut timeout_ns, value.number()?),
+        9 => once(&mut filled, value.number().filter(|bits| *bits < 8)?),
         _ => None,
     })?;
+    let bits = filled?;
+    let filled = Filled { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
-    Some(Route { label: label?, request, weight: weight?, ok_status: ok_status?, timeout_ns: timeout_ns? })
+    Some(Route { label: label?, request, weight: weight?, ok_status: ok_status?, timeout_ns: timeout_ns?, filled })
 }
 
 fn read_header(message: Reader) -> Option<(String, String)> {

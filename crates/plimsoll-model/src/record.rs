@@ -4,9 +4,11 @@
 //! Not here: which text is a secret ([`crate::redact`]).
 
 use crate::carriage::{Carriage, ResolveSpec};
+use crate::data::{Data, Pick};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::redact::{self, Redact};
+use crate::template::target_shown;
 use crate::tls::TlsSpec;
 use crate::traffic::{Choice, Origin, Route, StatusSet, Traffic};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,27 @@ pub struct TrafficRecord {
     pub routes: Vec<RouteRecord>,
     /// In which order.
     pub choice: Choice,
+    /// Rows that requests are filled in with; none of them is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<DataRecord>,
+    /// Names of variables that requests are filled in with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+}
+
+/// A table of rows, without its rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataRecord {
+    /// Its name.
+    pub name: String,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// Number of its rows.
+    pub rows: u64,
+    /// How a row is chosen.
+    pub pick: Pick,
+    /// Whether one is chosen for every use.
+    pub each_use: bool,
 }
 
 /// One thing that is asked again and again.
@@ -110,6 +133,20 @@ impl Traffic {
             origin: self.origin.clone(),
             routes: self.routes.iter().map(|route| route.record(self.redact)).collect(),
             choice: self.choice,
+            data: self.data.iter().map(|data| data.record()).collect(),
+            variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+}
+
+impl Data {
+    fn record(&self) -> DataRecord {
+        DataRecord {
+            name: self.name.clone(),
+            columns: self.columns.clone(),
+            rows: self.rows(),
+            pick: self.pick,
+            each_use: self.each_use,
         }
     }
 }
@@ -117,10 +154,11 @@ impl Traffic {
 impl Route {
     fn record(&self, how: Redact) -> RouteRecord {
         let kept = |(name, value): &(String, String)| (name.clone(), redact::header_value(name, value, how).to_owned());
+        let target = &self.request.target;
         RouteRecord {
             label: self.label.clone(),
             method: self.request.method.clone(),
-            target: redact::target(&self.request.target, how),
+            target: if self.filled.target { target_shown(target, how) } else { redact::target(target, how) },
             headers: self.request.headers.iter().map(kept).collect(),
             body_bytes: self.request.body.len() as u64,
             weight: self.weight,

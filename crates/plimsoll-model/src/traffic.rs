@@ -4,9 +4,11 @@
 //! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the wire.
 
 use crate::RouteNumber;
+use crate::data::Data;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Whom a load asks: the beginning of every URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,26 @@ pub struct Route {
     pub ok_status: StatusSet,
     /// A request that takes longer has failed, ns.
     pub timeout_ns: u64,
+    /// Which parts of the request are templates ([`crate::template`]), filled in for each.
+    pub filled: Filled,
+}
+
+/// Which parts of a request are templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filled {
+    /// Path and query.
+    pub target: bool,
+    /// The values of header fields.
+    pub headers: bool,
+    /// The body.
+    pub body: bool,
+}
+
+impl Filled {
+    /// Whether any is.
+    pub fn any(self) -> bool {
+        self.target || self.headers || self.body
+    }
 }
 
 impl Route {
@@ -70,6 +92,7 @@ impl Route {
             weight: 1,
             ok_status: StatusSet::default(),
             timeout_ns: 30_000_000_000,
+            filled: Filled::default(),
         }
     }
 }
@@ -94,6 +117,10 @@ pub struct Traffic {
     pub choice: Choice,
     /// The one that may be asked once before a load, to see whether anybody answers; `None`: none of them.
     pub first: Option<RouteNumber>,
+    /// Rows that requests are filled in with.
+    pub data: Vec<Arc<Data>>,
+    /// Variables that requests are filled in with, and their values: none of them is recorded.
+    pub variables: Vec<(String, String)>,
     /// How much of it is left out of records and reports.
     pub redact: Redact,
 }
@@ -101,7 +128,15 @@ pub struct Traffic {
 impl Traffic {
     /// One request, and no other.
     pub fn one(origin: Origin, route: Route) -> Traffic {
-        Traffic { origin, routes: vec![route], choice: Choice::Weighted, first: Some(0), redact: Redact::Secrets }
+        Traffic {
+            origin,
+            routes: vec![route],
+            choice: Choice::Weighted,
+            first: Some(0),
+            data: Vec::new(),
+            variables: Vec::new(),
+            redact: Redact::Secrets,
+        }
     }
 
     /// The route that may be asked once before a load.

@@ -1,9 +1,12 @@
 //! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is taken for one.
 
+use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
+use plimsoll_model::traffic::Filled;
 use plimsoll_model::*;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn text(rng: &mut Rng) -> String {
     (0..rng.below(8)).map(|_| ['a', 'Z', '0', '/', ' ', 'ä', '\n', '%'][rng.below(8) as usize]).collect()
@@ -34,7 +37,18 @@ fn route(rng: &mut Rng) -> Route {
         weight: rng.below(1 << 32) as u32,
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
         timeout_ns: rng.below(1 << 50),
+        filled: Filled { target: rng.below(2) == 0, headers: rng.below(2) == 0, body: rng.below(2) == 0 },
     }
+}
+
+fn data(rng: &mut Rng) -> Arc<Data> {
+    let pick = [Pick::Sequential, Pick::Random, Pick::Unique, Pick::Zipf { exponent_milli: rng.below(5_000) as u32 }];
+    let mut data = Data::new(text(rng), list(rng, 1, text), pick[rng.below(4) as usize], rng.below(2) == 0);
+    for _ in 0..rng.below(5) {
+        let cells: Vec<String> = data.columns.iter().map(|_| text(rng)).collect();
+        data.push(cells.iter().map(String::as_str)).expect("room");
+    }
+    Arc::new(data)
 }
 
 fn shape(rng: &mut Rng) -> LoadShape {
@@ -79,6 +93,8 @@ fn plan(seed: u64) -> Plan {
     plan.traffic.origin.scheme = text(rng);
     plan.traffic.routes = list(rng, 1, route);
     plan.traffic.routes[0].weight |= 1;
+    plan.traffic.data = list(rng, 0, data);
+    plan.traffic.variables = list(rng, 0, |rng| (text(rng), text(rng)));
     plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
     plan.load.seed = rng.next_u64();

@@ -1,5 +1,6 @@
 //! Files of traffic: what they mean, and what is said of those that mean nothing.
 
+use plimsoll_model::data::Pick;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
 use plimsoll_model::{Route, Traffic};
@@ -12,6 +13,20 @@ struct World;
 impl Surroundings for World {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         if path == "order.bin" { Ok(vec![0, 1, 255]) } else { Err("cannot be read: no such file or directory".into()) }
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        match path {
+            "users.csv" => Ok("name,password\nann,a1\nbob,\"b,2\"\n".into()),
+            "empty.csv" => Ok("name\n".into()),
+            "bad.csv" => Ok("name,id\nann\n".into()),
+            "users.jsonl" => Ok("{\"name\":\"ann\",\"n\":1}\n{\"n\":2,\"name\":\"bob\"}\n".into()),
+            _ => Err("cannot be read: no such file or directory".into()),
+        }
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        (name == "TOKEN").then(|| "s3cret".to_owned())
     }
 }
 
@@ -86,7 +101,7 @@ fn one_shape_in_three_formats() {
     let toml = read(TOML, TrafficFormat::Toml).expect("TOML");
     assert_eq!(toml, read(YAML, TrafficFormat::Yaml).expect("YAML"));
     assert_eq!(toml, read(JSON, TrafficFormat::Json).expect("JSON"));
-    assert_eq!(toml.base.as_deref(), Some("http://127.0.0.1:8080/api"));
+    assert_eq!(toml.base(), Some("http://127.0.0.1:8080/api"));
     let Traffic { routes, first, .. } = traffic(&toml);
     assert_eq!(first, Some(0));
     let header = |route: &Route, name: &str| {
@@ -109,6 +124,50 @@ fn one_shape_in_three_formats() {
         (2_000_000_000, true, false)
     );
     assert_eq!((purge.label.as_str(), purge.request.body.as_slice()), ("PURGE /cache", &[0, 1, 255][..]));
+}
+
+const FILLED: &str = r#"
+[[request]]
+get = "/items/{{ user.name }}?page={{ int(1, 50) }}#x"
+headers = { authorization = "Bearer {{ env.TOKEN }}" }
+[[request]]
+post = "/orders"
+json = { id = "{{ uuid() }}", qty = "{{ int(1,3) }}", note = "{{ \"{{\" }} \"{{ user.name }}\"", n = 1 }
+[[request]]
+post = "/raw"
+raw = true
+body = '{{ int(1,2) }}'
+[[request]]
+post = "/literal"
+json = ["{{ '{{' }}", "\""]
+[data.user]
+file = "users.csv"
+pick = "zipf(1.1)"
+[data.other]
+file = "users.jsonl"
+pick = "random"
+each = "use"
+"#;
+
+#[test]
+fn texts_are_templates_where_they_have_values() {
+    let traffic = traffic(&read(FILLED, TrafficFormat::Toml).expect("a file"));
+    let [items, orders, raw, literal] = traffic.routes.as_slice() else { panic!("four routes") };
+    assert_eq!(items.label, "GET /items/{}");
+    assert_eq!(items.request.target, "/api/items/{{ user.name }}?page={{ int(1, 50) }}#x");
+    assert!(items.filled.target && items.filled.headers && !items.filled.body);
+    let body = |route: &Route| String::from_utf8(route.request.body.clone()).expect("text");
+    assert_eq!(
+        body(orders),
+        r#"{"id":"{{ uuid() | json }}","qty":{{ int(1,3) }},"note":"{{ '{{' }} \"{{ user.name | json }}\"","n":1}"#
+    );
+    assert!(orders.filled.body && !orders.filled.target);
+    assert_eq!((body(raw).as_str(), raw.filled.any()), ("{{ int(1,2) }}", false));
+    assert_eq!((body(literal).as_str(), literal.filled.any()), (r#"["{{","\""]"#, false));
+    let [user, other] = traffic.data.as_slice() else { panic!("two tables") };
+    assert_eq!((user.rows(), user.cell(1, 1), user.pick), (2, "b,2", Pick::Zipf { exponent_milli: 1_100 }));
+    assert_eq!((other.cell(1, 0), other.each_use), ("bob", true));
+    assert_eq!(traffic.variables, [("TOKEN".to_owned(), "s3cret".to_owned())]);
 }
 
 #[test]
@@ -151,6 +210,20 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (Toml, "[[request]\nget = \"/\"", (1, 11), "no TOML"),
         (Toml, "[[request]]\nget = \"/\"\nget = \"/\"", (3, 1), "no TOML"),
+        (Toml, "[[request]]\nget = \"/{{ int(1) }}\"", (2, 7), "int(1,50)"),
+        (Toml, "[[request]]\nget = \"/{{ int(1,2)\"", (2, 7), "no closing"),
+        (Toml, "[[request]]\nget = \"/{{ user.name }}\"", (2, 7), "add [data.user]"),
+        (Toml, "[[request]]\nget = \"/{{ token }}\"", (2, 7), "nothing sets 'token'"),
+        (Toml, "[[request]]\nget = \"/{{ env.NONE }}\"", (2, 7), "no variable 'NONE'"),
+        (Toml, "[[request]]\nget = \"/{{ u.id }}\"\n[data.u]\nfile = \"users.csv\"", (2, 7), "it has name, password"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"empty.csv\"", (4, 8), "has no rows"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"bad.csv\"", (4, 8), "'bad.csv', line 2"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"none.csv\"", (4, 8), "cannot be read"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"users.csv\"\npick = \"any\"", (5, 8), "zipf(1.1)"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"users.csv\"\neach = \"use\"", (5, 8), "drawn"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.env]\nfile = \"users.csv\"", (3, 2), "cannot be the name"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\npick = \"random\"", (3, 2), "needs its rows"),
+        (Toml, "[[request]]\nget = \"/\"\nraw = 1", (3, 7), "true or false"),
         (Yaml, "", (1, 1), "empty"),
         (Yaml, "request:\n  - get: /\n    wieght: 3", (3, 5), "did you mean 'weight'?"),
         (Yaml, "request:\n  - get: /\n    get: /", (3, 5), "twice"),

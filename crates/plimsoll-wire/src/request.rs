@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
     /// In HTTP/1.1.
-    h1: Arc<[u8]>,
+    h1: Arc<Vec<u8>>,
     expect: Expect,
     keep_alive: bool,
 }
@@ -23,6 +23,15 @@ impl EncodedRequest {
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
+    }
+
+    /// Becomes another request of the same kind as `like`: with its method, and the same wishes of its answer. What is in the
+    /// parts is in order; the room is used again.
+    pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
+        let bytes = Arc::make_mut(&mut self.h1);
+        bytes.clear();
+        h1::write(parts, bytes);
+        (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
     /// As HTTP/1.1 has it on the wire.

@@ -32,7 +32,7 @@ pub struct Answer {
 /// is enough; the reasons of all others are in the error. Where nothing may be asked apart from the load (a mix that only
 /// posts), it is enough that connections are accepted, and there is no answer.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
-    let Some(route) = plan.traffic.first() else {
+    let Some((number, route)) = plan.traffic.first.zip(plan.traffic.first()) else {
         return match is_taken(plan) {
             true => Ok(None),
             false => Err(Failure::start(format!(
@@ -42,7 +42,7 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> 
         };
     };
     let first = First {
-        request: plimsoll_engine::encode_request(plan, &route.request).map_err(|e| Failure::usage(e.to_string()))?,
+        request: plimsoll_engine::first_request(plan, number).map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(TIMEOUT_MAX),
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
     };

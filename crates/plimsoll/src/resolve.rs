@@ -10,7 +10,9 @@ use crate::quantity::{flag, positive, positive_time};
 use crate::target::{Elsewhere, Target};
 use crate::traffic_file;
 use plimsoll_model::units::parse_duration_ns;
-use plimsoll_model::{Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, StatusSet, Traffic};
+use plimsoll_model::{
+    Arrivals, Curve, Injector, Load, LoadShape, Origin, Plan, Request, Route, Schedule, StatusSet, Traffic,
+};
 use plimsoll_traffic::file::RequestDefaults;
 use std::sync::OnceLock;
 
@@ -73,7 +75,7 @@ impl Base {
         connecting::refuse_contradictions(said)?;
         let elsewhere = Elsewhere { connect_to: said.connect_to.as_deref(), unix: said.unix.as_deref() };
         let file = request.file.as_deref().map(traffic_file::read).transpose()?;
-        let in_file = file.as_ref().and_then(|file| file.base.clone());
+        let in_file = file.as_ref().and_then(|file| file.base().map(str::to_owned));
         let address = request.target.clone().or_else(|| request.url.clone()).or(in_file).ok_or_else(|| {
             Failure::usage(
                 "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
@@ -214,5 +216,10 @@ pub fn run_plan(args: &RunArgs) -> Result<(Base, Plan), Failure> {
     if plan.load.duration_ns.is_none_or(|ns| ns > 120_000_000_000) {
         plan.load.interval_ns = 1_000_000_000;
     }
+    let needed = match &plan.load.shape {
+        LoadShape::Open { .. } => Schedule::compile(&plan.load).arrivals_total(),
+        LoadShape::Closed { .. } => plan.load.requests_max,
+    };
+    traffic_file::rows_suffice(&plan, needed)?;
     Ok((base, plan))
 }

@@ -3,11 +3,22 @@
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use plimsoll_model::Plan;
+use plimsoll_model::data::Pick;
+use plimsoll_model::redact::REDACTED;
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a file. The error names it, with line and column.
+/// Reads a file to be carried out. The error names it, with line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
+    read_with(path, true)
+}
+
+/// Reads a file to be shown: values of the environment are not in it.
+pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
+    read_with(path, false)
+}
+
+fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure> {
     let named = path.display();
     let bytes =
         files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
@@ -16,7 +27,7 @@ pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
     })?;
-    let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+    let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned(), shows_variables };
     let format = TrafficFormat::of_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
@@ -24,19 +35,56 @@ pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
 /// Whether every request of a plan from a file can be written as HTTP. The error names the request.
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     plan.traffic.routes.iter().try_for_each(|route| {
-        plimsoll_engine::encode_request(plan, &route.request)
-            .map(|_| ())
+        plimsoll_engine::check_route(plan, route)
             .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
+}
+
+/// Whether rows that are used once each are enough for `needed` requests, if it is known how many those are.
+pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
+    let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
+    match unique.min_by_key(|data| data.rows()).zip(needed) {
+        Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
+            "-f: the data '{}' has {} rows, each used once, and this load asks {needed} requests: add rows, or ask fewer",
+            data.name,
+            data.rows()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A command that makes many loads has no rows that are used once.
+pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
+    match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
+        None => Ok(()),
+        Some(data) => Err(Failure::usage(format!(
+            "-f: the rows of '{}' are used once each, and this command makes many loads: pick = \"sequential\", or use run",
+            data.name
+        ))),
+    }
 }
 
 /// The folder of a file of traffic.
 struct Beside {
     folder: PathBuf,
+    shows_variables: bool,
 }
 
 impl Surroundings for Beside {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         files::read(&self.folder.join(path), Use::Body)
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        let bytes = files::read(&self.folder.join(path), Use::Rows)?;
+        String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".into())
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        match self.shows_variables {
+            true => std::env::var(name).ok(),
+            // Whether it is there is shown, what it is not.
+            false => std::env::var_os(name).map(|_| REDACTED.to_owned()),
+        }
     }
 }

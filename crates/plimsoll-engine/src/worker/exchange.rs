@@ -19,6 +19,10 @@ impl<N: Net> Worker<N> {
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
+        if self.job.source.fill(number, user, route, self.now_ns) {
+            // The server is not charged for it.
+            self.now_ns = self.net.now_ns();
+        }
         let connection = &mut self.connections[slot as usize];
         if connection.state == State::Standing {
             self.ask(slot, number);
@@ -37,8 +41,8 @@ impl<N: Net> Worker<N> {
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
         exchange.sent_ns = self.now_ns;
-        let route = self.job.source.route(exchange.route);
-        self.connections[slot as usize].conn.start(number, &route.request);
+        let request = self.job.source.request(number, exchange.route);
+        self.connections[slot as usize].conn.start(number, request);
         self.send(slot);
     }
 
@@ -50,7 +54,8 @@ impl<N: Net> Worker<N> {
         let (exchanges, source) = (&self.exchanges, &self.job.source);
         let mut room = SLICE_BYTES;
         loop {
-            let bytes = connection.conn.out(|number| &source.route(exchanges[number].route).request, &mut self.scratch);
+            let bytes =
+                connection.conn.out(|number| source.request(number, exchanges[number].route), &mut self.scratch);
             if bytes.is_empty() {
                 break;
             }

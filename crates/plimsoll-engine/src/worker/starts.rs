@@ -259,7 +259,9 @@ impl<N: Net> Worker<N> {
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty(),
-            Starts::Closed(users) => users.left == Some(0) && self.now_ns >= self.measured_from_ns,
+            Starts::Closed(users) => {
+                (users.left == Some(0) || self.job.source.is_used_up()) && self.now_ns >= self.measured_from_ns
+            }
         }
     }
 

@@ -1,14 +1,22 @@
 //! A mix: requests with weights, each asked for itself.
 
 use super::keys;
+use super::rows;
+use super::texts::{Known, PlanText, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::{RequestDefaults, Surroundings};
-use plimsoll_model::redact;
-use plimsoll_model::traffic::{Request, Route, StatusSet};
+use plimsoll_model::data::Data;
+use plimsoll_model::redact::{self, Redact};
+use plimsoll_model::template::{Template, target_shown};
+use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
 use plimsoll_model::units::parse_duration_ns;
+use std::sync::Arc;
 
 /// Requests of a file, at most: figures are kept for each.
 const REQUESTS_MAX: usize = 10_000;
+/// Bytes, whether they are filled in, and their type.
+type FileBody = (Vec<u8>, bool, Option<&'static str>);
+
 /// Characters of a name, at most: it heads a column.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -24,6 +32,7 @@ pub struct FileRequest {
     body: Vec<u8>,
     ok_status: Option<StatusSet>,
     timeout_ns: Option<u64>,
+    filled: Filled,
 }
 
 impl FileRequest {
@@ -42,16 +51,31 @@ impl FileRequest {
             weight: self.weight,
             ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
             timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
+            filled: self.filled,
         }
     }
 }
 
-/// Reads the tree of a file: its base, and its requests.
-pub fn read(
-    tree: &TreeNode,
-    world: &mut dyn Surroundings,
-) -> Result<(Option<String>, Vec<FileRequest>), TrafficFileError> {
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mix {
+    /// The beginning of every URL.
+    pub base: Option<String>,
+    pub requests: Vec<FileRequest>,
+    /// What they are filled in with.
+    pub data: Vec<Arc<Data>>,
+    pub variables: Vec<(String, String)>,
+}
+
+/// Reads the tree of a file.
+pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
+    let mut known = Known { world, data: Vec::new(), variables: Vec::new() };
+    if let Some(data) = file.get("data") {
+        for (key, node) in data.open_table("'data'")?.entries {
+            known.data.push(Arc::new(rows::read(&key.name, node, known.world)?));
+        }
+    }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
     let Some(list) = file.get("request") else {
         return tree.error("nothing is asked: add a [[request]], such as get = \"/\"");
@@ -67,7 +91,7 @@ pub fn read(
     let mut requests: Vec<FileRequest> = Vec::with_capacity(nodes.len());
     for node in nodes {
         let table = node.table("a request", &keys::REQUEST)?;
-        let mut asked = request(&table, world)?;
+        let mut asked = request(&table, &mut known)?;
         let taken = |label: &str| requests.iter().any(|other| other.label == label);
         if taken(&asked.label) {
             if let Some(name) = table.get("name") {
@@ -78,15 +102,17 @@ pub fn read(
         }
         requests.push(asked);
     }
-    Ok((base.map(str::to_owned), requests))
+    Ok(Mix { base: base.map(str::to_owned), requests, data: known.data, variables: known.variables })
 }
 
-fn request(table: &TreeTable, world: &mut dyn Surroundings) -> Result<FileRequest, TrafficFileError> {
+fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficFileError> {
+    let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = asked(table)?;
-    let target = target(path)?;
+    let (target, target_filled) = target(path, known, raw)?;
     let name = table.get("name").map(name).transpose()?;
-    let mut headers = table.get("headers").map_or(Ok(Vec::new()), headers)?;
-    let (body, content_type) = body(table, world)?;
+    let (mut headers, headers_filled) =
+        table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
+    let (body, body_filled, content_type) = body(table, known, raw)?;
     if let Some(content_type) = content_type
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
     {
@@ -95,7 +121,7 @@ fn request(table: &TreeTable, world: &mut dyn Surroundings) -> Result<FileReques
     let expect = table.get("expect").map(|node| node.table("'expect'", &keys::EXPECT)).transpose()?;
     let status = expect.and_then(|expect| expect.get("status"));
     Ok(FileRequest {
-        label: name.unwrap_or_else(|| label(&method, &target)),
+        label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
         weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
         method,
         target,
@@ -103,6 +129,7 @@ fn request(table: &TreeTable, world: &mut dyn Surroundings) -> Result<FileReques
         body,
         ok_status: status.map(|node| node.read("'status'", StatusSet::parse)).transpose()?,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,
+        filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
     })
 }
 
@@ -128,14 +155,20 @@ fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFil
     }
 }
 
-/// A path and query as they are sent.
-fn target(node: &TreeNode) -> Result<String, TrafficFileError> {
+/// A path and query, as they are sent unless they are filled in.
+fn target(node: &TreeNode, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
-    if path.contains("://") && !path.starts_with('/') {
+    let (path, is_filled) = known.text(node, path, raw)?;
+    if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
     }
-    if !path.starts_with('/') {
+    // It may also be filled in from its beginning on.
+    let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
+    if !begins {
         return node.error(format!("'{path}' is no path: it begins with /"));
+    }
+    if is_filled {
+        return Ok((path, true));
     }
     let path = path.split('#').next().unwrap_or_default();
     let mut out = String::with_capacity(path.len());
@@ -145,12 +178,13 @@ fn target(node: &TreeNode) -> Result<String, TrafficFileError> {
             false => out.push_str(&format!("%{byte:02X}")),
         }
     }
-    Ok(out)
+    Ok((out, false))
 }
 
 /// The name of what has none: method and path.
-fn label(method: &str, target: &str) -> String {
-    format!("{method} {}", redact::path(target.split('?').next().unwrap_or_default()))
+fn label(method: &str, target: &str, is_filled: bool) -> String {
+    let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
+    format!("{method} {}", shown.split('?').next().unwrap_or_default())
 }
 
 fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
@@ -169,31 +203,49 @@ fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     }
 }
 
-fn headers(node: &TreeNode) -> Result<Vec<(String, String)>, TrafficFileError> {
+/// Header fields, and whether any is filled in.
+fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
+    let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
-    for (key, value) in node.open_table("'headers'")?.entries {
-        let text = value.text(&format!("the header '{}'", key.name))?;
-        headers.push((key.name.clone(), text.trim().to_owned()));
+    for (key, value) in entries {
+        let text = value.text(&format!("the header '{}'", key.name))?.trim();
+        headers.push((key, value, known.text(value, text, raw)?));
     }
-    Ok(headers)
+    let filled = headers.iter().any(|(.., (_, is_filled))| *is_filled);
+    let mut out = Vec::new();
+    for (key, value, (text, is_filled)) in headers {
+        // Where one is filled in all are templates.
+        if filled && !is_filled && text.contains("{{") {
+            return value
+                .error("a literal {{ stands in a header beside others that are filled in: fill it in with data");
+        }
+        out.push((key.name.clone(), text));
+    }
+    Ok((out, filled))
 }
 
-/// The body, and the type that it is of unless a header says another.
-fn body(table: &TreeTable, world: &mut dyn Surroundings) -> Result<(Vec<u8>, Option<&'static str>), TrafficFileError> {
+/// The body, whether it is filled in, and the type that it is of unless a header says another.
+fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
     match (table.get("body"), table.get("json")) {
-        (None, None) => Ok((Vec::new(), None)),
+        (None, None) => Ok((Vec::new(), false, None)),
         (Some(_), Some(json)) => json.error("a request has one body: leave 'body' or 'json' out"),
         (None, Some(json)) => {
             let mut text = String::new();
-            write_json(json, &mut text)?;
-            Ok((text.into_bytes(), Some("application/json")))
+            let is_filled = write_json(json, known, raw, &mut text)?;
+            if !raw && !is_filled && text.contains("{{") {
+                // It stands for itself.
+                let template =
+                    Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
+                text = template.with_all("");
+            }
+            Ok((text.into_bytes(), is_filled, Some("application/json")))
         }
         (Some(node), None) => {
             let text = node.text("'body'")?;
-            match text.strip_prefix('@') {
-                None => Ok((text.as_bytes().to_vec(), None)),
-                Some(path) => match world.file(path) {
-                    Ok(bytes) => Ok((bytes, None)),
+            match text.strip_prefix('@').filter(|_| !raw) {
+                None => known.text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
+                Some(path) => match known.world.file(path) {
+                    Ok(bytes) => Ok((bytes, false, None)),
                     Err(why) => node.error(format!("the file '{path}' {why}")),
                 },
             }
@@ -201,13 +253,14 @@ fn body(table: &TreeTable, world: &mut dyn Surroundings) -> Result<(Vec<u8>, Opt
     }
 }
 
-/// A value as JSON.
-fn write_json(node: &TreeNode, out: &mut String) -> Result<(), TrafficFileError> {
+/// A value as JSON. Returns whether anything in it is filled in.
+fn write_json(node: &TreeNode, known: &mut Known, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {
             out.push(',')
         }
     };
+    let mut filled = false;
     match &node.value {
         TreeValue::Null => out.push_str("null"),
         TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
@@ -219,12 +272,12 @@ fn write_json(node: &TreeNode, out: &mut String) -> Result<(), TrafficFileError>
                 _ => return node.error(format!("JSON has no number '{number}'")),
             }
         }
-        TreeValue::Text(text) => write_text(text, out),
+        TreeValue::Text(text) => filled = known.json_text(node, text, raw, out)?,
         TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
                 comma(out, number);
-                write_json(item, out)?;
+                filled |= write_json(item, known, raw, out)?;
             }
             out.push(']');
         }
@@ -232,29 +285,12 @@ fn write_json(node: &TreeNode, out: &mut String) -> Result<(), TrafficFileError>
             out.push('{');
             for (number, (key, value)) in entries.iter().enumerate() {
                 comma(out, number);
-                write_text(&key.name, out);
+                quoted(&key.name, out);
                 out.push(':');
-                write_json(value, out)?;
+                filled |= write_json(value, known, raw, out)?;
             }
             out.push('}');
         }
     }
-    Ok(())
-}
-
-/// A text as JSON.
-fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    Ok(filled)
 }

@@ -6,11 +6,14 @@
 mod json;
 mod keys;
 mod mix;
+mod rows;
+mod texts;
 mod toml;
 mod tree;
 mod world;
 mod yaml;
 
+use mix::Mix;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, Traffic};
@@ -43,9 +46,7 @@ impl TrafficFormat {
 /// A file that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficFile {
-    /// The beginning of every URL, if the file says it.
-    pub base: Option<String>,
-    requests: Vec<mix::FileRequest>,
+    mix: Mix,
 }
 
 impl TrafficFile {
@@ -61,17 +62,22 @@ impl TrafficFile {
             TrafficFormat::Yaml => yaml::tree(text),
             TrafficFormat::Json => json::tree(text),
         }?;
-        let (base, requests) = mix::read(&tree, world)?;
-        Ok(TrafficFile { base, requests })
+        Ok(TrafficFile { mix: mix::read(&tree, world)? })
+    }
+
+    /// The beginning of every URL, if the file says it.
+    pub fn base(&self) -> Option<&str> {
+        self.mix.base.as_deref()
     }
 
     /// What it asks of `origin`, where every path begins with `prefix`.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-        let routes: Vec<Route> = self.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
+        let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // Asking it once more than the load does must change nothing at the server.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
         let first = routes.iter().position(is_safe).map(|number| number as RouteNumber);
-        Traffic { origin, routes, choice: Choice::Weighted, first, redact }
+        let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
+        Traffic { origin, routes, choice: Choice::Weighted, first, data, variables, redact }
     }
 }

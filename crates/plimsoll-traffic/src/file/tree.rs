@@ -153,6 +153,14 @@ impl TreeNode {
         }
     }
 
+    /// True or false.
+    pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
+        match self.value {
+            TreeValue::Flag(flag) => Ok(flag),
+            _ => self.error(format!("{what} is true or false, and this is {}", self.kind())),
+        }
+    }
+
     /// A whole number in a range.
     pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {

@@ -6,6 +6,12 @@ use plimsoll_model::traffic::StatusSet;
 pub trait Surroundings {
     /// The content of a file that it names, whose path is relative to it. An error completes "the file 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
+
+    /// The text of a file of rows, which may be long.
+    fn rows(&mut self, path: &str) -> Result<String, String>;
+
+    /// A variable of the environment.
+    fn variable(&mut self, name: &str) -> Option<String>;
 }
 
 /// What holds for requests that say nothing else.

@@ -28,3 +28,4 @@ pub use response::{Expect, Fed, INTERIM_REPLIES_MAX, Reply, ResponseParser};
 pub use serving::{REQUEST_HEAD_BYTES_MAX, Refusal, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;
+pub(crate) use request::write;

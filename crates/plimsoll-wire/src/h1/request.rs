@@ -56,6 +56,13 @@ pub enum RequestError {
 /// example): to see what a server does then is a fair use.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
+    let mut bytes = Vec::new();
+    write(parts, &mut bytes);
+    Ok(bytes)
+}
+
+/// Appends the bytes of a request of which everything is known to be in order.
+pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     let says_close = parts
         .headers
@@ -63,10 +70,12 @@ pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
         .filter(|(name, _)| name.eq_ignore_ascii_case("connection"))
         .any(|(_, value)| list(value.as_bytes()).any(|token| token.eq_ignore_ascii_case(b"close")));
 
-    let mut head = format!("{} {} HTTP/1.1\r\n", parts.method, parts.target);
+    for piece in [parts.method, " ", parts.target, " HTTP/1.1\r\n"] {
+        out.extend_from_slice(piece.as_bytes());
+    }
     let mut field = |name: &str, value: &str| {
         for piece in [name, ": ", value, "\r\n"] {
-            head.push_str(piece);
+            out.extend_from_slice(piece.as_bytes());
         }
     };
     // First, because "a user agent SHOULD generate Host as the first field" (RFC 9110, 7.2).
@@ -84,16 +93,27 @@ pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     }
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
     if expects_body && !given("content-length") && !given("transfer-encoding") {
-        field("Content-Length", &parts.body.len().to_string());
+        field("Content-Length", decimal(parts.body.len(), &mut [0; 20]));
     }
     if !parts.keep_alive && !says_close {
         field("Connection", "close");
     }
-    head.push_str("\r\n");
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(parts.body);
+}
 
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(parts.body);
-    Ok(bytes)
+/// A number as text, without an allocation: some requests are written anew each time.
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
 fn check(parts: &RequestParts) -> Result<(), RequestError> {

@@ -20,8 +20,8 @@ const ANYWHERE: &str = "http://localhost/";
 
 /// Reads the file and shows what it asks.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
-    let file = traffic_file::read(&args.file)?;
-    let address = args.target.clone().or_else(|| file.base.clone()).unwrap_or_else(|| ANYWHERE.to_owned());
+    let file = traffic_file::read_to_show(&args.file)?;
+    let address = args.target.clone().or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
     let target = Target::named(&address)?;
     let headers = target.authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
     let defaults = RequestDefaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };

@@ -15,6 +15,7 @@ use crate::resolve::Base;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
+use crate::traffic_file;
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
@@ -36,6 +37,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
     let fail_if = args.fail_if.as_deref().map(Demand::parse_list).transpose();
     let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?.unwrap_or_default();
     let base = Base::new(&args.request, &args.generator)?;
+    traffic_file::rows_again(&base.plan)?;
     let mut plan = base.plan.clone();
     // The load is chosen later; what it may take of the machine is what an open load may.
     plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };

@@ -18,6 +18,7 @@ use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
 use crate::target::system_text;
+use crate::traffic_file;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, Level, SHARE_MIN_NS};
 use plimsoll_analysis::{Conditions, Finding, Study};
@@ -111,6 +112,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
     let base = Base::new(&args.request, &args.generator)?;
+    traffic_file::rows_again(&base.plan)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }

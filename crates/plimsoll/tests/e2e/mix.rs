@@ -1,7 +1,8 @@
 //! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is said of files that are wrong.
 
-use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// A file in a folder of its own.
 fn file(name: &str, text: &str) -> PathBuf {
@@ -139,4 +140,90 @@ fn what_only_posts_is_not_asked_before_the_load() {
     let closed = plimsoll(&[&run[..], &["http://127.0.0.1:1"]].concat());
     assert_eq!(closed.code, 2);
     assert!(closed.stderr.contains("nobody accepts connections"), "{}", closed.stderr);
+}
+
+const FILLED: &str = r#"
+[[request]]
+name = "row"
+weight = 3
+get = "/status/{{ row.status }}?id={{ uuid() }}"
+headers = { authorization = "Bearer {{ env.PLIMSOLL_TEST_TOKEN }}" }
+[[request]]
+name = "drawn"
+post = "/bytes/{{ int(1,9) }}"
+json = { n = "{{ seq() }}", who = "{{ row.who }}" }
+[data.row]
+file = "rows.csv"
+"#;
+
+#[test]
+fn requests_are_filled_in_from_data_and_by_chance() {
+    let server = baseline(1);
+    let path = file("filled.toml", FILLED);
+    std::fs::write(path.with_file_name("rows.csv"), "status,who\n200,\"a \"\"b\"\"\"\n404,c\n200,d\n")
+        .expect("written");
+    let record = folder("mix-filled").join("run.plimsoll");
+    let run = |arguments: &[&str]| {
+        let mut command =
+            command(&[&["run", "--json", "-q", "-f", text(&path), "--target", &server.url], arguments].concat());
+        command.env("PLIMSOLL_TEST_TOKEN", "Zq7xK2mW9vLp4TnR8sYd").stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("starts"))
+    };
+    let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", text(&record), "-t"];
+    let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
+    assert_ledger_closes(&one, "filled in");
+    // Rows go with the numbers of requests: of each three one is a 404 where it is a row that is asked.
+    let missing = number(&one, "statuses.404");
+    assert!((100.0..=200.0).contains(&missing), "{missing}");
+    assert_eq!(missing, number(&two, "statuses.404"));
+    assert_eq!(number(&one, "statuses.200") + missing, 600.0, "{:#}", one["statuses"]);
+    let bytes = std::fs::read(&record).expect("a run file");
+    assert!(!bytes.windows(8).any(|window| window == b"Zq7xK2mW"), "no value of the environment is recorded");
+
+    let check = |arguments: &[&str]| {
+        let mut command = command(&[&["check", "-f", text(&path)], arguments].concat());
+        command.env("PLIMSOLL_TEST_TOKEN", "s3cret").stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("starts"))
+    };
+    let shown = check(&["--seed", "1"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("authorization: Bearer [redacted]") && !shown.stdout.contains("s3cret"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(shown.stdout, check(&["--seed", "1"]).stdout);
+    assert_ne!(shown.stdout, check(&["--seed", "2"]).stdout);
+    // Without the variable nothing is asked.
+    let unset = plimsoll(&["check", "-f", text(&path)]);
+    assert_eq!(unset.code, 2);
+    assert!(unset.stderr.contains("filled.toml:6:"), "{}", unset.stderr);
+}
+
+#[test]
+fn rows_that_are_used_once_must_suffice() {
+    let server = baseline(1);
+    let path = file(
+        "once.toml",
+        "[[request]]\nget = \"/status/{{ row.status }}\"\n[data.row]\nfile = \"once.csv\"\npick = \"unique\"\n",
+    );
+    std::fs::write(path.with_file_name("once.csv"), "status\n200\n201\n202\n203\n204\n").expect("written");
+    let arguments = ["-f", text(&path), "--target", &server.url];
+    let exact = json(&[&["run", "-n", "5", "-c", "2"], &arguments[..]].concat());
+    for status in ["200", "201", "202", "203", "204"] {
+        assert_eq!(number(&exact, &format!("statuses.{status}")), 1.0, "{:#}", exact["statuses"]);
+    }
+    // By time a closed load ends with its rows.
+    let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
+    assert_eq!(number(&timed, "requests"), 5.0);
+    for (words, part) in [
+        (&["run", "-n", "6", "-c", "2"][..], "has 5 rows, each used once, and this load asks 6 requests"),
+        (&["run", "--rate", "100", "-d", "1s"], "this load asks 100 requests"),
+        (&["find"], "used once each"),
+        (&["sweep", "-c", "1"], "used once each"),
+    ] {
+        let done = plimsoll(&[words, &arguments].concat());
+        assert_eq!(done.code, 2, "{words:?}: {}", done.stdout);
+        assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
+    }
 }

@@ -8,6 +8,7 @@ use crate::quantity::{positive, positive_time};
 use crate::resolve::Base;
 use crate::runner::builds::BuildTarget;
 use crate::secrets::command_shown;
+use crate::traffic_file;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_analysis::prove::{Rules, arm_name};
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
@@ -155,7 +156,9 @@ impl ProveSetup {
         for url in urls {
             let mut request = args.request.clone();
             request.url = url.cloned();
-            arms.push(BuildTarget { base: Base::new(&request, &args.generator)?, command: None, finder: None });
+            let base = Base::new(&request, &args.generator)?;
+            traffic_file::rows_again(&base.plan)?;
+            arms.push(BuildTarget { base, command: None, finder: None });
         }
         if let (Some(a), Some(b)) = (&args.a, &args.b) {
             let base = arms[0].base.clone();

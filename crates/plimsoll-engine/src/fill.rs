@@ -1,0 +1,452 @@
+//! Requests that are filled in anew each time: templates compiled once, and written into buffers that are used again.
+//!
+//! What is drawn is a function of the seed and of the number of the request or session, so that it is the same whatever the
+//! number of threads and machines. Nothing is allocated once the buffers have grown to what is written into them.
+
+use plimsoll_model::data::{Data, Pick};
+use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::template::{Part, Template, TimePiece, Value, Writing};
+use plimsoll_model::{Plan, Request, Route};
+use std::sync::Arc;
+
+/// Sets what is filled in apart from what else follows from the same seed.
+const SEED_OF_VALUES: u64 = 0x0056_414c_5545_5321;
+/// Characters of `text(n)`, `uuid()` and `hex(n)`.
+const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Why a request cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FormError(String);
+
+/// Where a value is written: what cannot stand there is encoded or left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Target,
+    Header,
+    Body,
+}
+
+/// A value whose source is known by number.
+#[derive(Debug, Clone)]
+enum FilledFrom {
+    Drawn(Value),
+    Fixed(Box<str>),
+    Cell { data: usize, column: usize },
+}
+
+#[derive(Debug, Clone)]
+enum FormPiece {
+    Text(Box<str>),
+    Value(FilledFrom, Writing),
+}
+
+/// A request of which parts are filled in.
+#[derive(Debug, Clone)]
+pub struct RequestForm {
+    /// Those parts of it that are templates; the others are as the request has them.
+    target: Option<Vec<FormPiece>>,
+    headers: Vec<Option<Vec<FormPiece>>>,
+    body: Option<Vec<FormPiece>>,
+}
+
+/// What forms are filled in with.
+#[derive(Debug, Clone)]
+pub struct FormValues {
+    seed: u64,
+    data: Vec<RankedData>,
+    /// Room for what is drawn before it is written as it may stand.
+    scratch: String,
+}
+
+#[derive(Debug, Clone)]
+struct RankedData {
+    rows: Arc<Data>,
+    ranks: Arc<[f64]>,
+}
+
+/// One request that is being filled in.
+#[derive(Debug, Clone, Copy)]
+pub struct FormTurn {
+    /// The number of the request or session.
+    pub number: u64,
+    /// Which of the rows that are used once it has.
+    pub unique: u64,
+    /// The time, in ms since 1970.
+    pub unix_ms: u64,
+}
+
+impl FormValues {
+    pub fn new(plan: &Plan) -> FormValues {
+        let table = |data: &Arc<Data>| RankedData { rows: Arc::clone(data), ranks: data.ranks().into() };
+        FormValues {
+            seed: mix(plan.load.seed ^ SEED_OF_VALUES),
+            data: plan.traffic.data.iter().map(table).collect(),
+            scratch: String::new(),
+        }
+    }
+
+    /// How many rows there are to be used once each; `None`: there are none of that kind.
+    pub fn unique_rows(&self) -> Option<u64> {
+        self.data.iter().filter(|table| table.rows.pick == Pick::Unique).map(|table| table.rows.rows()).min()
+    }
+
+    /// Writes all that is filled in of `form` into `request`, which is its own.
+    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: FormTurn) {
+        let mut rng = Rng::stream(self.seed, turn.number);
+        if let Some(pieces) = &form.target {
+            request.target.clear();
+            self.write(pieces, Within::Target, turn, &mut rng, &mut request.target);
+        }
+        for (pieces, (_, value)) in form.headers.iter().zip(&mut request.headers) {
+            if let Some(pieces) = pieces {
+                value.clear();
+                self.write(pieces, Within::Header, turn, &mut rng, value);
+            }
+        }
+        if let Some(pieces) = &form.body {
+            // A text that is always one, so that its room is used again.
+            let mut body = String::from_utf8(std::mem::take(&mut request.body)).unwrap_or_default();
+            body.clear();
+            self.write(pieces, Within::Body, turn, &mut rng, &mut body);
+            request.body = body.into_bytes();
+        }
+    }
+
+    fn write(&mut self, pieces: &[FormPiece], within: Within, turn: FormTurn, rng: &mut Rng, out: &mut String) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for piece in pieces {
+            match piece {
+                FormPiece::Text(text) => out.push_str(text),
+                // Made of harmless characters.
+                FormPiece::Value(FilledFrom::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
+                FormPiece::Value(FilledFrom::Drawn(value), writing) => {
+                    scratch.clear();
+                    draw(value, turn, rng, &mut scratch);
+                    encode(&scratch, *writing, within, out);
+                }
+                FormPiece::Value(FilledFrom::Fixed(text), writing) => encode(text, *writing, within, out),
+                FormPiece::Value(FilledFrom::Cell { data, column }, writing) => {
+                    let row = self.row(*data, turn, rng);
+                    encode(self.data[*data].rows.cell(row, *column), *writing, within, out);
+                }
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// The row of a table that this request has.
+    fn row(&self, data: usize, turn: FormTurn, rng: &mut Rng) -> u64 {
+        let RankedData { rows, ranks } = &self.data[data];
+        match rows.pick {
+            Pick::Unique => rows.row(turn.unique, rng, ranks),
+            Pick::Sequential => rows.row(turn.number, rng, ranks),
+            _ if rows.each_use => rows.row(turn.number, rng, ranks),
+            // The same for every use: what is drawn for it is drawn apart.
+            _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
+        }
+    }
+}
+
+impl RequestForm {
+    /// What of `route` is filled in; `None`: nothing.
+    pub fn compile(plan: &Plan, route: &Route) -> Result<Option<RequestForm>, FormError> {
+        if !route.filled.any() {
+            return Ok(None);
+        }
+        let pieces = |is: bool, text: &str, within: Within| match is {
+            true => compile(plan, text, within).map(Some),
+            false => Ok(None),
+        };
+        let Request { target, headers, body, .. } = &route.request;
+        let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, Within::Header));
+        let body = match std::str::from_utf8(body) {
+            Ok(body) => pieces(route.filled.body, body, Within::Body)?,
+            Err(_) => None,
+        };
+        Ok(Some(RequestForm {
+            target: pieces(route.filled.target, target, Within::Target)?,
+            headers: headers.collect::<Result<_, _>>()?,
+            body,
+        }))
+    }
+}
+
+/// Whether what is drawn can stand anywhere as it is.
+fn is_harmless(value: &Value) -> bool {
+    matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
+}
+
+fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, FormError> {
+    let template = Template::parse(text).map_err(|error| FormError(error.to_string()))?;
+    template
+        .parts
+        .into_iter()
+        .map(|part| match part {
+            Part::Text(text) if within == Within::Body => Ok(FormPiece::Text(text.into())),
+            Part::Text(text) => {
+                let mut out = String::new();
+                encode(&text, Writing::Plain, within, &mut out);
+                Ok(FormPiece::Text(out.into()))
+            }
+            Part::Value(value, writing) => Ok(FormPiece::Value(source(plan, value)?, writing)),
+        })
+        .collect()
+}
+
+fn source(plan: &Plan, value: Value) -> Result<FilledFrom, FormError> {
+    let unknown = |what: String| FormError(format!("{what} is not in the plan"));
+    Ok(match value {
+        Value::Env(name) => {
+            let known = plan.traffic.variables.iter().find(|(known, _)| *known == name);
+            FilledFrom::Fixed(known.ok_or_else(|| unknown(format!("env.{name}")))?.1.as_str().into())
+        }
+        Value::Column { data, column } => {
+            let at = plan.traffic.data.iter().position(|table| table.name == data);
+            let at = at.ok_or_else(|| unknown(data.clone()))?;
+            let columns = &plan.traffic.data[at].columns;
+            let column = columns.iter().position(|known| *known == column);
+            FilledFrom::Cell { data: at, column: column.ok_or_else(|| unknown(data))? }
+        }
+        Value::Captured(name) => return Err(unknown(name)),
+        drawn => FilledFrom::Drawn(drawn),
+    })
+}
+
+/// Draws a value.
+fn draw(value: &Value, turn: FormTurn, rng: &mut Rng, out: &mut String) {
+    match value {
+        Value::Int { from, to } => {
+            let span = to.wrapping_sub(*from) as u64;
+            let above = if span == u64::MAX { rng.next_u64() } else { rng.below(span + 1) };
+            let number = from.wrapping_add(above as i64);
+            if number < 0 {
+                out.push('-');
+            }
+            decimal(number.unsigned_abs(), 1, out);
+        }
+        Value::Float { from, to } => {
+            let milli = ((from + (to - from) * rng.next_f64()) * 1e3).round();
+            if milli < 0.0 {
+                out.push('-');
+            }
+            let milli = milli.abs() as u64;
+            decimal(milli / 1_000, 1, out);
+            out.push('.');
+            decimal(milli % 1_000, 3, out);
+        }
+        Value::Uuid => {
+            let high = rng.next_u64() & !0xf000 | 0x4000;
+            let low = rng.next_u64() & !(0b11 << 62) | 0b10 << 62;
+            for (bits, from, to) in [(high, 64, 32), (high, 32, 16), (high, 16, 0), (low, 64, 48), (low, 48, 0)] {
+                if from < 64 || to > 32 {
+                    out.push('-');
+                }
+                (to..from).step_by(4).rev().for_each(|shift| out.push(char::from(HEX[(bits >> shift & 15) as usize])));
+            }
+        }
+        Value::Text(count) => {
+            for _ in 0..*count {
+                out.push(char::from(LETTERS[rng.below(36) as usize]));
+            }
+        }
+        Value::Hex(count) => {
+            let mut bits = 0;
+            for at in 0..*count {
+                if at % 16 == 0 {
+                    bits = rng.next_u64();
+                }
+                out.push(char::from(HEX[(bits & 15) as usize]));
+                bits >>= 4;
+            }
+        }
+        Value::Seq => decimal(turn.number + 1, 1, out),
+        Value::Pick(choices) => out.push_str(&choices[rng.below(choices.len() as u64) as usize]),
+        Value::Now(pieces) => write_time(pieces, turn.unix_ms, out),
+        // Not drawn.
+        Value::Env(_) | Value::Column { .. } | Value::Captured(_) => {}
+    }
+}
+
+/// A number with at least so many digits.
+fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    while number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    let at = at.min(digits.len() - digits_min);
+    digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
+}
+
+fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
+    let seconds = unix_ms / 1_000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // From days to a date of the Gregorian calendar, in years that begin with March.
+    let day = days + 719_468;
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    for piece in pieces {
+        let (number, digits) = match piece {
+            TimePiece::Text(text) => {
+                out.push_str(text);
+                continue;
+            }
+            TimePiece::Year => (year, 4),
+            TimePiece::Month => (month, 2),
+            TimePiece::Day => (of_year - (153 * march_month + 2) / 5 + 1, 2),
+            TimePiece::Hour => (of_day / 3_600, 2),
+            TimePiece::Minute => (of_day / 60 % 60, 2),
+            TimePiece::Second => (of_day % 60, 2),
+            TimePiece::Milli => (unix_ms % 1_000, 3),
+            TimePiece::Epoch => (seconds, 1),
+        };
+        decimal(number, digits, out);
+    }
+}
+
+/// Writes a text as it may stand in its place.
+fn encode(text: &str, writing: Writing, within: Within, out: &mut String) {
+    match writing {
+        Writing::Url => text.bytes().for_each(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => percent(byte, out),
+        }),
+        Writing::Json => text.chars().for_each(|c| match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                out.push_str("\\u00");
+                out.push(char::from(HEX[c as usize >> 4]));
+                out.push(char::from(HEX[c as usize & 15]));
+            }
+            c => out.push(c),
+        }),
+        Writing::Plain if within == Within::Body => out.push_str(text),
+        // A line break would end the field.
+        Writing::Plain if within == Within::Header => {
+            out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
+        }
+        Writing::Plain => text.bytes().for_each(|byte| match byte {
+            b'#' => percent(byte, out),
+            byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
+            _ => percent(byte, out),
+        }),
+    }
+}
+
+fn percent(byte: u8, out: &mut String) {
+    out.push('%');
+    out.push(char::from(HEX[usize::from(byte >> 4)].to_ascii_uppercase()));
+    out.push(char::from(HEX[usize::from(byte & 15)].to_ascii_uppercase()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::traffic::Filled;
+    use plimsoll_model::{Curve, LoadShape};
+
+    const TURN: FormTurn = FormTurn { number: 6, unique: 1, unix_ms: 1_795_310_187_042 };
+
+    fn plan() -> Plan {
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut user = |name: &str, pick, each_use| {
+            let mut data = Data::new(name.into(), vec!["name".into(), "id".into()], pick, each_use);
+            for (name, id) in [("ann b", "1"), ("b\"c\n", "2"), ("\u{e9}&x", "3")] {
+                data.push([name, id].into_iter()).expect("room");
+            }
+            plan.traffic.data.push(Arc::new(data));
+        };
+        user("user", Pick::Sequential, false);
+        user("once", Pick::Unique, false);
+        user("any", Pick::Random, false);
+        user("each", Pick::Random, true);
+        plan.traffic.variables = vec![("TOKEN".into(), "t\r\nx".into())];
+        plan
+    }
+
+    fn filled(target: &str, header: &str, body: &str, turn: FormTurn) -> Request {
+        let mut plan = plan();
+        let mut route = Route::new(Request {
+            target: target.into(),
+            headers: vec![("x".into(), header.into())],
+            body: body.into(),
+            ..Request::get()
+        });
+        route.filled = Filled { target: true, headers: true, body: true };
+        plan.traffic.routes = vec![route.clone()];
+        let form = RequestForm::compile(&plan, &route).expect("compiles").expect("is filled in");
+        let mut request = route.request;
+        let mut values = FormValues::new(&plan);
+        values.fill(&form, &mut request, turn);
+        request
+    }
+
+    #[test]
+    fn values_are_written_as_they_may_stand() {
+        for (template, target, header, body) in [
+            ("/{{ user.name }}", "/ann%20b", "/ann b", "/ann b"),
+            ("/{{ once.name | json }}", "/b\\\"c\\n", "/b\\\"c\\n", "/b\\\"c\\n"),
+            ("/{{ once.name | url }}", "/b%22c%0A", "/b%22c%0A", "/b%22c%0A"),
+            ("/{{ once.name }}", "/b\"c%0A", "/b\"c", "/b\"c\n"),
+            ("/{{ env.TOKEN }}", "/t%0D%0Ax", "/tx", "/t\r\nx"),
+            ("/{{ seq() }}/{{ int(5,5) }}/{{ int(-7,-7) }}", "/7/5/-7", "/7/5/-7", "/7/5/-7"),
+            ("/{{ float(1.5,1.5) }}/{{ float(-0.25,-0.25) }}", "/1.500/-0.250", "/1.500/-0.250", "/1.500/-0.250"),
+            ("/{{ pick(\"a b\") }}", "/a%20b", "/a b", "/a b"),
+            (
+                "/{{ now(\"%Y-%m-%dT%H:%M:%S.%L %s\") }}",
+                "/2026-11-22T01:16:27.042%201795310187",
+                "/2026-11-22T01:16:27.042 1795310187",
+                "/2026-11-22T01:16:27.042 1795310187",
+            ),
+            ("/\u{e9} x", "/%C3%A9%20x", "/\u{e9} x", "/\u{e9} x"),
+        ] {
+            // What is always the same is as the request has it.
+            let fixed = Template::parse(template).expect("a template").is_fixed();
+            let request = filled(template, template, template, TURN);
+            if !fixed {
+                assert_eq!(request.target, target, "{template}");
+            }
+            assert_eq!(request.headers[0].1, header, "{template}");
+            assert_eq!(std::str::from_utf8(&request.body).expect("text"), body, "{template}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_has_its_form_and_follows_from_the_number() {
+        let draw = |template: &str, number: u64| filled(template, "", "", FormTurn { number, ..TURN }).target;
+        for number in 0..200 {
+            let uuid = draw("/{{ uuid() }}", number);
+            let groups: Vec<usize> = uuid[1..].split('-').map(str::len).collect();
+            assert_eq!(groups, [8, 4, 4, 4, 12], "{uuid}");
+            assert!(uuid.as_bytes()[15] == b'4' && b"89ab".contains(&uuid.as_bytes()[20]), "{uuid}");
+            let int: i64 = draw("/{{ int(-3,3) }}", number)[1..].parse().expect("a number");
+            assert!((-3..=3).contains(&int));
+            assert_eq!(draw("/{{ text(9) }}{{ hex(40) }}", number).len(), 50);
+            let pair = draw("/{{ any.id }}={{ any.id }}", number);
+            let (a, b) = pair[1..].split_once('=').expect("two");
+            assert_eq!(a, b, "one row for a request");
+            assert_eq!(draw("/{{ uuid() }}", number), uuid);
+            assert_ne!(draw("/{{ uuid() }}", number + 1), uuid);
+        }
+        let differ = (0..200).filter(|number| {
+            let pair = draw("/{{ each.id }}={{ each.id }}", *number);
+            pair[1..].split_once('=').is_some_and(|(a, b)| a != b)
+        });
+        assert!((90..180).contains(&differ.count()), "a row for every use");
+        let extremes = format!("/{{{{ int({},{}) }}}}", i64::MIN, i64::MAX);
+        assert!(draw(&extremes, 1)[1..].parse::<i64>().is_ok());
+    }
+}

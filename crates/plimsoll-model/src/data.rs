@@ -1,0 +1,148 @@
+//! Rows that requests are filled in with, and how one is chosen for each session. A table of text, held once however many requests
+//! use it.
+//!
+//! Not here: the files that rows come from.
+
+use crate::rng::Rng;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a table, at most.
+pub const DATA_BYTES_MAX: usize = 1 << 30;
+
+/// How a session gets its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pick {
+    /// One after the other, and from the first again.
+    Sequential,
+    /// Any.
+    Random,
+    /// One after the other, each once in a load.
+    Unique,
+    /// The first most often: row n with a weight of 1 / n^s.
+    Zipf {
+        /// s, in thousandths.
+        exponent_milli: u32,
+    },
+}
+
+/// A table of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// Its name in templates.
+    pub name: String,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// How a session gets its row.
+    pub pick: Pick,
+    /// A row is chosen for every use, and not for a session as a whole.
+    pub each_use: bool,
+    /// All cells, row by row.
+    text: String,
+    /// Where each cell ends.
+    ends: Vec<u32>,
+}
+
+impl Data {
+    /// A table without rows.
+    pub fn new(name: String, columns: Vec<String>, pick: Pick, each_use: bool) -> Data {
+        Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new() }
+    }
+
+    /// Adds a row with as many cells as there are columns; `None`: it has another number, or there is no room left.
+    #[must_use]
+    pub fn push<'a>(&mut self, cells: impl ExactSizeIterator<Item = &'a str>) -> Option<()> {
+        if cells.len() != self.columns.len() {
+            return None;
+        }
+        for cell in cells {
+            self.text.push_str(cell);
+            if self.text.len() > DATA_BYTES_MAX {
+                return None;
+            }
+            self.ends.push(self.text.len() as u32);
+        }
+        Some(())
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        (self.ends.len() / self.columns.len().max(1)) as u64
+    }
+
+    /// The text of a cell; empty beyond the last.
+    #[inline]
+    pub fn cell(&self, row: u64, column: usize) -> &str {
+        let at = row as usize * self.columns.len() + column;
+        let end = |at: usize| self.ends.get(at).copied().unwrap_or(self.text.len() as u32) as usize;
+        &self.text[if at == 0 { 0 } else { end(at - 1) }..end(at)]
+    }
+
+    /// All cells, row by row.
+    pub fn cells(&self) -> impl Iterator<Item = &str> {
+        (0..self.ends.len()).map(|at| self.cell(0, at))
+    }
+
+    /// The sums of weights up to each row, for rows that are drawn by rank; empty for others.
+    pub fn ranks(&self) -> Vec<f64> {
+        let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
+        let exponent = f64::from(exponent_milli) / 1e3;
+        let mut sum = 0.0;
+        let mut up_to = |row: u64| {
+            sum += ((row + 1) as f64).powf(-exponent);
+            sum
+        };
+        (0..self.rows()).map(&mut up_to).collect()
+    }
+
+    /// The row of the session with this number. `ranks` are this table's own.
+    #[inline]
+    pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
+        let rows = self.rows().max(1);
+        match self.pick {
+            Pick::Sequential | Pick::Unique => number % rows,
+            Pick::Random => rng.below(rows),
+            Pick::Zipf { .. } => {
+                let at = rng.next_f64() * ranks.last().copied().unwrap_or(0.0);
+                (ranks.partition_point(|up_to| *up_to <= at) as u64).min(rows - 1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: usize, pick: Pick) -> Data {
+        let mut data = Data::new("user".into(), vec!["name".into(), "id".into()], pick, false);
+        for row in 0..rows {
+            data.push([format!("u{row}").as_str(), ""].into_iter()).expect("room");
+        }
+        data
+    }
+
+    #[test]
+    fn cells_are_found_again() {
+        let mut data = table(3, Pick::Sequential);
+        assert_eq!((data.rows(), data.cell(2, 0), data.cell(1, 1), data.cell(9, 0)), (3, "u2", "", ""));
+        assert_eq!(data.cells().collect::<Vec<_>>(), ["u0", "", "u1", "", "u2", ""]);
+        assert!(data.push(["one"].into_iter()).is_none());
+    }
+
+    #[test]
+    fn rows_are_picked_as_asked() {
+        let rng = &mut Rng::new(1);
+        let data = table(3, Pick::Sequential);
+        assert_eq!((0..5).map(|n| data.row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
+        let data = table(100, Pick::Zipf { exponent_milli: 1_000 });
+        let ranks = data.ranks();
+        let mut counts = [0u32; 100];
+        (0..100_000).for_each(|n| counts[data.row(n, rng, &ranks) as usize] += 1);
+        // The harmonic number of 100 is 5.187.
+        let expect = |row: usize| 1e5 / 5.187 / (row + 1) as f64;
+        for row in [0, 1, 9, 50] {
+            assert!((f64::from(counts[row]) - expect(row)).abs() < 5.0 * expect(row).sqrt(), "{row}: {}", counts[row]);
+        }
+    }
+}

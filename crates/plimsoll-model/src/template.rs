@@ -1,0 +1,426 @@
+//! Texts that are filled in anew for each request: `/items?page={{ int(1,50) }}`. A template is parsed once; what its values are
+//! at a time is the engine's to draw.
+//!
+//! Between `{{` and `}}` stands a function with its arguments, `env.NAME`, a column of data (`user.name`), the name of something
+//! captured, or a text in quotation marks, which is itself (`{{ "{{" }}`). After `|` it says how the value is written: `json` as the inside
+//! of a JSON text, `url` with every reserved character percent-encoded.
+
+use crate::redact::{self, Redact};
+
+/// Characters of `text(n)` and `hex(n)`, at most.
+pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
+/// Choices of one `pick`, at most.
+const CHOICES_MAX: usize = 10_000;
+
+/// A text with values in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// In order.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text that is always the same.
+    Text(String),
+    /// A value, and how it is written.
+    Value(Value, Writing),
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Writing {
+    /// As it is.
+    #[default]
+    Plain,
+    /// As the inside of a JSON text.
+    Json,
+    /// With everything percent-encoded that means something in a URL.
+    Url,
+}
+
+/// What is filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number, both ends included.
+    Int {
+        /// The least.
+        from: i64,
+        /// The greatest.
+        to: i64,
+    },
+    /// A number with three decimals.
+    Float {
+        /// The least.
+        from: f64,
+        /// The greatest.
+        to: f64,
+    },
+    /// A random UUID (version 4).
+    Uuid,
+    /// So many characters of a-z and 0-9.
+    Text(u32),
+    /// So many hexadecimal digits.
+    Hex(u32),
+    /// The time in UTC, in the pieces of its format.
+    Now(Vec<TimePiece>),
+    /// The number of the request or session, from 1.
+    Seq,
+    /// One of these.
+    Pick(Vec<String>),
+    /// A variable of the environment.
+    Env(String),
+    /// A column of data.
+    Column {
+        /// The name of the data.
+        data: String,
+        /// That of the column.
+        column: String,
+    },
+    /// What was captured under this name.
+    Captured(String),
+}
+
+impl Value {
+    /// Whether it is a number, that JSON can have without quotation marks.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Value::Int { .. } | Value::Float { .. } | Value::Seq)
+    }
+}
+
+/// A piece of a format of times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimePiece {
+    /// Text.
+    Text(String),
+    /// `%Y`.
+    Year,
+    /// `%m`.
+    Month,
+    /// `%d`.
+    Day,
+    /// `%H`.
+    Hour,
+    /// `%M`.
+    Minute,
+    /// `%S`.
+    Second,
+    /// `%L`: milliseconds, three digits.
+    Milli,
+    /// `%s`: seconds since 1970.
+    Epoch,
+}
+
+/// Why a text is no template: a sentence with the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TemplateError(String);
+
+fn error<T>(text: impl Into<String>) -> Result<T, TemplateError> {
+    Err(TemplateError(text.into()))
+}
+
+impl Template {
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
+        let parts = Template::parts_of(text)?.into_iter().map(|(part, _)| part).collect();
+        Ok(Template { parts })
+    }
+
+    /// The parts of a text, each value with what stands between its brackets.
+    pub fn parts_of(text: &str) -> Result<Vec<(Part, &str)>, TemplateError> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find("{{") {
+            literal.push_str(&rest[..at]);
+            let inside = &rest[at + 2..];
+            let Some(end) = closing(inside) else {
+                return error(format!(
+                    "'{}' has no closing }}}}; a text that is not filled in needs raw = true",
+                    &rest[at..]
+                ));
+            };
+            match expression(inside[..end].trim())? {
+                Part::Text(text) => literal.push_str(&text),
+                value => {
+                    if !literal.is_empty() {
+                        parts.push((Part::Text(std::mem::take(&mut literal)), ""));
+                    }
+                    parts.push((value, inside[..end].trim()));
+                }
+            }
+            rest = &inside[end + 2..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push((Part::Text(literal), ""));
+        }
+        Ok(parts)
+    }
+
+    /// Its values, in order.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Value(value, _) => Some(value),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// Whether it is always the same text.
+    pub fn is_fixed(&self) -> bool {
+        self.values().next().is_none()
+    }
+
+    /// The text with this in place of each value.
+    pub fn with_all(&self, value: &str) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Value(..) => value.to_owned(),
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
+/// What may be shown of a target that is a template: of its text what is shown of any target, and of its values that there are
+/// some.
+pub fn target_shown(text: &str, how: Redact) -> String {
+    // A plain word, which stays where a plain word may.
+    const VALUE: &str = "valueofplimsoll";
+    let text = Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.with_all(VALUE));
+    redact::target(&text, how).replace(VALUE, "{}")
+}
+
+/// Where `}}` ends an expression, outside of quotation marks.
+fn closing(inside: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, c) in inside.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, '}') if inside[at..].starts_with("}}") => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What stands between `{{` and `}}`.
+fn expression(text: &str) -> Result<Part, TemplateError> {
+    if let Some(quoted) = quoted(text) {
+        return Ok(Part::Text(quoted.to_owned()));
+    }
+    let (text, writing) = match text.rsplit_once('|') {
+        Some((before, how)) if !how.contains(['"', '\'', ')']) => (
+            before.trim_end(),
+            match how.trim() {
+                "json" => Writing::Json,
+                "url" => Writing::Url,
+                other => return error(format!("'| {other}' is not a way of writing: json and url are")),
+            },
+        ),
+        _ => (text, Writing::Plain),
+    };
+    Ok(Part::Value(value(text)?, writing))
+}
+
+fn quoted(text: &str) -> Option<&str> {
+    let inner = |quote: char| {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inner.contains(quote)).then_some(inner)
+    };
+    inner('"').or_else(|| inner('\''))
+}
+
+fn value(text: &str) -> Result<Value, TemplateError> {
+    if let Some((name, rest)) = text.split_once('(') {
+        let Some(arguments) = rest.trim_end().strip_suffix(')') else {
+            return error(format!("'{text}' has no closing bracket"));
+        };
+        return function(name.trim(), &split(arguments)?);
+    }
+    match text.split_once('.') {
+        Some(("env", name)) if is_name(name) => Ok(Value::Env(name.to_owned())),
+        Some((data, column)) if is_name(data) && !column.is_empty() => {
+            Ok(Value::Column { data: data.to_owned(), column: column.to_owned() })
+        }
+        None if is_name(text) => Ok(Value::Captured(text.to_owned())),
+        _ => error(format!(
+            "'{text}' is none of what can stand between {{{{ and }}}}: a function such as int(1,50), env.NAME, DATA.COLUMN, a name \
+             that is captured, or a \"text\""
+        )),
+    }
+}
+
+/// Whether a word can name something.
+pub fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Arguments, without their quotation marks.
+fn split(text: &str) -> Result<Vec<String>, TemplateError> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let (mut arguments, mut from, mut quote) = (Vec::new(), 0, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, ',') => {
+                arguments.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments.push(&text[from..]);
+    let plain = |argument: &str| quoted(argument.trim()).unwrap_or(argument.trim()).to_owned();
+    match quote {
+        None => Ok(arguments.into_iter().map(plain).collect()),
+        Some(_) => error(format!("'{text}' has no closing quotation mark")),
+    }
+}
+
+fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
+    let number = |text: &str| match text.parse::<i64>() {
+        Ok(number) => Ok(number),
+        Err(_) => error(format!("{name}: '{text}' is not a whole number")),
+    };
+    let decimal = |text: &str| match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number.abs() < 1e15 => Ok(number),
+        _ => error(format!("{name}: '{text}' is not a number")),
+    };
+    let length = |text: &str| match text.parse::<u32>() {
+        Ok(length) if (1..=DRAWN_CHARS_MAX).contains(&length) => Ok(length),
+        _ => error(format!("{name}: '{text}' is not a length from 1 to {DRAWN_CHARS_MAX}")),
+    };
+    match (name, arguments) {
+        ("int", [from, to]) => match (number(from)?, number(to)?) {
+            (from, to) if from <= to => Ok(Value::Int { from, to }),
+            _ => error(format!("int: {from} is more than {to}")),
+        },
+        ("float", [from, to]) => match (decimal(from)?, decimal(to)?) {
+            (from, to) if from <= to => Ok(Value::Float { from, to }),
+            _ => error(format!("float: {from} is more than {to}")),
+        },
+        ("uuid", []) => Ok(Value::Uuid),
+        ("text", [count]) => Ok(Value::Text(length(count)?)),
+        ("hex", [count]) => Ok(Value::Hex(length(count)?)),
+        ("now", []) => Ok(Value::Now(time_pieces("%Y-%m-%dT%H:%M:%SZ")?)),
+        ("now", [format]) => Ok(Value::Now(time_pieces(format)?)),
+        ("seq", []) => Ok(Value::Seq),
+        ("pick", [_, ..]) if arguments.len() <= CHOICES_MAX => Ok(Value::Pick(arguments.to_vec())),
+        ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
+        (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
+            Some(usage) => error(format!("'{name}' has other arguments: {usage}")),
+            None => error(format!("there is no function '{name}': there are {}", USAGE.join(", "))),
+        },
+    }
+}
+
+/// Functions as they are written.
+const USAGE: [&str; 9] = [
+    "int(1,50)",
+    "float(0,1)",
+    "uuid()",
+    "text(8)",
+    "hex(16)",
+    "now(\"%Y-%m-%d\")",
+    "seq()",
+    "pick(7,8,9)",
+    "env(\"NAME\")",
+];
+
+fn time_pieces(format: &str) -> Result<Vec<TimePiece>, TemplateError> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        let known: &[TimePiece] = match chars.next() {
+            Some('%') => {
+                text.push('%');
+                continue;
+            }
+            Some('Y') => &[TimePiece::Year],
+            Some('m') => &[TimePiece::Month],
+            Some('d') => &[TimePiece::Day],
+            Some('H') => &[TimePiece::Hour],
+            Some('M') => &[TimePiece::Minute],
+            Some('S') => &[TimePiece::Second],
+            Some('L') => &[TimePiece::Milli],
+            Some('s') => &[TimePiece::Epoch],
+            other => {
+                let other = other.map_or_else(String::new, String::from);
+                return error(format!(
+                    "now: there is no %{other}: there are %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"
+                ));
+            }
+        };
+        if !text.is_empty() {
+            pieces.push(TimePiece::Text(std::mem::take(&mut text)));
+        }
+        pieces.extend_from_slice(known);
+    }
+    if !text.is_empty() {
+        pieces.push(TimePiece::Text(text));
+    }
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_parse_or_say_why_not() {
+        let text = |text: &str| Part::Text(text.to_owned());
+        let value = |value| Part::Value(value, Writing::Plain);
+        for (source, expect) in [
+            ("/items", Ok(vec![text("/items")])),
+            ("", Ok(vec![])),
+            ("/a?p={{ int(1,50) }}&x", Ok(vec![text("/a?p="), value(Value::Int { from: 1, to: 50 }), text("&x")])),
+            ("{{uuid()}}{{ seq() }}", Ok(vec![value(Value::Uuid), value(Value::Seq)])),
+            ("{{ \"{{\" }} {{ '}}' }}", Ok(vec![text("{{ }}")])),
+            (
+                "{{ pick(\"a,b\", c) | json }}",
+                Ok(vec![Part::Value(Value::Pick(vec!["a,b".into(), "c".into()]), Writing::Json)]),
+            ),
+            ("{{ pick(\"a|b\") }}", Ok(vec![value(Value::Pick(vec!["a|b".into()]))])),
+            (
+                "{{ user.name | url }}",
+                Ok(vec![Part::Value(Value::Column { data: "user".into(), column: "name".into() }, Writing::Url)]),
+            ),
+            (
+                "{{ env.TOKEN }}{{ token }}",
+                Ok(vec![value(Value::Env("TOKEN".into())), value(Value::Captured("token".into()))]),
+            ),
+            ("{{ now(\"%Y%%\") }}", Ok(vec![value(Value::Now(vec![TimePiece::Year, TimePiece::Text("%".into())]))])),
+            ("a } b }} c", Ok(vec![text("a } b }} c")])),
+            ("{{ int(1,50)", Err("no closing }}")),
+            ("{{ int(5,1) }}", Err("more than")),
+            ("{{ int(1) }}", Err("int(1,50)")),
+            ("{{ innt(1,2) }}", Err("there is no function 'innt'")),
+            ("{{ text(0) }}", Err("a length")),
+            ("{{ text(99999999) }}", Err("a length")),
+            ("{{ now(\"%q\") }}", Err("there is no %q")),
+            ("{{ pick() }}", Err("pick(7,8,9)")),
+            ("{{ }}", Err("none of what")),
+            ("{{ a b }}", Err("none of what")),
+            ("{{ user.name | xml }}", Err("json and url")),
+            ("{{ float(0,inf) }}", Err("not a number")),
+        ] {
+            match (Template::parse(source), expect) {
+                (Ok(template), Ok(parts)) => assert_eq!(template.parts, parts, "{source}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{source}: {error}"),
+                (got, want) => panic!("{source}: {got:?}, expected {want:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Rows of data: files of CSV with a heading (RFC 4180), or of one JSON object a line.
+
+use super::json;
+use super::keys;
+use super::tree::{TrafficFileError, TreeNode, TreeValue};
+use super::world::Surroundings;
+use plimsoll_model::data::{Data, Pick};
+use plimsoll_model::template::is_name;
+
+/// Columns of a table, at most.
+const COLUMNS_MAX: usize = 1_000;
+
+/// Reads a table of the file, called `name`.
+pub fn read(name: &str, node: &TreeNode, world: &mut dyn Surroundings) -> Result<Data, TrafficFileError> {
+    let what = format!("the data '{name}'");
+    let table = node.table(&what, &keys::DATA)?;
+    if !is_name(name) || name == "env" {
+        return node
+            .error(format!("'{name}' cannot be the name of data: a name is a word of letters, digits, - and _"));
+    }
+    let Some(file) = table.get("file") else {
+        return node.error(format!("{what} needs its rows: add file = \"rows.csv\""));
+    };
+    let path = file.text("'file'")?;
+    let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", pick))?;
+    let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
+        None | Some((_, "session")) => false,
+        Some((_, "use")) if matches!(pick, Pick::Random | Pick::Zipf { .. }) => true,
+        Some((node, "use")) => {
+            return node.error("'each': only rows that are drawn (random, zipf) can be drawn for every use");
+        }
+        Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
+    };
+    let text = world.rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
+    let table = |columns| Data::new(name.to_owned(), columns, pick, each_use);
+    let data = if lines_of_json { of_json(text, table) } else { of_csv(text, table) };
+    let data = data.map_err(|why| TrafficFileError::new(file.at, format!("'{path}', {why}")))?;
+    match data.rows() {
+        0 => file.error(format!("the file '{path}' has no rows")),
+        _ => Ok(data),
+    }
+}
+
+fn pick(text: &str) -> Result<Pick, String> {
+    match text.trim() {
+        "sequential" => Ok(Pick::Sequential),
+        "random" => Ok(Pick::Random),
+        "unique" => Ok(Pick::Unique),
+        other => {
+            let exponent = other.strip_prefix("zipf(").and_then(|rest| rest.strip_suffix(')')).map(str::trim);
+            match exponent.and_then(|text| text.parse::<f64>().ok()).filter(|exponent| (0.0..=10.0).contains(exponent))
+            {
+                Some(exponent) => Ok(Pick::Zipf { exponent_milli: (exponent * 1e3).round() as u32 }),
+                None => Err(format!("'{other}' is not sequential, random, unique or zipf(1.1)")),
+            }
+        }
+    }
+}
+
+/// Whether these can be columns.
+fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name);
+    match (names.len(), twice) {
+        (_, Some(name)) => Err(format!("line 1: the column '{name}' is there twice")),
+        (1..=COLUMNS_MAX, None) => Ok(names),
+        (count, None) => Err(format!("line 1: it has {count} columns, and can have 1 to {COLUMNS_MAX}")),
+    }
+}
+
+fn full() -> String {
+    "which has more text than is held (1 GiB)".into()
+}
+
+fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
+    let mut records = Records { rest: text, line: 1 };
+    let heading = records.next().transpose()?.map(|(_, cells)| cells).unwrap_or_default();
+    let mut data = table(columns(heading.into_iter().map(|cell| cell.trim().to_owned()).collect())?);
+    for record in records {
+        let (line, cells) = record?;
+        if cells.len() != data.columns.len() {
+            // A line without anything is none.
+            if cells.iter().all(|cell| cell.is_empty()) && cells.len() == 1 {
+                continue;
+            }
+            return Err(format!(
+                "line {line}: it has {} cells, and the heading has {}",
+                cells.len(),
+                data.columns.len()
+            ));
+        }
+        data.push(cells.iter().map(String::as_str)).ok_or_else(full)?;
+    }
+    Ok(data)
+}
+
+/// The records of a CSV text, each with the line where it begins.
+struct Records<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<(usize, Vec<String>), String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (line, mut cells) = (self.line, Vec::new());
+        loop {
+            let cell = match self.rest.strip_prefix('"') {
+                Some(after) => {
+                    let mut cell = String::new();
+                    let mut after = after;
+                    loop {
+                        let Some(at) = after.find('"') else {
+                            self.rest = "";
+                            return Some(Err(format!("line {line}: a cell has no closing quotation mark")));
+                        };
+                        cell.push_str(&after[..at]);
+                        after = &after[at + 1..];
+                        let Some(more) = after.strip_prefix('"') else { break };
+                        cell.push('"');
+                        after = more;
+                    }
+                    self.rest = after;
+                    self.line += cell.matches('\n').count();
+                    cell
+                }
+                None => {
+                    let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
+                    let (cell, rest) = self.rest.split_at(end);
+                    self.rest = rest;
+                    cell.strip_suffix('\r').unwrap_or(cell).to_owned()
+                }
+            };
+            cells.push(cell);
+            let rest = self
+                .rest
+                .strip_prefix('\r')
+                .filter(|rest| rest.is_empty() || rest.starts_with('\n'))
+                .unwrap_or(self.rest);
+            if let Some(rest) = rest.strip_prefix(',') {
+                self.rest = rest;
+                continue;
+            }
+            self.line += 1;
+            return match rest.strip_prefix('\n') {
+                Some(next) => {
+                    self.rest = next;
+                    Some(Ok((line, cells)))
+                }
+                None if rest.is_empty() => {
+                    self.rest = "";
+                    Some(Ok((line, cells)))
+                }
+                None => {
+                    self.rest = "";
+                    Some(Err(format!(
+                        "line {line}: after a closing quotation mark comes a comma or the end of the line"
+                    )))
+                }
+            };
+        }
+    }
+}
+
+fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let object = |number: usize, line: &str| -> Result<Vec<(String, TreeNode)>, String> {
+        let node = json::tree(line)
+            .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
+        match node.value {
+            TreeValue::Table(entries) => Ok(entries.into_iter().map(|(key, node)| (key.name, node)).collect()),
+            _ => Err(format!("line {}: this is no object", number + 1)),
+        }
+    };
+    let Some((number, first)) = lines.peek().copied() else { return Ok(table(vec![String::new()])) };
+    let names = object(number, first)?.into_iter().map(|(name, _)| name).collect();
+    let mut data = table(columns(names)?);
+    for (number, line) in lines {
+        let entries = object(number, line)?;
+        let mut cells = Vec::with_capacity(data.columns.len());
+        for column in &data.columns {
+            let Some((_, node)) = entries.iter().find(|(name, _)| name == column) else {
+                return Err(format!("line {}: it has no '{column}', which the first line has", number + 1));
+            };
+            let text =
+                node.text("a value").map_err(|_| format!("line {}: '{column}' is no text or number", number + 1))?;
+            cells.push(text.to_owned());
+        }
+        data.push(cells.iter().map(String::as_str)).ok_or_else(full)?;
+    }
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(text: &str, json: bool) -> Result<Vec<String>, String> {
+        let table = |columns| Data::new("d".into(), columns, Pick::Sequential, false);
+        let data = if json { of_json(text, table) } else { of_csv(text, table) }?;
+        Ok(data.columns.iter().cloned().chain(data.cells().map(str::to_owned)).collect())
+    }
+
+    #[test]
+    fn rows_are_read_or_refused() {
+        for (json, text, expect) in [
+            (false, "a,b\n1,2\n", Ok(&["a", "b", "1", "2"][..])),
+            (false, "a, b\r\n1,\"x,\"\"y\"\"\nz\"\r\n\r\n3,\r\n", Ok(&["a", "b", "1", "x,\"y\"\nz", "3", ""])),
+            (false, "a\n1", Ok(&["a", "1"])),
+            (false, "a,b\n1\n", Err("line 2: it has 1 cells, and the heading has 2")),
+            (false, "a,b\n\"x\ny\",2\n1\n", Err("line 4: ")),
+            (false, "a,b\n\"x\n", Err("line 2: a cell has no closing")),
+            (false, "a,b\n\"x\"y,2\n", Err("line 2: after a closing")),
+            (false, "a,a\n", Err("twice")),
+            (true, "{\"a\":1,\"b\":\"x\"}\n\n{\"b\":true,\"a\":-2}", Ok(&["a", "b", "1", "x", "-2", "true"])),
+            (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: it has no 'a'")),
+            (true, "{\"a\":1}\n{\"a\":[]}", Err("line 2: 'a' is no text")),
+            (true, "{\"a\":1}\n{", Err("line 2, column 2: ")),
+            (true, "{\"a\":1}\n3", Err("line 2: this is no object")),
+        ] {
+            match (cells(text, json), expect) {
+                (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
+                (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn picks_parse_or_say_why_not() {
+        assert_eq!(pick("zipf(1.1)"), Ok(Pick::Zipf { exponent_milli: 1_100 }));
+        for text in ["", "zipf", "zipf(x)", "zipf(-1)", "zipf(NaN)", "first"] {
+            assert!(pick(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Texts of a file that may be filled in: what they name must be there.
+
+use super::tree::{TrafficFileError, TreeNode};
+use super::world::Surroundings;
+use plimsoll_model::data::Data;
+use plimsoll_model::template::{Part, Template, Value, Writing};
+use std::sync::Arc;
+
+/// A text as the plan has it, and whether it is a template.
+pub type PlanText = (String, bool);
+
+/// What texts may name.
+pub struct Known<'a> {
+    pub world: &'a mut dyn Surroundings,
+    pub data: Vec<Arc<Data>>,
+    /// Variables of the environment that are named, and their values.
+    pub variables: Vec<(String, String)>,
+}
+
+impl Known<'_> {
+    /// The text of a value, understood unless it is `raw`.
+    pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
+        if raw || !text.contains("{{") {
+            return Ok((text.to_owned(), false));
+        }
+        let parts = self.parts(node, text)?;
+        let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
+        // Without values it is the text that it stands for.
+        Ok(if template.is_fixed() { (template.with_all(""), false) } else { (text.to_owned(), true) })
+    }
+
+    /// The parts of a template, of which every value is known.
+    fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(Part, &'t str)>, TrafficFileError> {
+        let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
+        for (part, _) in &parts {
+            if let Part::Value(value, _) = part {
+                self.knows(node, value)?;
+            }
+        }
+        Ok(parts)
+    }
+
+    fn knows(&mut self, node: &TreeNode, value: &Value) -> Result<(), TrafficFileError> {
+        match value {
+            Value::Env(name) if self.variables.iter().any(|(known, _)| known == name) => Ok(()),
+            Value::Env(name) => match self.world.variable(name) {
+                Some(value) => {
+                    self.variables.push((name.clone(), value));
+                    Ok(())
+                }
+                None => node.error(format!("the environment has no variable '{name}': set it")),
+            },
+            Value::Column { data, column } => match self.data.iter().find(|table| table.name == *data) {
+                None => node.error(format!("there is no data '{data}': add [data.{data}] with file = \"...\"")),
+                Some(table) if table.columns.contains(column) => Ok(()),
+                Some(table) => node
+                    .error(format!("the data '{data}' has no column '{column}': it has {}", table.columns.join(", "))),
+            },
+            Value::Captured(name) => node.error(format!(
+                "nothing sets '{name}': write a function with its brackets, such as uuid(), or DATA.COLUMN"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A text as JSON has it, with its quotation marks unless it is nothing but a number that is drawn.
+    pub fn json_text(
+        &mut self,
+        node: &TreeNode,
+        text: &str,
+        raw: bool,
+        out: &mut String,
+    ) -> Result<bool, TrafficFileError> {
+        if raw || !text.contains("{{") {
+            quoted(text, out);
+            return Ok(false);
+        }
+        let parts = self.parts(node, text)?;
+        if let [(Part::Value(value, Writing::Plain), source)] = parts.as_slice()
+            && value.is_number()
+        {
+            out.push_str(&format!("{{{{ {source} }}}}"));
+            return Ok(true);
+        }
+        let is_filled = parts.iter().any(|(part, _)| matches!(part, Part::Value(..)));
+        out.push('"');
+        for (part, source) in &parts {
+            match part {
+                Part::Text(text) => {
+                    let mut escaped = String::new();
+                    inside(text, &mut escaped);
+                    out.push_str(&escaped.replace("{{", "{{ '{{' }}"));
+                }
+                Part::Value(_, Writing::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
+                Part::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
+            }
+        }
+        out.push('"');
+        Ok(is_filled)
+    }
+}
+
+/// A text as JSON has it.
+pub fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    inside(text, out);
+    out.push('"');
+}
+
+fn inside(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+}

@@ -5,7 +5,7 @@
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::template::{Part, Template, TimePiece, Value, Writing};
+use plimsoll_model::template::{Template, TemplatePart, TimePiece, Value, Writing};
 use plimsoll_model::{Plan, Request, Route};
 use std::sync::Arc;
 
@@ -184,13 +184,13 @@ fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, Fo
         .parts
         .into_iter()
         .map(|part| match part {
-            Part::Text(text) if within == Within::Body => Ok(FormPiece::Text(text.into())),
-            Part::Text(text) => {
+            TemplatePart::Text(text) if within == Within::Body => Ok(FormPiece::Text(text.into())),
+            TemplatePart::Text(text) => {
                 let mut out = String::new();
                 encode(&text, Writing::Plain, within, &mut out);
                 Ok(FormPiece::Text(out.into()))
             }
-            Part::Value(value, writing) => Ok(FormPiece::Value(source(plan, value)?, writing)),
+            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(source(plan, value)?, writing)),
         })
         .collect()
 }

@@ -16,12 +16,12 @@ const CHOICES_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     /// In order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum TemplatePart {
     /// Text that is always the same.
     Text(String),
     /// A value, and how it is written.
@@ -129,7 +129,7 @@ impl Template {
     }
 
     /// The parts of a text, each value with what stands between its brackets.
-    pub fn parts_of(text: &str) -> Result<Vec<(Part, &str)>, TemplateError> {
+    pub fn parts_of(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -143,10 +143,10 @@ impl Template {
                 ));
             };
             match expression(inside[..end].trim())? {
-                Part::Text(text) => literal.push_str(&text),
+                TemplatePart::Text(text) => literal.push_str(&text),
                 value => {
                     if !literal.is_empty() {
-                        parts.push((Part::Text(std::mem::take(&mut literal)), ""));
+                        parts.push((TemplatePart::Text(std::mem::take(&mut literal)), ""));
                     }
                     parts.push((value, inside[..end].trim()));
                 }
@@ -155,7 +155,7 @@ impl Template {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push((Part::Text(literal), ""));
+            parts.push((TemplatePart::Text(literal), ""));
         }
         Ok(parts)
     }
@@ -163,8 +163,8 @@ impl Template {
     /// Its values, in order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Value(value, _) => Some(value),
-            Part::Text(_) => None,
+            TemplatePart::Value(value, _) => Some(value),
+            TemplatePart::Text(_) => None,
         })
     }
 
@@ -175,9 +175,9 @@ impl Template {
 
     /// The text with this in place of each value.
     pub fn with_all(&self, value: &str) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Value(..) => value.to_owned(),
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Value(..) => value.to_owned(),
         };
         self.parts.iter().map(part).collect()
     }
@@ -207,9 +207,9 @@ fn closing(inside: &str) -> Option<usize> {
 }
 
 /// What stands between `{{` and `}}`.
-fn expression(text: &str) -> Result<Part, TemplateError> {
+fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
     if let Some(quoted) = quoted(text) {
-        return Ok(Part::Text(quoted.to_owned()));
+        return Ok(TemplatePart::Text(quoted.to_owned()));
     }
     let (text, writing) = match text.rsplit_once('|') {
         Some((before, how)) if !how.contains(['"', '\'', ')']) => (
@@ -222,7 +222,7 @@ fn expression(text: &str) -> Result<Part, TemplateError> {
         ),
         _ => (text, Writing::Plain),
     };
-    Ok(Part::Value(value(text)?, writing))
+    Ok(TemplatePart::Value(value(text)?, writing))
 }
 
 fn quoted(text: &str) -> Option<&str> {
@@ -380,8 +380,8 @@ mod tests {
 
     #[test]
     fn templates_parse_or_say_why_not() {
-        let text = |text: &str| Part::Text(text.to_owned());
-        let value = |value| Part::Value(value, Writing::Plain);
+        let text = |text: &str| TemplatePart::Text(text.to_owned());
+        let value = |value| TemplatePart::Value(value, Writing::Plain);
         for (source, expect) in [
             ("/items", Ok(vec![text("/items")])),
             ("", Ok(vec![])),
@@ -390,12 +390,15 @@ mod tests {
             ("{{ \"{{\" }} {{ '}}' }}", Ok(vec![text("{{ }}")])),
             (
                 "{{ pick(\"a,b\", c) | json }}",
-                Ok(vec![Part::Value(Value::Pick(vec!["a,b".into(), "c".into()]), Writing::Json)]),
+                Ok(vec![TemplatePart::Value(Value::Pick(vec!["a,b".into(), "c".into()]), Writing::Json)]),
             ),
             ("{{ pick(\"a|b\") }}", Ok(vec![value(Value::Pick(vec!["a|b".into()]))])),
             (
                 "{{ user.name | url }}",
-                Ok(vec![Part::Value(Value::Column { data: "user".into(), column: "name".into() }, Writing::Url)]),
+                Ok(vec![TemplatePart::Value(
+                    Value::Column { data: "user".into(), column: "name".into() },
+                    Writing::Url,
+                )]),
             ),
             (
                 "{{ env.TOKEN }}{{ token }}",

@@ -3,7 +3,7 @@
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::Surroundings;
 use plimsoll_model::data::Data;
-use plimsoll_model::template::{Part, Template, Value, Writing};
+use plimsoll_model::template::{Template, TemplatePart, Value, Writing};
 use std::sync::Arc;
 
 /// A text as the plan has it, and whether it is a template.
@@ -30,10 +30,10 @@ impl Known<'_> {
     }
 
     /// The parts of a template, of which every value is known.
-    fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(Part, &'t str)>, TrafficFileError> {
+    fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
-            if let Part::Value(value, _) = part {
+            if let TemplatePart::Value(value, _) = part {
                 self.knows(node, value)?;
             }
         }
@@ -76,23 +76,23 @@ impl Known<'_> {
             return Ok(false);
         }
         let parts = self.parts(node, text)?;
-        if let [(Part::Value(value, Writing::Plain), source)] = parts.as_slice()
+        if let [(TemplatePart::Value(value, Writing::Plain), source)] = parts.as_slice()
             && value.is_number()
         {
             out.push_str(&format!("{{{{ {source} }}}}"));
             return Ok(true);
         }
-        let is_filled = parts.iter().any(|(part, _)| matches!(part, Part::Value(..)));
+        let is_filled = parts.iter().any(|(part, _)| matches!(part, TemplatePart::Value(..)));
         out.push('"');
         for (part, source) in &parts {
             match part {
-                Part::Text(text) => {
+                TemplatePart::Text(text) => {
                     let mut escaped = String::new();
                     inside(text, &mut escaped);
                     out.push_str(&escaped.replace("{{", "{{ '{{' }}"));
                 }
-                Part::Value(_, Writing::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
-                Part::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
+                TemplatePart::Value(_, Writing::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
+                TemplatePart::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
             }
         }
         out.push('"');

@@ -5,7 +5,7 @@
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::template::{Template, TemplatePart, TimePiece, Value, Writing};
+use plimsoll_model::template::{Template, TemplatePart, TimePiece, Value, ValueWriting};
 use plimsoll_model::{Plan, Request, Route};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ enum FilledFrom {
 #[derive(Debug, Clone)]
 enum FormPiece {
     Text(Box<str>),
-    Value(FilledFrom, Writing),
+    Value(FilledFrom, ValueWriting),
 }
 
 /// A request of which parts are filled in.
@@ -187,7 +187,7 @@ fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, Fo
             TemplatePart::Text(text) if within == Within::Body => Ok(FormPiece::Text(text.into())),
             TemplatePart::Text(text) => {
                 let mut out = String::new();
-                encode(&text, Writing::Plain, within, &mut out);
+                encode(&text, ValueWriting::Plain, within, &mut out);
                 Ok(FormPiece::Text(out.into()))
             }
             TemplatePart::Value(value, writing) => Ok(FormPiece::Value(source(plan, value)?, writing)),
@@ -314,13 +314,13 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
 }
 
 /// Writes a text as it may stand in its place.
-fn encode(text: &str, writing: Writing, within: Within, out: &mut String) {
+fn encode(text: &str, writing: ValueWriting, within: Within, out: &mut String) {
     match writing {
-        Writing::Url => text.bytes().for_each(|byte| match byte {
+        ValueWriting::Url => text.bytes().for_each(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
             _ => percent(byte, out),
         }),
-        Writing::Json => text.chars().for_each(|c| match c {
+        ValueWriting::Json => text.chars().for_each(|c| match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
@@ -333,12 +333,12 @@ fn encode(text: &str, writing: Writing, within: Within, out: &mut String) {
             }
             c => out.push(c),
         }),
-        Writing::Plain if within == Within::Body => out.push_str(text),
+        ValueWriting::Plain if within == Within::Body => out.push_str(text),
         // A line break would end the field.
-        Writing::Plain if within == Within::Header => {
+        ValueWriting::Plain if within == Within::Header => {
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
-        Writing::Plain => text.bytes().for_each(|byte| match byte {
+        ValueWriting::Plain => text.bytes().for_each(|byte| match byte {
             b'#' => percent(byte, out),
             byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
             _ => percent(byte, out),

@@ -25,12 +25,12 @@ pub enum TemplatePart {
     /// Text that is always the same.
     Text(String),
     /// A value, and how it is written.
-    Value(Value, Writing),
+    Value(Value, ValueWriting),
 }
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Writing {
+pub enum ValueWriting {
     /// As it is.
     #[default]
     Plain,
@@ -215,12 +215,12 @@ fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
         Some((before, how)) if !how.contains(['"', '\'', ')']) => (
             before.trim_end(),
             match how.trim() {
-                "json" => Writing::Json,
-                "url" => Writing::Url,
+                "json" => ValueWriting::Json,
+                "url" => ValueWriting::Url,
                 other => return error(format!("'| {other}' is not a way of writing: json and url are")),
             },
         ),
-        _ => (text, Writing::Plain),
+        _ => (text, ValueWriting::Plain),
     };
     Ok(TemplatePart::Value(value(text)?, writing))
 }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn templates_parse_or_say_why_not() {
         let text = |text: &str| TemplatePart::Text(text.to_owned());
-        let value = |value| TemplatePart::Value(value, Writing::Plain);
+        let value = |value| TemplatePart::Value(value, ValueWriting::Plain);
         for (source, expect) in [
             ("/items", Ok(vec![text("/items")])),
             ("", Ok(vec![])),
@@ -390,14 +390,14 @@ mod tests {
             ("{{ \"{{\" }} {{ '}}' }}", Ok(vec![text("{{ }}")])),
             (
                 "{{ pick(\"a,b\", c) | json }}",
-                Ok(vec![TemplatePart::Value(Value::Pick(vec!["a,b".into(), "c".into()]), Writing::Json)]),
+                Ok(vec![TemplatePart::Value(Value::Pick(vec!["a,b".into(), "c".into()]), ValueWriting::Json)]),
             ),
             ("{{ pick(\"a|b\") }}", Ok(vec![value(Value::Pick(vec!["a|b".into()]))])),
             (
                 "{{ user.name | url }}",
                 Ok(vec![TemplatePart::Value(
                     Value::Column { data: "user".into(), column: "name".into() },
-                    Writing::Url,
+                    ValueWriting::Url,
                 )]),
             ),
             (

@@ -3,7 +3,7 @@
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::Surroundings;
 use plimsoll_model::data::Data;
-use plimsoll_model::template::{Template, TemplatePart, Value, Writing};
+use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
 use std::sync::Arc;
 
 /// A text as the plan has it, and whether it is a template.
@@ -76,7 +76,7 @@ impl Known<'_> {
             return Ok(false);
         }
         let parts = self.parts(node, text)?;
-        if let [(TemplatePart::Value(value, Writing::Plain), source)] = parts.as_slice()
+        if let [(TemplatePart::Value(value, ValueWriting::Plain), source)] = parts.as_slice()
             && value.is_number()
         {
             out.push_str(&format!("{{{{ {source} }}}}"));
@@ -91,7 +91,7 @@ impl Known<'_> {
                     inside(text, &mut escaped);
                     out.push_str(&escaped.replace("{{", "{{ '{{' }}"));
                 }
-                TemplatePart::Value(_, Writing::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
+                TemplatePart::Value(_, ValueWriting::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
                 TemplatePart::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
             }
         }

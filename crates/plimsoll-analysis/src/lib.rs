@@ -2,7 +2,7 @@
 //!
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
-//! compares builds; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
+//! compares builds; [`explain`] says what holds the line; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
 //! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
 //! writes every figure, wherever it is said.
@@ -15,6 +15,7 @@
 pub mod by_route;
 pub mod condition;
 pub mod doubts;
+pub mod explain;
 pub mod failed;
 pub mod find;
 pub mod finding;

@@ -129,7 +129,8 @@ impl ServerUse {
     }
 }
 
-fn fullest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<FullestThread> {
+/// Shares of a core that the server's busy threads used from `from_ns` to `to_ns`.
+pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
     let threads = probes.series.iter().filter_map(|(name, series)| Some((name.strip_prefix("thread.")?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
@@ -138,7 +139,11 @@ fn fullest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<FullestTh
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });
-    shares.max_by(|a, b| a.share.total_cmp(&b.share))
+    shares.collect()
+}
+
+fn fullest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<FullestThread> {
+    thread_shares(probes, from_ns, to_ns).into_iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub enum Asked {
     Sweep(SweepAsked),
     /// The load line under a promise.
     Find(FindAsked),
+    /// What holds the load line.
+    Explain(ExplainAsked),
     /// Whether one build is better than another.
     Prove(ProveAsked),
     /// What each of several steps leaves of the one before.
@@ -78,6 +80,15 @@ pub struct FindAsked {
     /// Profiles to be taken afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesAsked>,
+}
+
+/// A search, and steady loads after it that tell what holds the line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExplainAsked {
+    /// The search; its budget is a part of the whole.
+    pub search: FindAsked,
+    /// All of it ends within this time, ns.
+    pub budget_ns: u64,
 }
 
 /// A comparison of two builds.
@@ -202,6 +213,7 @@ impl Asked {
             Asked::Run(_) => "run",
             Asked::Sweep(_) => "sweep",
             Asked::Find(_) => "find",
+            Asked::Explain(_) => "explain",
             Asked::Prove(_) => "prove",
             Asked::Ladder(_) => "ladder",
         }
@@ -212,8 +224,17 @@ impl Asked {
         match self {
             Asked::Run(run) => Some(&run.plan),
             Asked::Sweep(sweep) => Some(&sweep.base),
-            Asked::Find(find) => Some(&find.base),
+            Asked::Find(_) | Asked::Explain(_) => self.search().map(|search| &search.base),
             Asked::Prove(_) | Asked::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
+        }
+    }
+
+    /// The search for a load line, where there is one.
+    pub fn search(&self) -> Option<&FindAsked> {
+        match self {
+            Asked::Find(find) => Some(find),
+            Asked::Explain(explain) => Some(&explain.search),
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Prove(_) | Asked::Ladder(_) => None,
         }
     }
 
@@ -222,7 +243,7 @@ impl Asked {
         match self {
             Asked::Prove(prove) => Some(&prove.blocks),
             Asked::Ladder(ladder) => Some(&ladder.blocks),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) => None,
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) => None,
         }
     }
 
@@ -231,7 +252,7 @@ impl Asked {
         match self {
             Asked::Prove(prove) => Some(&mut prove.blocks),
             Asked::Ladder(ladder) => Some(&mut ladder.blocks),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) => None,
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) => None,
         }
     }
 
@@ -241,6 +262,7 @@ impl Asked {
             Asked::Run(run) => vec![&mut run.plan],
             Asked::Sweep(sweep) => vec![&mut sweep.base],
             Asked::Find(find) => vec![&mut find.base],
+            Asked::Explain(explain) => vec![&mut explain.search.base],
             Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
                 blocks.arms.iter_mut().map(|arm| &mut arm.plan).collect()
             }
@@ -251,7 +273,7 @@ impl Asked {
     pub fn profiles(&self) -> Option<&ProfilesAsked> {
         match self {
             Asked::Run(run) => run.profiles.as_ref(),
-            Asked::Find(find) => find.profiles.as_ref(),
+            Asked::Find(_) | Asked::Explain(_) => self.search()?.profiles.as_ref(),
             Asked::Prove(prove) => prove.profiles.as_ref(),
             Asked::Sweep(_) | Asked::Ladder(_) => None,
         }
@@ -263,7 +285,7 @@ impl Asked {
         match (self, tag.arm, tag.turn) {
             (_, Some(arm), turn) => format!("{}{}", arm.letter().to_ascii_lowercase(), turn + 1),
             (_, None, 0) => "low".to_owned(),
-            (Asked::Find(_), None, _) => "line".to_owned(),
+            (Asked::Find(_) | Asked::Explain(_), None, _) => "line".to_owned(),
             (_, None, _) => "load".to_owned(),
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! Not here: whether the numbers agree with each other.
 
-use crate::asked::{Asked, BlocksAsked, Lengths};
+use crate::asked::{Asked, BlocksAsked, FindAsked, Lengths};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
@@ -84,6 +84,14 @@ impl BlocksAsked {
     }
 }
 
+impl FindAsked {
+    fn is_bounded(&self) -> bool {
+        self.base.is_bounded()
+            && is_time(self.budget_ns.max(self.first_answer_ns))
+            && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
+    }
+}
+
 impl Asked {
     /// Whether every number lies where that of a question can lie; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
@@ -96,11 +104,8 @@ impl Asked {
                     && sweep.levels.len() <= LEVELS_MAX
                     && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
             }
-            Asked::Find(find) => {
-                find.base.is_bounded()
-                    && is_time(find.budget_ns.max(find.first_answer_ns))
-                    && find.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
-            }
+            Asked::Find(find) => find.is_bounded(),
+            Asked::Explain(explain) => explain.search.is_bounded() && is_time(explain.budget_ns),
             Asked::Prove(prove) => {
                 let sides = prove.blocks.arms.len() == 2;
                 sides && prove.blocks.is_bounded() && (0.0..1.0).contains(&prove.margin)

@@ -40,8 +40,8 @@ pub mod units;
 
 pub use addresses::AddressRange;
 pub use asked::{
-    Arm, Asked, BlocksAsked, Criterion, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked, RunAsked,
-    SweepAsked,
+    Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked,
+    RunAsked, SweepAsked,
 };
 pub use carriage::{Carriage, ResolveSpec};
 pub use failed_answer::FailedAnswer;

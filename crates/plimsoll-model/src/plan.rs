@@ -29,6 +29,8 @@ pub enum Purpose {
     Profile,
     /// A load of a block, in which there is one on every arm.
     Block,
+    /// A steady load at a share of the line, to see what changes towards it.
+    Hold,
 }
 
 /// Which of several targets a load is on.

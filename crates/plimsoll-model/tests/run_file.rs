@@ -148,18 +148,20 @@ fn asked(seed: u64) -> Asked {
         blocks_max: None,
         count_disturbed: false,
     };
-    match seed % 5 {
+    let search = FindAsked {
+        base: plan.clone(),
+        slo: "p99<=500ms".into(),
+        budget_ns: 60_000_000_000,
+        max_rate: Some(1e4),
+        arrivals: Arrivals::Constant,
+        first_answer_ns: 7,
+        profiles: profiles.clone(),
+    };
+    match seed % 6 {
         0 => Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles }),
         1 => Asked::Sweep(SweepAsked { base: plan, levels: vec![1, 2], lengths: Lengths::Budget(9), warmup_ns: 3 }),
-        2 => Asked::Find(FindAsked {
-            base: plan,
-            slo: "p99<=500ms".into(),
-            budget_ns: 60_000_000_000,
-            max_rate: Some(1e4),
-            arrivals: Arrivals::Constant,
-            first_answer_ns: 7,
-            profiles,
-        }),
+        2 => Asked::Find(search),
+        4 => Asked::Explain(ExplainAsked { search, budget_ns: 180_000_000_000 }),
         3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
         _ => Asked::Ladder(LadderAsked { blocks }),
     }

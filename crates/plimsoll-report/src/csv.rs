@@ -100,6 +100,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Settle => "settle",
         Purpose::Profile => "profile",
         Purpose::Block => "block",
+        Purpose::Hold => "hold",
     }
 }
 

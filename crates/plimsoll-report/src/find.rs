@@ -167,7 +167,7 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
             format!("settling: {load}, not measured"),
             "bringing the server into the same state before the next trial".into(),
         ),
-        Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block => (load, String::new()),
+        Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
 

@@ -23,6 +23,8 @@ pub mod visible;
 
 mod charted;
 mod diff;
+mod explain;
+mod explain_json;
 mod failed;
 mod find;
 mod progress;

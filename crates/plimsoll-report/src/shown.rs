@@ -6,6 +6,8 @@
 use crate::block::{Report, Tone};
 use crate::chart::{self, Searched, Theme, heading};
 use crate::charted::{self, Around};
+use crate::explain::explain_report;
+use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
 use crate::load_profiles::{Profiles, profiles_report};
@@ -16,7 +18,7 @@ use crate::run::{RunContext, run_report, stop_text};
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
-use plimsoll_analysis::finding::{Finding, MeasuredBlocks};
+use plimsoll_analysis::finding::{Finding, MeasuredBlocks, SearchFinding};
 use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
@@ -78,6 +80,11 @@ impl<'a> Shown<'a> {
                 report.append(find::find_report(self.experiment, &context, (&found.findings, doubts), in_full));
                 Some(&found.server)
             }
+            Finding::Explain(found) => {
+                let context = self.context(&found.searched.settings.base);
+                report.append(explain_report(&context, (found, doubts)));
+                Some(&found.searched.server)
+            }
             Finding::Prove(found) => {
                 report.append(prove_report(&self.compared(&found.measured), &found.proof));
                 None
@@ -114,6 +121,13 @@ impl<'a> Shown<'a> {
             Finding::Find(found) => {
                 charted::find_page(self.experiment, &self.context(&found.settings.base), (found, doubts), around)
             }
+            Finding::Explain(found) => {
+                let context = self.context(&found.searched.settings.base);
+                let mut body = explain_report(&context, (found, doubts));
+                body.heading("The search");
+                body.append(charted::find_page(self.experiment, &context, (&found.searched, doubts), around));
+                body
+            }
             Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
             Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.measured), found, around),
         };
@@ -141,6 +155,10 @@ impl<'a> Shown<'a> {
             Finding::Find(found) => {
                 json::find(self.experiment, &self.context(&found.settings.base), found, (&warnings, doubts), of_loads)
             }
+            Finding::Explain(found) => {
+                let context = self.context(&found.searched.settings.base);
+                explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
+            }
             Finding::Prove(found) => prove_json::proof(&self.compared(&found.measured), found, &warnings, of_sides),
             Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.measured), found, &warnings, of_sides),
         }
@@ -148,7 +166,11 @@ impl<'a> Shown<'a> {
 
     /// The picture of a search; `None` of anything else.
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
-        let Finding::Find(found) = self.finding.open().1 else { return None };
+        let found: &SearchFinding = match self.finding.open().1 {
+            Finding::Find(found) => found,
+            Finding::Explain(found) => &found.searched,
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => return None,
+        };
         let searched = [Searched { name: "", findings: &found.findings }];
         let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
         Some(chart::find_chart(&heading, &searched, None, theme))
@@ -159,7 +181,7 @@ impl<'a> Shown<'a> {
         match self.finding.open().1 {
             Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.measured), found, theme)),
             Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.measured), found, theme)),
-            Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) => None,
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) => None,
         }
     }
 
@@ -169,6 +191,7 @@ impl<'a> Shown<'a> {
         let cases = match finding {
             Finding::Run(_) | Finding::Sweep(_) => junit::loads_cases(self.experiment, demands),
             Finding::Find(found) => junit::find_cases(&found.findings, doubts),
+            Finding::Explain(found) => junit::find_cases(&found.searched.findings, doubts),
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
@@ -204,7 +227,7 @@ pub(crate) fn of_sides(profiles: &ProveProfiles) -> Report {
 fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
     // What stands beside the line, the answer of a search says.
-    let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_)) && kind.is_beside();
+    let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_beside();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, sentence(finding, doubt));
     }
@@ -232,7 +255,7 @@ fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
         (Finding::Run(_), DoubtKind::Ended | DoubtKind::CutOff) => Some("ended"),
         (Finding::Find(_), DoubtKind::Generator | DoubtKind::CutOff) => Some("stopped_by"),
-        (Finding::Run(_) | Finding::Find(_), DoubtKind::Restarted) => Some("server"),
+        (Finding::Run(_) | Finding::Find(_) | Finding::Explain(_), DoubtKind::Restarted) => Some("server"),
         (Finding::Find(_), kind) if kind.is_beside() => Some("doubts"),
         _ => None,
     }
@@ -315,8 +338,12 @@ mod tests {
             ),
             experiment(Asked::Sweep(sweep), levels.into()),
             experiment(
-                Asked::Find(search),
+                Asked::Find(search.clone()),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
+            ),
+            experiment(
+                Asked::Explain(ExplainAsked { search, budget_ns: 20_000_000_000 }),
+                vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
             experiment(Asked::Prove(prove), on(ArmIndex::Side)),
             experiment(Asked::Ladder(LadderAsked { blocks }), on(ArmIndex::Rung)),

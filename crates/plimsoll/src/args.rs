@@ -24,6 +24,8 @@ pub struct Cli {
 pub enum Command {
     /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
     Find(FindArgs),
+    /// Explain what holds the load line: by name, with the evidence, and what would move it
+    Explain(Box<ExplainArgs>),
     /// Compare two builds: a verdict with a known rate of false alarms
     Prove(Box<crate::args_prove::ProveArgs>),
     /// Put one load on a URL and measure it
@@ -56,7 +58,8 @@ impl Command {
     /// Whether it measures, and so has an end of its own to come to when it is interrupted; others just end.
     pub fn stops_by_itself(&self) -> bool {
         match self {
-            Command::Find(_) | Command::Prove(_) | Command::Run(_) | Command::Sweep(_) => true,
+            Command::Find(_) | Command::Explain(_) | Command::Prove(_) => true,
+            Command::Run(_) | Command::Sweep(_) => true,
             Command::Baseline(_) | Command::Demo(_) => true,
             Command::Show(_) | Command::Profile(_) | Command::Diff(_) | Command::Traffic(_) => false,
             Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => false,
@@ -320,6 +323,38 @@ pub struct FindArgs {
     /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
+    plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
+    plimsoll explain --pprof http://localhost:8080/      and what each function costs\n  \
+    plimsoll explain find.plimsoll                       what a recorded search tells\n\n\
+    Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Time for all of it: the search, and steady loads after it
+    #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
+    pub budget: String,
+    /// Never offer more than this
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub max_rate: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
     #[command(flatten)]
     pub profiles: PprofArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]

@@ -10,7 +10,8 @@ use crate::recording::Recording;
 use crate::runner::{Runner, Unready};
 use plimsoll_analysis::prove::looks;
 use plimsoll_analysis::study::blocks::Stand;
-use plimsoll_analysis::study::{History, Step, Study, TrialPlan};
+use plimsoll_analysis::study::explain::HoldLevel;
+use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::{ArmIndex, Experiment, Lengths, Purpose, Remark, Stop, Tag, Trial, Unheld};
 use plimsoll_report::{
@@ -168,6 +169,20 @@ impl<'a> Conduct<'a> {
                 let (doing, why) = search_text(trial.tag.purpose, &trial.plan.load.shape, so_far);
                 (doing, why, s(search.settings.budget_ns))
             }
+            Study::Explain(explain) => {
+                let load = load();
+                let (doing, why) = match HoldLevel::of(&trial.tag) {
+                    Some(level) => (
+                        format!("holding {}: {load}", level.text()),
+                        "what changes from a low load to past the line tells what holds it".to_owned(),
+                    ),
+                    None => {
+                        let so_far = explain.search.so_far(self.runner.elapsed_ns());
+                        search_text(trial.tag.purpose, &trial.plan.load.shape, so_far)
+                    }
+                };
+                (doing, why, s(explain.budget_ns))
+            }
             Study::Blocks(comparison) => {
                 let arm = trial.tag.arm.map_or('A', ArmIndex::letter);
                 let doing = match trial.tag.purpose {
@@ -184,6 +199,7 @@ impl<'a> Conduct<'a> {
     fn tell(&mut self, study: &mut Study) {
         let known = |study: &Study| match study {
             Study::Find(search) => search.outcomes.len(),
+            Study::Explain(explain) => explain.search.outcomes.len(),
             Study::Blocks(comparison) => comparison.blocks().len(),
             Study::Run(..) | Study::Sweep(_) => 0,
         };
@@ -195,11 +211,8 @@ impl<'a> Conduct<'a> {
             return;
         }
         match study {
-            Study::Find(search) => {
-                if let Some(outcome) = search.outcomes.last() {
-                    self.live.row(&trial_heading(columns), &trial_line(elapsed_ns, outcome, columns));
-                }
-            }
+            Study::Find(search) => self.tell_trial(search, elapsed_ns),
+            Study::Explain(explain) => self.tell_trial(&explain.search, elapsed_ns),
             Study::Blocks(comparison) => {
                 let number = comparison.blocks().len();
                 let Some(stand) = comparison.stand(self.recording.trials()) else { return };
@@ -219,6 +232,13 @@ impl<'a> Conduct<'a> {
                 self.standing = standing;
             }
             Study::Run(..) | Study::Sweep(_) => {}
+        }
+    }
+
+    fn tell_trial(&mut self, search: &Search, elapsed_ns: u64) {
+        let columns = self.live.columns();
+        if let Some(outcome) = search.outcomes.last() {
+            self.live.row(&trial_heading(columns), &trial_line(elapsed_ns, outcome, columns));
         }
     }
 

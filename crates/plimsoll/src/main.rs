@@ -87,6 +87,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
     match &cli.command {
         Command::Find(args) => commands::find::run(args),
+        Command::Explain(args) => commands::explain::run(args),
         Command::Prove(args) => commands::prove::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Check(args) => commands::check::run(args),

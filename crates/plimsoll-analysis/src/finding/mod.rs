@@ -7,12 +7,14 @@
 //! Not here: how a finding looks.
 
 pub mod blocks;
+pub mod explain;
 mod recording;
 pub mod run;
 pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
+pub use explain::ExplainFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;
 pub use search::SearchFinding;
@@ -30,6 +32,8 @@ pub enum Finding<'a> {
     Sweep(SweepFinding<'a>),
     /// Of a search for the load line.
     Find(Box<SearchFinding<'a>>),
+    /// Of what holds the load line.
+    Explain(Box<ExplainFinding<'a>>),
     /// Of a comparison.
     Prove(Box<ProveFinding<'a>>),
     /// Of a ladder.
@@ -42,6 +46,7 @@ pub fn conclude(experiment: &Experiment) -> Result<Doubted<Finding<'_>>, NoFindi
         Asked::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
         Asked::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
         Asked::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
+        Asked::Explain(asked) => explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found))),
         Asked::Prove(asked) => blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found))),
         Asked::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
     })

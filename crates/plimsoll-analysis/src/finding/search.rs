@@ -7,7 +7,7 @@ use crate::find::{self, Findings, Settings, StoppedBy};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::search::{outcome, settings};
-use plimsoll_model::{Experiment, FindAsked, Purpose, Run};
+use plimsoll_model::{Experiment, FindAsked, Purpose, Run, Trial};
 
 /// What a search found.
 #[derive(Debug, Clone)]
@@ -33,13 +33,12 @@ pub(super) fn conclude<'a>(
 ) -> Result<Doubted<SearchFinding<'a>>, NoFinding> {
     let slo = Slo::parse(&asked.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let settings = settings(asked, slo);
-    let (profiled, searched): (Vec<_>, Vec<_>) =
-        experiment.trials.iter().partition(|trial| trial.tag.purpose == Purpose::Profile);
-    let judged = searched.into_iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
+    let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    // The search was over when profiles began to be taken.
-    let began_ns = profiled.first().map(|trial| trial.start_ns);
+    // The search was over when loads began that are none of its own.
+    let is_after = |trial: &&Trial| matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold);
+    let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
     let findings = find::conclude(&settings, &history, elapsed_ns);
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();

@@ -7,11 +7,13 @@
 
 pub mod blocks;
 pub mod climb;
+pub mod explain;
 pub mod search;
 pub mod step;
 pub mod sweep;
 
 pub use blocks::Comparison;
+pub use explain::Explain;
 pub use search::Search;
 pub use step::{Broken, History, Step, TrialPlan, Until};
 
@@ -33,6 +35,8 @@ pub enum Study {
     Sweep(SweepAsked),
     /// A search for the load line.
     Find(Box<Search>),
+    /// A search, and steady loads after it.
+    Explain(Box<Explain>),
     /// A comparison, or a ladder.
     Blocks(Box<Comparison>),
 }
@@ -50,6 +54,10 @@ impl Study {
                 let slo = Slo::parse(&find.slo).map_err(|error| AskedError(error.to_string()))?;
                 Study::Find(Box::new(Search::new(find, slo)))
             }
+            Asked::Explain(explain) => {
+                let slo = Slo::parse(&explain.search.slo).map_err(|error| AskedError(error.to_string()))?;
+                Study::Explain(Box::new(Explain::new(explain, slo)))
+            }
             Asked::Prove(_) | Asked::Ladder(_) => match Comparison::new(asked) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
                 None => return Err(AskedError("there are no blocks".to_owned())),
@@ -62,6 +70,7 @@ impl Study {
         match self {
             Study::Run(..) | Study::Sweep(_) => {}
             Study::Find(search) => search.read(trials),
+            Study::Explain(explain) => explain.search.read(trials),
             Study::Blocks(comparison) => comparison.read(trials),
         }
     }
@@ -84,6 +93,7 @@ impl Study {
             },
             Study::Sweep(asked) => sweep::next(asked, history),
             Study::Find(search) => search.next(history),
+            Study::Explain(explain) => explain.next(history),
             Study::Blocks(comparison) => comparison.next(history),
         }
     }

@@ -4,7 +4,7 @@ use super::step::{History, Step, Until};
 use crate::find::{self, Bracket, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
-use plimsoll_model::{Ending, FindAsked, Stop, Tag, Trial};
+use plimsoll_model::{Ending, FindAsked, Purpose, Stop, Tag, Trial};
 
 /// A search under way.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
         Some(Ending::Finished) => true,
         None => false,
     };
-    let search = trial.tag.purpose != plimsoll_model::Purpose::Profile;
+    let search = !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold);
     (whole && search).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 

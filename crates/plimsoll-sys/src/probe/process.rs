@@ -110,6 +110,63 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
     })
 }
 
+/// What a thread waits for, as far as the place in the kernel tells where it went to sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Another thread or process: a lock.
+    Lock,
+    /// A time to pass.
+    Sleep,
+    /// Data on a connection or pipe that it reads.
+    Data,
+    /// Storage.
+    Disk,
+    /// Something else, such as any of many connections.
+    Other,
+}
+
+/// Beginnings of names of the kernel's functions, by what who sleeps there waits for.
+const WAIT_PLACES: [(WaitsFor, &[&str]); 4] = [
+    (
+        WaitsFor::Lock,
+        &["futex", "locks_lock", "flock_lock", "posix_lock", "do_lock_file", "fcntl_setlk", "do_semtimedop"],
+    ),
+    (WaitsFor::Sleep, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"]),
+    (
+        WaitsFor::Data,
+        &["wait_woken", "sk_wait_data", "tcp_data_wait", "unix_stream", "skb_wait", "anon_pipe_read", "pipe_read"],
+    ),
+    (
+        WaitsFor::Disk,
+        &[
+            "folio_wait",
+            "wait_on_page",
+            "wait_on_buffer",
+            "__wait_on_buffer",
+            "io_schedule",
+            "jbd2_",
+            "ext4_",
+            "xfs_",
+            "btrfs_",
+            "blkdev_",
+            "blk_",
+            "submit_bio",
+            "rq_qos",
+            "filemap_",
+            "bit_wait",
+            "nfs",
+            "fuse_",
+        ],
+    ),
+];
+
+/// Parses `/proc/PID/task/TID/wchan`; `None` of one that runs, and where the kernel does not tell.
+pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
+    let name = std::str::from_utf8(text.trim_ascii()).ok().filter(|name| !name.is_empty() && *name != "0")?;
+    let is = |places: &[&str]| places.iter().any(|place| name.starts_with(place));
+    Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitsFor::Other, |(waits_for, _)| *waits_for))
+}
+
 /// The soft limit of open files in `/proc/PID/limits`.
 pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
@@ -279,6 +336,23 @@ mod tests {
             ("Max cpu time  1 2 s\n", None),
         ] {
             assert_eq!(parse_files_max(text.as_bytes()), expect);
+        }
+    }
+
+    #[test]
+    fn what_a_thread_waits_for() {
+        for (text, expect) in [
+            ("futex_do_wait", Some(WaitsFor::Lock)),
+            ("locks_lock_inode_wait", Some(WaitsFor::Lock)),
+            ("hrtimer_nanosleep\n", Some(WaitsFor::Sleep)),
+            ("wait_woken", Some(WaitsFor::Data)),
+            ("jbd2_log_wait_commit", Some(WaitsFor::Disk)),
+            ("ep_poll", Some(WaitsFor::Other)),
+            ("0", None),
+            ("", None),
+            ("\u{ff}", Some(WaitsFor::Other)),
+        ] {
+            assert_eq!(parse_wait_place(text.as_bytes()), expect, "{text}");
         }
     }
 

@@ -1,69 +1,43 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::capture::{Capture, Like};
-use super::first_answer;
+use super::capture::Like;
+use super::search::{Flags, Prepared, hint};
 use crate::args::FindArgs;
-use crate::capacity::{self, Limits};
 use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::probes::{self, Watcher};
+use crate::probes::Effort;
 use crate::quantity::positive_time;
 use crate::recording::Recording;
-use crate::resolve::Base;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
-use crate::traffic_file;
 use plimsoll_analysis::find::{self, Demand, Forecast};
-use plimsoll_analysis::{Finding, Settings, Slo, Study};
-use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, Curve, FindAsked, LoadShape, Noted};
+use plimsoll_analysis::{Finding, Settings, Study};
+use plimsoll_model::Asked;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
 
 /// Searches, reports, and says with which code to end.
 pub fn run(args: &FindArgs) -> Result<u8, Failure> {
-    let slo = Slo::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
     let budget_ns = positive_time("--budget", &args.budget)?;
-    let max_rate = match &args.max_rate {
-        None => None,
-        Some(text) => match parse_number(text).map_err(|e| Failure::usage(format!("--max-rate: {e}")))? {
-            rate if rate > 0.0 => Some(rate),
-            _ => return Err(Failure::usage("--max-rate: must be more than 0")),
-        },
-    };
     let fail_if = args.fail_if.as_deref().map(Demand::parse_list).transpose();
     let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?.unwrap_or_default();
-    let base = Base::new(&args.request, &args.generator)?;
-    traffic_file::rows_again(&base.plan)?;
-    let mut plan = base.plan.clone();
-    // The load is chosen later; what it may take of the machine is what an open load may.
-    plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
-    let mut injector = base.injector.clone();
-    let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
-        .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
-    plan.load.shape = base.plan.load.shape.clone();
-    let (warning, first_answer_ns) = first_answer(&plan, &injector, args.request.no_preflight)?;
-    let warnings: Vec<String> = warning.into_iter().collect();
-    let profiles = Capture::of(&args.profiles, &base)?;
-    let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
-    let watcher = Watcher::begin(&args.probes, &base)?;
+    let flags = Flags {
+        request: &args.request,
+        generator: &args.generator,
+        probes: &args.probes,
+        profiles: &args.profiles,
+        slo: &args.slo,
+        max_rate: args.max_rate.as_deref(),
+    };
+    let prepared = Prepared::of(&flags, budget_ns, Effort::Little)?;
+    let asked = Asked::Find(prepared.asked());
+    let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
     let mut live = Live::new(args.out.quiet);
-    let forecast = find::forecast(&settings);
-    live.line(&question(&settings, &forecast));
+    live.line(&question(&settings, &find::forecast(&settings)));
 
-    let asked = Asked::Find(FindAsked {
-        base: settings.base.clone(),
-        slo: settings.slo.to_string(),
-        budget_ns,
-        max_rate,
-        arrivals: base.arrivals,
-        first_answer_ns,
-        profiles: profiles.as_ref().map(Capture::asked),
-    });
-    let noted = Noted { warnings, fitted: setup };
     let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
     let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
@@ -75,17 +49,7 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         let like = Like { plan: &settings.base, arrivals: base.arrivals };
         wanted.capture(&mut conduct, &like, line_rps, &path)?;
     }
-    // Hints are about addresses, which a unix socket has none of.
-    let addressed = base.plan.carriage.unix.is_none();
-    if profiles.is_none() && addressed && base.local && !plimsoll_sys::signal::interrupted() {
-        Capture::hint(&base, &mut conduct.live);
-        if args.probes.metrics.is_none()
-            && !args.probes.no_probes
-            && let Some(place) = probes::served_by(&base.plan)
-        {
-            conduct.live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
-        }
-    }
+    hint(&flags, &base, &mut conduct.live);
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&path))?;
     results.print(args.out.json, !live.lines_seen());

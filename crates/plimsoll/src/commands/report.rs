@@ -123,7 +123,7 @@ fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String
 
 fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: Theme) -> Result<String, Failure> {
     let wanted = wanted.unwrap_or(match &experiment.asked {
-        Asked::Find(_) => ChartArg::Line,
+        Asked::Find(_) | Asked::Explain(_) => ChartArg::Line,
         Asked::Sweep(_) => ChartArg::Throughput,
         Asked::Prove(_) | Asked::Ladder(_) => ChartArg::Blocks,
         Asked::Run(_) => ChartArg::Time,
@@ -140,7 +140,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
         }
         ChartArg::Throughput | ChartArg::Success => {
             let (over, levels) =
-                levels(experiment).filter(|_| !matches!(experiment.asked, Asked::Find(_))).ok_or_else(|| {
+                levels(experiment).filter(|_| experiment.asked.search().is_none()).ok_or_else(|| {
                     Failure::usage(format!("--chart: '{shown}' holds no levels to draw; it takes a sweep or a run"))
                 })?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));

@@ -56,6 +56,7 @@ fn command_of(experiment: &Experiment) -> Result<String, Failure> {
         Asked::Run(_) => name == "run",
         Asked::Sweep(_) => name == "sweep",
         Asked::Find(_) => ["find", "demo"].contains(&name.as_str()),
+        Asked::Explain(_) => name == "explain",
         Asked::Prove(_) | Asked::Ladder(_) => name == "prove",
     };
     match fits && !experiment.said.is_empty() {
@@ -319,6 +320,7 @@ fn differing(recorded: &Asked, asked: &Asked) -> Option<&'static str> {
     for question in [&mut then, &mut now] {
         match question {
             Asked::Find(find) => find.first_answer_ns = 0,
+            Asked::Explain(explain) => explain.search.first_answer_ns = 0,
             // They are called by their URLs.
             Asked::Prove(_) | Asked::Ladder(_) => {
                 question.blocks_mut().into_iter().flat_map(|it| &mut it.arms).for_each(|arm| arm.name.clear());

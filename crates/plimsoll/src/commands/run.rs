@@ -8,7 +8,7 @@ use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::probes::Watcher;
+use crate::probes::{Effort, Watcher};
 use crate::recording::Recording;
 use crate::resolve;
 use crate::results::{Results, profiles as taken};
@@ -44,7 +44,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let profiles = Capture::of(&args.profiles, &base)?;
     // Profiles are kept beside a run file, so there has to be one.
     let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
-    let watcher = Watcher::begin(&args.probes, &base)?;
+    let watcher = Watcher::begin(&args.probes, &base, Effort::Little)?;
     let asked = Asked::Run(RunAsked {
         plan: plan.record(),
         stop_if: stop_if.as_ref().map(ToString::to_string),

@@ -9,7 +9,7 @@ use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::output;
 use crate::pictures::write_chart;
-use crate::probes::Watcher;
+use crate::probes::{Effort, Watcher};
 use crate::quantity;
 use crate::recording::Recording;
 use crate::resolve::Base;
@@ -117,7 +117,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
     let noted: Vec<String> = preflight(&base.plan, &base.injector, args.request.no_preflight)?.into_iter().collect();
-    let watcher = Watcher::begin(&args.probes, &base)?;
+    let watcher = Watcher::begin(&args.probes, &base, Effort::Little)?;
     let mut live = Live::new(args.out.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let run_path = args.dir.join(format!("{}.plimsoll", args.name));

@@ -4,7 +4,7 @@
 use super::downstream::Downstream;
 use super::host::OptionalFile;
 use super::probe::Probe;
-use super::sink::{Extent, Sink};
+use super::sink::{Effort, Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
@@ -114,7 +114,7 @@ impl MachineSeen {
     /// `port`: of the target, if it is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineSeen {
         let downstream = port.filter(|_| local).map(Downstream::new);
-        MachineSeen { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns()) }
+        MachineSeen { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns(), Effort::Little) }
     }
 
     /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they are known.

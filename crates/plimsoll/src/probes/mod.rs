@@ -24,6 +24,7 @@ pub use finder::{Finder, FoundServer};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 pub use probe::LiveServer;
+pub use sink::Effort;
 
 use crate::args::ProbeArgs;
 use crate::failure::Failure;
@@ -92,7 +93,7 @@ pub struct Watcher {
 impl Watcher {
     /// Begins to watch what was asked for: the process that listens on the target's address, or what the flags name.
     /// `None` where nothing is wanted. What the flags name must be there.
-    pub fn begin(args: &ProbeArgs, base: &Base) -> Result<Option<Watcher>, Failure> {
+    pub fn begin(args: &ProbeArgs, base: &Base, effort: Effort) -> Result<Option<Watcher>, Failure> {
         if args.no_probes {
             return Ok(None);
         }
@@ -124,14 +125,15 @@ impl Watcher {
                 if local && let Some(address) = addresses.first() {
                     probes.push(Box::new(sockets::Sockets::new(address.port(), tables)));
                 }
-                sample_all(&shared, &mut probes, PERIOD_NS, SAMPLES_TOGETHER, true);
+                sample_all(&shared, &mut probes, (PERIOD_NS, effort), SAMPLES_TOGETHER, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
         if let Some(metrics) = metrics {
             // An answer may take its time: it must not hold the other readings up.
             let shared = Arc::clone(&shared);
-            let watch = move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, 1, false);
+            let watch =
+                move || sample_all(&shared, &mut [Box::new(metrics)], (metrics::PERIOD_NS, Effort::Little), 1, false);
             threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
         }
         Ok(Some(Watcher { shared, live, threads }))
@@ -171,8 +173,14 @@ impl Drop for Watcher {
 }
 
 /// Samples until told to stop. `answers`: whether this thread answers to [`Watcher::sample_now`].
-fn sample_all(shared: &Shared, probes: &mut [Box<dyn Probe>], period_ns: u64, together: u32, answers: bool) {
-    let mut sink = Sink::new(monotonic_ns());
+fn sample_all(
+    shared: &Shared,
+    probes: &mut [Box<dyn Probe>],
+    (period_ns, effort): (u64, Effort),
+    together: u32,
+    answers: bool,
+) {
+    let mut sink = Sink::new(monotonic_ns(), effort);
     let (mut cpu_ns, mut wall_ns) = (thread_cpu_ns(), monotonic_ns());
     let mut next_ns = wall_ns;
     let mut held = 0;

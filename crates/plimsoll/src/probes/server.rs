@@ -9,7 +9,7 @@ use super::threads::{BUSY_SHARE, Threads, Turns};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
-    CpuClock, Stat, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
+    CpuClock, Stat, WaitsFor, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
     ticks_per_second,
 };
 use plimsoll_sys::probe::{ProcFile, listener};
@@ -23,6 +23,13 @@ const LIVE_SAMPLES: usize = 10;
 const THREADS_SHOWN_MAX: usize = 24;
 /// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
 const STATS_AT_ONCE: usize = 8;
+/// Threads by what they wait for.
+const WAITS: [(&str, WaitsFor); 4] = [
+    ("server.in_lock", WaitsFor::Lock),
+    ("server.in_sleep", WaitsFor::Sleep),
+    ("server.in_read", WaitsFor::Data),
+    ("server.in_disk", WaitsFor::Disk),
+];
 /// One of so many readings of a process is one that goes through all its threads in the kernel.
 const WHOLE_EVERY: u64 = 5;
 
@@ -455,7 +462,8 @@ impl Probe for ServerProbe {
         }
         let mut sums = self.ended;
         let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
-        self.turns.begin(sink.extent(), self.members.iter().map(|member| member.threads.list.len()).sum());
+        self.turns
+            .begin((sink.extent(), sink.effort()), self.members.iter().map(|member| member.threads.list.len()).sum());
         for member in &mut self.members {
             member.threads.sample(&mut self.turns, &mut self.buffer);
             sums.add(member.sums());
@@ -479,6 +487,12 @@ impl Probe for ServerProbe {
             sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
             sink.gauge("server.threads_runnable", "", runnable as f64);
             sink.gauge("server.threads_blocked", "", blocked as f64);
+            if self.members.iter().any(|member| member.threads.tell_waits()) {
+                for (name, what) in WAITS {
+                    let waiting: usize = self.members.iter().map(|member| member.threads.waiting_for(what)).sum();
+                    sink.gauge(name, "", waiting as f64);
+                }
+            }
         }
         if self.turns.any_times() {
             sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);

@@ -17,6 +17,26 @@ pub struct Sink {
     /// Number of the sampling under way.
     round: u64,
     extent: Extent,
+    effort: Effort,
+}
+
+/// How much of a core readings may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// So little that no figure of a load pays for it.
+    Little,
+    /// More, where what was seen is the question.
+    Thorough,
+}
+
+impl Effort {
+    /// How many times as much as the least.
+    pub fn factor(self) -> u64 {
+        match self {
+            Effort::Little => 1,
+            Effort::Thorough => 4,
+        }
+    }
 }
 
 /// How much a sampling reads.
@@ -31,10 +51,10 @@ pub enum Extent {
 }
 
 impl Sink {
-    pub fn new(now_ns: u64) -> Sink {
+    pub fn new(now_ns: u64, effort: Effort) -> Sink {
         let seen = Probes::default();
-        let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns()), Extent::Usual);
-        Sink { seen, now_ns, before_ns: now_ns, server: None, unseen: None, budget, round: 0, extent }
+        let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
+        Sink { seen, now_ns, before_ns: now_ns, server: None, unseen: None, budget, round: 0, extent, effort }
     }
 
     /// A sampling begins; `edge`: at an edge of a load.
@@ -53,6 +73,11 @@ impl Sink {
     /// How much this sampling reads.
     pub fn extent(&self) -> Extent {
         self.extent
+    }
+
+    /// How much readings may take.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// Whether it is the turn of what is read in one of `every` samplings, the `place`-th, and at the edges of a load.
@@ -151,6 +176,7 @@ impl Sink {
 
 /// CPU time for readings: a share of a core that adds up while it is not used, to a limit.
 pub struct Budget {
+    effort: Effort,
     passed_ns: u64,
     given_ns: u64,
     spent_before_ns: u64,
@@ -162,13 +188,13 @@ impl Budget {
     /// What adds up at most, ns: a large reading needs it, and it is what a short load may see beyond the share.
     const HELD_NS: u64 = 10_000_000;
 
-    pub fn new(now_ns: u64, cpu_ns: u64) -> Budget {
-        Budget { passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
+    pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> Budget {
+        Budget { effort, passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
     }
 
     /// Time has passed.
     pub fn pass(&mut self, now_ns: u64) {
-        self.given_ns += now_ns.saturating_sub(self.passed_ns) / Self::PART;
+        self.given_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
         self.passed_ns = now_ns;
     }
 
@@ -226,7 +252,7 @@ impl Seldom {
         let before_ns = thread_cpu_ns();
         let result = read();
         self.cost_ns = thread_cpu_ns().saturating_sub(before_ns);
-        self.due_ns = monotonic_ns() + self.period_ns.max(self.cost_ns * self.part);
+        self.due_ns = monotonic_ns() + self.period_ns.max(self.cost_ns * self.part / sink.effort.factor());
         Some(result)
     }
 }

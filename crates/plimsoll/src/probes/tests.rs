@@ -1,12 +1,12 @@
 //! The watching as a whole, on this very process.
 
-use super::sink::{Budget, Extent, Seldom, Sink};
+use super::sink::{Budget, Effort, Extent, Seldom, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 #[test]
 fn a_sink_tells_gaps_of_what_it_knows() {
-    let mut sink = Sink::new(0);
+    let mut sink = Sink::new(0, Effort::Little);
     sink.begin(100, false);
     sink.server(7, "api", "--pid 7");
     sink.gauge("server.rss", "bytes", 5.0);
@@ -36,7 +36,7 @@ fn a_sink_tells_gaps_of_what_it_knows() {
 
 #[test]
 fn what_is_expensive_is_read_seldom() {
-    let mut sink = Sink::new(monotonic_ns());
+    let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     sink.begin(monotonic_ns(), false);
     let mut seldom = Seldom::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
@@ -50,7 +50,7 @@ fn what_is_expensive_is_read_seldom() {
 #[test]
 fn a_budget_adds_up_to_a_limit() {
     let second = 1_000_000_000;
-    let mut budget = Budget::new(5 * second, 700);
+    let mut budget = Budget::new(5 * second, 700, Effort::Little);
     let held = budget.left_ns(700);
     assert!(held > 0);
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_budget_adds_up_to_a_limit() {
 
 #[test]
 fn a_sampling_reads_what_there_is_room_for() {
-    let mut sink = Sink::new(monotonic_ns());
+    let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     let (mut turns, mut seldom) = (0, 0);
     for _ in 0..10 {
         sink.begin(monotonic_ns(), false);

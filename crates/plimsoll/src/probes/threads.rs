@@ -1,10 +1,12 @@
 //! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy are
 //! read at every sample, the others in turn, which goes round the threads of all processes of the server ([`Turns`]).
 
-use super::sink::{Extent, Seldom, Sink};
+use super::sink::{Effort, Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
-use plimsoll_sys::probe::process::{SchedStat, Status, numbers_in, parse_schedstat, parse_status};
+use plimsoll_sys::probe::process::{
+    SchedStat, Status, WaitsFor, numbers_in, parse_schedstat, parse_status, parse_wait_place,
+};
 use std::collections::BTreeSet;
 
 /// More threads of one process than this are not watched one by one.
@@ -24,6 +26,7 @@ pub struct Thread {
     /// Read and opened when they are first needed: most threads of many are idle.
     series: Option<String>,
     status: Option<ProcFile>,
+    wait_place: Option<ProcFile>,
     sched: ProcFile,
     /// What was there before the watching began.
     base: SchedStat,
@@ -36,6 +39,7 @@ pub struct Thread {
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
     state: u8,
+    waits_for: Option<WaitsFor>,
     gone: bool,
 }
 
@@ -74,10 +78,10 @@ pub struct Turns {
 
 impl Turns {
     /// A sample of `count` threads in all begins.
-    pub fn begin(&mut self, extent: Extent, count: usize) {
+    pub fn begin(&mut self, (extent, effort): (Extent, Effort), count: usize) {
         let (times, states) = match extent {
             Extent::Least => (0, 0),
-            Extent::Usual => (TIMES_AT_ONCE, STATES_AT_ONCE),
+            Extent::Usual => (TIMES_AT_ONCE, STATES_AT_ONCE * effort.factor() as usize),
             Extent::Edge => (TIMES_AT_EDGE, STATES_AT_ONCE),
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
@@ -168,6 +172,16 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
+    /// Threads that were last seen to wait for this.
+    pub fn waiting_for(&self, what: WaitsFor) -> usize {
+        self.list.iter().filter(|thread| thread.waits_for == Some(what)).count()
+    }
+
+    /// Whether it is known of any thread what it waits for: some kernels do not tell.
+    pub fn tell_waits(&self) -> bool {
+        self.list.iter().any(|thread| thread.waits_for.is_some())
+    }
+
     /// Threads that were last seen in `state`.
     pub fn in_state(&self, state: u8) -> usize {
         self.list.iter().filter(|thread| thread.state == state).count()
@@ -184,6 +198,7 @@ impl Thread {
             tid,
             series: None,
             status: None,
+            wait_place: None,
             sched,
             base,
             cpu_ns,
@@ -194,6 +209,7 @@ impl Thread {
             switches_base: from_birth.then_some((0, 0)),
             switches: (0, 0),
             state: b'?',
+            waits_for: None,
             gone: false,
         })
     }
@@ -235,6 +251,11 @@ impl Thread {
         };
         let Status { state, switches_voluntary, switches_involuntary } = status;
         self.state = state;
+        if self.wait_place.is_none() {
+            self.wait_place = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
+        }
+        self.waits_for =
+            self.wait_place.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_place);
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
     }

@@ -12,6 +12,8 @@ use crate::failure::Failure;
 use crate::files::{self, Use};
 pub use crate::output::print;
 use crate::output::{note, print_as_it_is};
+use plimsoll_analysis::finding::SearchFinding;
+use plimsoll_analysis::finding::explain::of_search;
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};
 use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
@@ -38,6 +40,21 @@ impl<'a> Results<'a> {
             Some(_) => prove_profiles::read_back(experiment, path).map(TakenProfiles::OfSides),
         };
         Ok(Results { experiment, finding, profiles, path })
+    }
+
+    /// The same of a search, with what holds its line; `None` of an experiment that holds no search.
+    pub fn explained(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Option<Results<'a>>, Failure> {
+        let results = Results::of(experiment, path)?;
+        let (doubts, found) = results.finding.open();
+        match found {
+            Finding::Find(found) => {
+                let explained = of_search(&Doubted::new(doubts.clone(), SearchFinding::clone(found)));
+                let finding = explained.map(|found| Finding::Explain(Box::new(found)));
+                Ok(Some(Results { finding, ..results }))
+            }
+            Finding::Explain(_) => Ok(Some(results)),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => Ok(None),
+        }
     }
 
     /// What was found, for who decides by it and shows nothing.
@@ -78,16 +95,17 @@ pub struct RecordedSearch {
     pub cpu_us: Option<f64>,
 }
 
+fn recorded(found: &SearchFinding) -> RecordedSearch {
+    RecordedSearch { url: found.settings.base.traffic.url(), findings: found.findings.clone(), cpu_us: found.cpu_us() }
+}
+
 /// What a recorded search found; `None` of another experiment.
 pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
     let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
     Ok(match finding.open().1 {
-        Finding::Find(found) => Some(RecordedSearch {
-            url: found.settings.base.traffic.url(),
-            findings: found.findings.clone(),
-            cpu_us: found.cpu_us(),
-        }),
-        _ => None,
+        Finding::Find(found) => Some(recorded(found)),
+        Finding::Explain(found) => Some(recorded(&found.searched)),
+        Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
     })
 }
 

@@ -10,6 +10,7 @@ mod builds;
 mod capture;
 #[cfg(feature = "png")]
 mod diff;
+mod explain;
 mod extremes;
 mod faults;
 mod figures;

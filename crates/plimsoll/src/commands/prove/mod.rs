@@ -86,7 +86,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
             (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_)), proof.blocks)
         }
         Finding::Ladder(found) => (ProveVerdict::Inconclusive, broken.is_some(), found.ladder.blocks),
-        Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) => {
+        Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) => {
             return Err(Failure::start("the run file holds no comparison"));
         }
     };

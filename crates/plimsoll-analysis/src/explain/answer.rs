@@ -1,0 +1,196 @@
+//! The answer in words: what a cause is in a case, and the sentence.
+
+use super::cause::Cause;
+use super::contrast::Contrast;
+use super::signals::Signal;
+use super::weigh::Candidate;
+use crate::format;
+
+/// A figure with its unit.
+pub fn value(signal: Signal, value: f64) -> String {
+    match signal.text().unit {
+        "ns" => format::duration(value),
+        "share" => format::share(value.clamp(0.0, 1.0)),
+        "bytes" => format::bytes(value),
+        "bytes/s" => format!("{}/s", format::bytes(value)),
+        "1/s" => format!("{}/s", format::rate(value)),
+        "cores" => format!("{value:.2}"),
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ => format!("{}", (value * 100.0).round() / 100.0),
+    }
+}
+
+fn server(case: &Contrast) -> String {
+    let name = case.past.server.clone().or_else(|| case.line.server.clone());
+    name.unwrap_or_else(|| "the server".to_owned())
+}
+
+fn number(value: f64, one: &str, many: &str) -> String {
+    if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
+}
+
+/// What a cause is in this case.
+pub fn subject(case: &Contrast, cause: Cause) -> String {
+    let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
+    match cause {
+        Cause::Client => "plimsoll on this machine".to_owned(),
+        Cause::OneThread if case.thread_full() == Some(true) => {
+            let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
+            format!("one thread of {}{}", server(case), thread.map_or_else(String::new, |name| format!(", {name}")))
+        }
+        Cause::OneThread => format!("the threads of {}, of which one runs at a time", server(case)),
+        Cause::Cpu if case.cores_full() == Some(true) => format!("the {:.0} cores of this machine", top(Signal::Cores)),
+        Cause::Cpu => {
+            format!("the {} that {} may use", number(top(Signal::ServerCores), "core", "cores"), server(case))
+        }
+        Cause::CpuQuota => format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
+        Cause::Pool => match case.peer() {
+            Some((peer, count)) => format!("{} to {peer}", number(count, "connection", "connections")),
+            None => "a pool".to_owned(),
+        },
+        Cause::Workers if top(Signal::FullThreads) >= 2.0 => {
+            format!("{} of {}", number(top(Signal::FullThreads), "thread", "threads"), server(case))
+        }
+        Cause::Workers => {
+            let count = case.at_a_time().unwrap_or(0.0);
+            format!("{} of {}", number(count.max(1.0), "worker", "workers"), server(case))
+        }
+        Cause::Downstream => match case.peer() {
+            Some((peer, _)) => format!("what answers at {peer}"),
+            None => "what the server calls".to_owned(),
+        },
+        Cause::Limiter => match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
+            Some((status, _)) if top(Signal::Refused) > 0.0 => format!("a limit on the rate (status {status})"),
+            _ => "a limit on the rate, which lets answers wait,".to_owned(),
+        },
+        Cause::Lock => format!("a lock in {}", server(case)),
+        Cause::Gc => format!("garbage collection of {}", server(case)),
+        Cause::Files => format!("open files of {}", server(case)),
+        Cause::Ports if case.line.no_port + case.past.no_port > 0 => "local ports of this machine".to_owned(),
+        Cause::Ports => format!("local ports of {}", server(case)),
+        other => other.text().to_owned(),
+    }
+}
+
+/// The answer.
+pub fn sentence(case: &Contrast, cause: Cause) -> String {
+    let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
+    let subject = subject(case, cause);
+    let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
+    let idle = idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"));
+    let line = match (case.lower_rps > 0.0, case.best_rps) {
+        (true, _) => format!("the line at {} requests/s", format::rate(case.lower_rps)),
+        (false, best) => format!("the server at {} requests/s", format::rate(best)),
+    };
+    let holds = |how: String| format!("{subject} {} {line}: {how}", if plural(case, cause) { "hold" } else { "holds" });
+    match cause {
+        Cause::None => format!(
+            "nothing held the line: {} requests/s, the highest rate allowed, was held",
+            format::rate(case.lower_rps)
+        ),
+        Cause::Client => {
+            let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
+            let why = why.unwrap_or_else(|| "it could offer no more".to_owned());
+            format!("plimsoll itself was the limit, not the server: {why}")
+        }
+        Cause::OneThread if case.thread_full() == Some(true) => {
+            holds(format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread)))
+        }
+        Cause::OneThread => holds(format!("together they use {:.2} of a core{idle}", top(Signal::ServerCores))),
+        Cause::Cpu => {
+            let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > 0.1);
+            let downstream = downstream.map_or_else(String::new, |cores| format!(", what is behind it {cores:.2}"));
+            holds(format!(
+                "the server uses {:.2} of them{downstream}, plimsoll {:.2}",
+                top(Signal::ServerCores),
+                top(Signal::ClientCores)
+            ))
+        }
+        Cause::CpuQuota => {
+            holds(format!("it was used up in {} of its periods{idle}", format::share(top(Signal::Throttled).min(1.0))))
+        }
+        Cause::Pool => holds(format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight))),
+        Cause::Workers if top(Signal::FullThreads) >= 2.0 => holds(format!("they have no room left{idle}")),
+        Cause::Workers => {
+            holds(format!("each serves one request at a time, and {:.0} are under way{idle}", top(Signal::InFlight)))
+        }
+        Cause::Downstream => match case.top(Signal::DownstreamCores).filter(|cores| *cores >= 0.85) {
+            Some(cores) => holds(format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores))),
+            None => holds(format!("its answers take longer under load, and the server waits for them{idle}")),
+        },
+        Cause::Lock => holds(format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0))),
+        Cause::Gc => holds(format!("it takes {} of the server's CPU time", format::share(top(Signal::Gc).min(1.0)))),
+        Cause::Limiter if top(Signal::Refused) > 0.0 => {
+            holds(format!("{} were answered, whatever was asked", rate_past(case)))
+        }
+        Cause::Limiter => holds(format!("{} were answered, and nothing works all the time{idle}", rate_past(case))),
+        Cause::Delay => {
+            let p99 = case.low.get(Signal::P99).unwrap_or(0.0);
+            format!(
+                "answers take longer than promised by themselves: p99 is {} at {} requests/s, where nobody waits",
+                format::duration(p99),
+                format::rate(case.low.get(Signal::Goodput).unwrap_or(0.0))
+            )
+        }
+        Cause::WarmUp => {
+            let past = case.past.get(Signal::Goodput).unwrap_or(0.0);
+            format!(
+                "the server was not warm while its line was searched: {} requests/s, which did not hold then, hold now",
+                format::rate(past)
+            )
+        }
+        Cause::AcceptBacklog => {
+            holds(format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect))))
+        }
+        Cause::Files => holds(format!("{} of the limit are open", format::share(top(Signal::Files).min(1.0)))),
+        Cause::Disk => {
+            holds(format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk))))
+        }
+        Cause::Neighbour => {
+            let how = case.line.disturbed.clone().unwrap_or_default();
+            format!("others on the machine held the server back: {how}")
+        }
+        Cause::Memory | Cause::Network | Cause::SlowReader | Cause::Ports => {
+            holds(format!("more load brings no more answers{idle}"))
+        }
+        Cause::Unknown => "not known".to_owned(),
+    }
+}
+
+fn rate_past(case: &Contrast) -> String {
+    format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
+}
+
+/// Whether the subject is several.
+fn plural(case: &Contrast, cause: Cause) -> bool {
+    match cause {
+        Cause::Pool => case.peer().is_some_and(|(_, count)| count.round() != 1.0),
+        Cause::Workers => {
+            let full = case.top(Signal::FullThreads).unwrap_or(0.0);
+            full >= 2.0 || case.at_a_time().unwrap_or(0.0).round() > 1.0
+        }
+        Cause::Cpu => case.cores_full() == Some(true) || case.top(Signal::ServerCores).unwrap_or(0.0).round() > 1.0,
+        Cause::Files | Cause::Ports => true,
+        Cause::OneThread => case.thread_full() != Some(true),
+        _ => false,
+    }
+}
+
+/// That it is not known, and what may be.
+pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
+    let names: Vec<&str> = possible.iter().map(|candidate| candidate.cause.word()).collect();
+    match names.as_slice() {
+        [] if case.best_rps <= 0.0 => "not known: nothing was answered".to_owned(),
+        [] => "not known: nothing that was looked at is full".to_owned(),
+        [one] => format!("not known; it may be {one}, but too little speaks for it"),
+        [one, other, ..] => {
+            format!("not known: {one} and {other} are possible, and what was seen does not tell them apart")
+        }
+    }
+}
+
+/// Why the server was not seen.
+pub fn why_unseen(case: &Contrast) -> String {
+    let reasons = case.line.unseen.iter().chain(&case.low.unseen).chain(&case.past.unseen);
+    reasons.into_iter().next().cloned().unwrap_or_else(|| "nothing was watched".to_owned())
+}

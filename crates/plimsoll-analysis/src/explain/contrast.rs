@@ -1,0 +1,217 @@
+//! Everything that rules look at ([`Contrast`]): what the loads showed at a low rate, half way, at the line and just past it; what
+//! the search found; and what follows by the laws of queues.
+//!
+//! Not here: the rules.
+
+use super::demands::{ServiceDemand, UsedResource, demands};
+use super::signals::{FULL, LoadSignals, Signal};
+use crate::find::{Findings, StoppedBy};
+use crate::judge::{TrialOutcome, Verdict};
+use crate::slo::Slo;
+use plimsoll_model::{Purpose, Run};
+
+/// The loads that are looked at; those that there are none of are not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Loads<'a> {
+    /// About 15 % of the line.
+    pub low: Option<&'a Run>,
+    /// About half of it.
+    pub half: Option<&'a Run>,
+    /// At the line, or just below.
+    pub line: Option<&'a Run>,
+    /// Just past it.
+    pub past: Option<&'a Run>,
+    /// Whether the promise was held past the line.
+    pub past_held: Option<bool>,
+}
+
+/// Loads from this share of the line on are at it; up to this share they are low.
+const AT_LINE: f64 = 0.88;
+const LOW: f64 = 0.4;
+
+impl<'a> Loads<'a> {
+    /// Those of a search's own trials that come nearest.
+    pub fn of_search(findings: &Findings, runs: &[&'a Run]) -> Loads<'a> {
+        let line = level_of(findings);
+        let open = || {
+            let whole = findings.trials.iter().zip(runs).filter(|(trial, _)| {
+                !matches!(trial.purpose, Purpose::Settle | Purpose::Profile) && trial.verdict != Verdict::Void
+            });
+            whole.filter_map(|(trial, run)| Some((trial.offered_rps()?, trial, *run)))
+        };
+        let nearest = |share: f64, from: f64, to: f64| {
+            let within = open().filter(|(rate, ..)| *rate >= from * line && *rate <= to * line);
+            let far = |rate: f64| (rate / (share * line)).ln().abs();
+            // Of like loads the longest, and the last.
+            let by = |a: &(f64, &TrialOutcome, &Run), b: &(f64, &TrialOutcome, &Run)| {
+                far(a.0).total_cmp(&far(b.0)).then(b.1.duration_ns.cmp(&a.1.duration_ns))
+            };
+            within.min_by(by)
+        };
+        let past = nearest(1.1, 1.005, 2.0);
+        Loads {
+            low: nearest(0.15, 0.0, LOW).map(|found| found.2),
+            half: nearest(0.5, LOW, AT_LINE).map(|found| found.2),
+            line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
+            past: past.map(|found| found.2),
+            past_held: past.map(|found| found.1.verdict == Verdict::Pass),
+        }
+    }
+}
+
+/// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
+pub fn level_of(findings: &Findings) -> f64 {
+    let line = findings.load_line_rps.lower;
+    if line > 0.0 { line } else { findings.peak.map_or(0.0, |peak| peak.rps) }
+}
+
+/// Everything that rules look at.
+#[derive(Debug, Clone)]
+pub struct Contrast {
+    /// What the loads showed.
+    pub low: LoadSignals,
+    /// See [`Loads`].
+    pub half: LoadSignals,
+    /// See [`Loads`].
+    pub line: LoadSignals,
+    /// See [`Loads`].
+    pub past: LoadSignals,
+    /// Whether the promise was held past the line.
+    pub past_held: Option<bool>,
+    /// The line: what was held, and what was not.
+    pub lower_rps: f64,
+    /// See `lower_rps`.
+    pub upper_rps: Option<f64>,
+    /// Why the search ended.
+    pub stopped_by: StoppedBy,
+    /// The promise.
+    pub slo: Slo,
+    /// The most that was answered in any load, 1/s.
+    pub best_rps: f64,
+    /// Service time of a request that is alone, ns.
+    pub alone_ns: Option<f64>,
+    /// What requests demand of each resource.
+    pub demands: Vec<ServiceDemand>,
+}
+
+impl Contrast {
+    /// What a search and the loads after it showed. `findings` without settled loads; `loads`: those to look at.
+    pub fn of(findings: &Findings, loads: &Loads) -> Contrast {
+        let sight = |run: Option<&Run>| run.map(LoadSignals::of).unwrap_or_default();
+        let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
+        let peak = findings.peak.map_or(0.0, |peak| peak.rps);
+        let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
+        let best_rps = goodput.fold(peak, f64::max);
+        // A single user waits for nobody; of a low load only the few who meet another wait.
+        let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
+        let single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).reduce(f64::min);
+        let alone_ns = low.get(Signal::Service).into_iter().chain(single).reduce(f64::min);
+        let demands = demands(&[&low, &half, &line, &past]);
+        Contrast {
+            past_held: loads.past_held,
+            lower_rps: findings.load_line_rps.lower,
+            upper_rps: findings.load_line_rps.upper,
+            stopped_by: findings.stopped_by,
+            slo: findings.slo.clone(),
+            best_rps,
+            alone_ns,
+            demands,
+            low,
+            half,
+            line,
+            past,
+        }
+    }
+
+    /// The largest value at or past the line.
+    pub fn top(&self, signal: Signal) -> Option<f64> {
+        self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::max)
+    }
+
+    /// The smallest value at or past the line.
+    pub fn bottom(&self, signal: Signal) -> Option<f64> {
+        self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::min)
+    }
+
+    /// Whether a value at or past the line is at least `least`.
+    pub fn reaches(&self, signal: Signal, least: f64) -> Option<bool> {
+        self.top(signal).map(|top| top >= least)
+    }
+
+    /// Whether a value at or past the line is `times` that at the low load, or more. What was not there at the low load has
+    /// risen.
+    pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
+        let (low, top) = (self.low.get(signal)?, self.top(signal)?);
+        Some(top > 0.0 && top >= low * times)
+    }
+
+    /// Requests that are served at the same time when the server does all it can: the most that it answers, times what a
+    /// request takes that is alone (Little's law). Of a resource that serves k at a time it is k; below 1 nothing works all
+    /// the time.
+    pub fn at_a_time(&self) -> Option<f64> {
+        (self.best_rps > 0.0).then_some(self.best_rps * self.alone_ns? / 1e9)
+    }
+
+    /// Whether more was asked past the line, and no more came of it.
+    pub fn plateau(&self) -> Option<bool> {
+        let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);
+        let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
+        // Not more than a little above the line, and less than was asked.
+        Some(got < asked * 0.985 && got <= line * 1.12)
+    }
+
+    /// Whether all cores that there are are in use at or past the line.
+    pub fn cores_full(&self) -> Option<bool> {
+        let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
+        Some(idle <= 0.1 * cores)
+    }
+
+    /// Whether there are cores to spare at and past the line.
+    pub fn cores_spare(&self) -> Option<bool> {
+        let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
+        Some(idle >= (0.15 * cores).min(0.5))
+    }
+
+    /// Whether a thread of the server has no room.
+    pub fn thread_full(&self) -> Option<bool> {
+        self.reaches(Signal::FullestThread, FULL)
+    }
+
+    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota.
+    pub fn nothing_full(&self) -> Option<bool> {
+        let throttled = self.reaches(Signal::Throttled, 0.05).unwrap_or(false);
+        Some(!throttled && !self.thread_full()? && self.cores_spare()?)
+    }
+
+    /// The connection to others of which the server has most at and past the line: its address, and how many.
+    pub fn peer(&self) -> Option<(&str, f64)> {
+        let most = self.line.peers.iter().chain(&self.past.peers).max_by(|a, b| a.1.total_cmp(b.1))?;
+        (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
+    }
+
+    /// The connections to that peer at the line and past it.
+    pub fn peer_counts(&self) -> Option<(f64, f64)> {
+        let (peer, _) = self.peer()?;
+        Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
+    }
+
+    /// What requests demand of a resource.
+    pub fn demand(&self, resource: UsedResource) -> Option<&ServiceDemand> {
+        self.demands.iter().find(|demand| demand.resource == resource)
+    }
+
+    /// Workers of a server of several processes: all but the first parent.
+    pub fn worker_processes(&self) -> Option<f64> {
+        self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
+    }
+
+    /// Whether the low load breaks the latency promised by itself.
+    pub fn slow_when_low(&self) -> Option<bool> {
+        let broken = self.slo.latency.iter().filter_map(|bound| {
+            // A bound on less than the tail is held against the median, which it is at least.
+            let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
+            Some(self.low.get(signal)? > bound.bound_ns as f64)
+        });
+        broken.reduce(|a, b| a || b)
+    }
+}

@@ -1,0 +1,181 @@
+//! What a request demands of each resource, and the rate at which that resource ends ([`ServiceDemand`]), by the utilisation law:
+//! busy = rate x demand. The demand is the slope of the busy time over the rate of several loads, so that what a resource
+//! does anyhow (background, others) is not taken for the requests'.
+//!
+//! Not here: which of them is the limit (`rules`).
+
+use super::signals::{LoadSignals, Signal};
+
+/// A resource that requests use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UsedResource {
+    /// The fullest thread of the server.
+    Thread,
+    /// All cores of the machine: the server's work, ours, and that of others on it.
+    Cores,
+    /// The CPU quota of the server's control group.
+    Quota,
+    /// One core of what is behind the server.
+    Downstream,
+    /// The fullest worker of plimsoll.
+    Client,
+}
+
+impl UsedResource {
+    /// All of them.
+    const ALL: [UsedResource; 5] = [
+        UsedResource::Thread,
+        UsedResource::Cores,
+        UsedResource::Quota,
+        UsedResource::Downstream,
+        UsedResource::Client,
+    ];
+
+    /// Its name in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            UsedResource::Thread => "thread",
+            UsedResource::Cores => "cores",
+            UsedResource::Quota => "quota",
+            UsedResource::Downstream => "downstream",
+            UsedResource::Client => "client",
+        }
+    }
+
+    /// What it is, in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            UsedResource::Thread => "the server's fullest thread",
+            UsedResource::Cores => "the machine's cores",
+            UsedResource::Quota => "the CPU quota",
+            UsedResource::Downstream => "a core of what is behind the server",
+            UsedResource::Client => "plimsoll's fullest worker",
+        }
+    }
+
+    /// Busy time of it during a load, in its own measure, and how much of that there is.
+    fn busy(self, sight: &LoadSignals) -> Option<(f64, f64)> {
+        match self {
+            UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
+            UsedResource::Cores => {
+                let cores = sight.get(Signal::Cores)?;
+                sight.get(Signal::ServerCores)?;
+                Some(((cores - sight.get(Signal::Idle)?).max(0.0), cores))
+            }
+            UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
+            // Of several processes it is not known how their work is divided.
+            UsedResource::Downstream => {
+                (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
+            }
+            UsedResource::Client => Some((sight.get(Signal::Generator)?, 1.0)),
+        }
+    }
+}
+
+/// What a request demands of a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ServiceDemand {
+    /// Of which.
+    pub resource: UsedResource,
+    /// Time of it that a request takes, s.
+    pub per_request_s: f64,
+    /// The rate at which it is used up, 1/s.
+    pub ceiling_rps: f64,
+    /// The largest share of it that was in use in any of the loads.
+    pub used_share: f64,
+}
+
+/// The demands that can be told from these loads, the lowest ceiling first.
+pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
+    let mut found: Vec<ServiceDemand> =
+        UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
+    found.sort_by(|a, b| a.ceiling_rps.total_cmp(&b.ceiling_rps));
+    found
+}
+
+fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDemand> {
+    let points: Vec<(f64, f64, f64)> = sights
+        .iter()
+        .filter_map(|sight| {
+            let (busy, capacity) = resource.busy(sight)?;
+            Some((answered(sight)?, busy, capacity))
+        })
+        .filter(|(rate, _, capacity)| *rate > 0.0 && *capacity > 0.0)
+        .collect();
+    let capacity = points.last()?.2;
+    let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
+    let (slope, intercept) = line(&points)?;
+    (slope > 0.0).then(|| ServiceDemand {
+        resource,
+        per_request_s: slope,
+        ceiling_rps: ((capacity - intercept) / slope).max(0.0),
+        used_share,
+    })
+}
+
+/// Answers a second, whatever they said: the server worked for all of them.
+pub fn answered(sight: &LoadSignals) -> Option<f64> {
+    let refused: u64 = sight.refusals.iter().map(|(_, times)| times).sum();
+    Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
+}
+
+/// Slope and intercept of busy over rate by least squares; through the origin where the loads are alike, or where a line
+/// would need less than nothing at rest.
+fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
+    let n = points.len() as f64;
+    let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
+    let least = points.iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
+    let origin = || {
+        let (xy, xx) = points.iter().fold((0.0, 0.0), |sum, (x, y, _)| (sum.0 + x * y, sum.1 + x * x));
+        (xx > 0.0).then(|| (xy / xx, 0.0))
+    };
+    if points.len() < 2 || least > most * 0.7 {
+        return origin();
+    }
+    let (mean_x, mean_y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (xy, xx) = points
+        .iter()
+        .fold((0.0, 0.0), |sum, (x, y, _)| (sum.0 + (x - mean_x) * (y - mean_y), sum.1 + (x - mean_x).powi(2)));
+    let slope = xy / xx;
+    let intercept = mean_y - slope * mean_x;
+    if intercept < 0.0 { origin() } else { Some((slope, intercept)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(rate: f64, thread: f64, idle: f64) -> LoadSignals {
+        let values = [
+            (Signal::Goodput, rate),
+            (Signal::FullestThread, thread),
+            (Signal::ServerCores, thread),
+            (Signal::Cores, 4.0),
+            (Signal::Idle, idle),
+        ];
+        LoadSignals { values: values.into(), seconds: 1.0, ..LoadSignals::default() }
+    }
+
+    #[test]
+    fn the_ceiling_is_where_a_resource_is_used_up() {
+        // 100 us of the thread a request; the cores have 0.2 in use at rest, and 150 us a request.
+        let of = |rate: f64| sight(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
+        let loads = [of(1_000.0), of(5_000.0), of(9_500.0)];
+        let found = demands(&loads.iter().collect::<Vec<_>>());
+        let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
+        assert_eq!(found.iter().map(|d| d.resource).collect::<Vec<_>>(), [UsedResource::Thread, UsedResource::Cores]);
+        close(found[0].per_request_s, 100e-6);
+        close(found[0].ceiling_rps, 10_000.0);
+        close(found[0].used_share, 0.95);
+        close(found[1].ceiling_rps, 3.8 / 150e-6);
+    }
+
+    #[test]
+    fn loads_that_are_alike_have_no_slope_of_their_own() {
+        let loads = [sight(9_000.0, 0.9, 3.0), sight(9_100.0, 0.95, 3.0)];
+        let found = demands(&loads.iter().collect::<Vec<_>>());
+        assert!((found[0].ceiling_rps / 9_783.0 - 1.0).abs() < 0.01, "{found:?}");
+        assert_eq!(demands(&[]), []);
+        assert_eq!(demands(&[&LoadSignals::default()]), []);
+    }
+}

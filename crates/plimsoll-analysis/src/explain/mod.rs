@@ -1,0 +1,254 @@
+//! What holds a load line ([`explain`]): signals of steady loads at a low rate, at the line and past it, held against a table of
+//! rules; the cause by name, what speaks for it, what was ruled out, and what would move the line. Where the evidence does not
+//! decide, the answer is that it is not known, with what would tell.
+//!
+//! Not here: which loads are made (`study::explain`), and how the answer looks.
+
+pub mod cause;
+pub mod contrast;
+pub mod demands;
+pub mod rules;
+pub mod signals;
+pub mod weigh;
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+pub use answer::value as shown_value;
+pub use cause::Cause;
+pub use contrast::{Contrast, Loads, level_of};
+pub use demands::{ServiceDemand, UsedResource};
+pub use signals::{LoadSignals, Signal};
+
+use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::find::{Bracket, Findings};
+use crate::others::Others;
+use rules::Sign;
+use std::collections::BTreeMap;
+use weigh::{Candidate, Weighed, weigh};
+
+/// A cause with what speaks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Which.
+    pub cause: Cause,
+    /// How much speaks for it.
+    pub weight: f64,
+    /// What it is in this case, such as `4 connections to 127.0.0.1:6379`.
+    pub subject: String,
+}
+
+/// A signal over the loads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownSignal {
+    /// Which.
+    pub signal: Signal,
+    /// At the low load.
+    pub low: Option<f64>,
+    /// At the line.
+    pub line: Option<f64>,
+    /// Past it.
+    pub past: Option<f64>,
+    /// For which cause it speaks.
+    pub supports: Cause,
+}
+
+/// What is to be expected without the cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Predicted {
+    /// The rate at which the next resource ends, 1/s.
+    pub line_rps: f64,
+    /// Which that is.
+    pub next_cause: Cause,
+    /// With twice as much of what holds the line now, where that can be had: not more than the above, 1/s.
+    pub doubled_rps: Option<f64>,
+}
+
+/// What holds a load line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The answer; `Unknown` where it is not known.
+    pub cause: Cause,
+    /// What speaks for what, the strongest first.
+    pub causes: Vec<Named>,
+    /// Whether nothing is named although something may hold the line.
+    pub abstained: bool,
+    /// The answer in one sentence, without a full stop.
+    pub sentence: String,
+    /// What speaks for it.
+    pub evidence: Vec<ShownSignal>,
+    /// What was ruled out, and why.
+    pub ruled_out: Vec<(Cause, String)>,
+    /// What would tell, where it is not known: sentences without a full stop.
+    pub to_tell: Vec<String>,
+    /// What would move the line.
+    pub predicted: Option<Predicted>,
+    /// What a request demands of each resource, the lowest ceiling first.
+    pub demands: Vec<ServiceDemand>,
+    /// The line.
+    pub load_line_rps: Bracket,
+}
+
+/// Explains what a search found by these loads, with what speaks against that beyond the search's own doubts.
+pub fn explain(findings: &Findings, loads: &Loads) -> Doubted<Explanation> {
+    let case = Contrast::of(findings, loads);
+    let weighed = weigh(&case, &BTreeMap::new());
+    Doubted::new(doubts(findings, loads, &case), told(findings, &case, &weighed))
+}
+
+fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
+    let first = weighed.candidates.first().filter(|_| weighed.named);
+    let shown: Vec<&Candidate> = match first {
+        // Others are told that are established as well.
+        Some(first) => std::iter::once(first)
+            .chain(weighed.candidates.iter().skip(1).filter(|other| other.is_established()))
+            .take(2)
+            .collect(),
+        None => weighed.candidates.iter().take(3).collect(),
+    };
+    let cause = first.map_or(Cause::Unknown, |first| first.cause);
+    let named = |candidate: &&Candidate| Named {
+        cause: candidate.cause,
+        weight: candidate.weight,
+        subject: answer::subject(case, candidate.cause),
+    };
+    Explanation {
+        cause,
+        causes: weighed.candidates.iter().map(|candidate| named(&candidate)).collect(),
+        abstained: first.is_none(),
+        sentence: match first {
+            Some(first) => answer::sentence(case, first.cause),
+            None => answer::not_known(case, &shown),
+        },
+        evidence: evidence(case, &shown),
+        ruled_out: weighed.ruled_out.iter().map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign))).collect(),
+        to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
+        predicted: first.and_then(|first| predicted(case, first.cause)),
+        demands: case.demands.clone(),
+        load_line_rps: findings.load_line_rps,
+    }
+}
+
+/// Signals of the signs that hold, each once.
+fn evidence(case: &Contrast, shown: &[&Candidate]) -> Vec<ShownSignal> {
+    let mut told: Vec<ShownSignal> = Vec::new();
+    for candidate in shown {
+        for signal in candidate.signs.iter().flat_map(|sign| sign.signals) {
+            let (low, line, past) = (case.low.get(*signal), case.line.get(*signal), case.past.get(*signal));
+            let known = low.is_some() || line.is_some() || past.is_some();
+            if known && told.iter().all(|other| other.signal != *signal) {
+                told.push(ShownSignal { signal: *signal, low, line, past, supports: candidate.cause });
+            }
+        }
+    }
+    told
+}
+
+/// Why something was ruled out, with the figure behind it.
+fn ruled_out(case: &Contrast, why: &str, sign: &Sign) -> String {
+    let known = sign.signals.iter().find(|signal| case.top(**signal).is_some());
+    let Some(signal) = known else { return why.to_owned() };
+    let value = |value: Option<f64>| value.map(|value| answer::value(*signal, value));
+    let words = signal.text().words;
+    match (value(case.low.get(*signal)), value(case.top(*signal))) {
+        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the line or past it)"),
+        (None, Some(top)) => format!("{why} ({words}: {top})"),
+        (_, None) => why.to_owned(),
+    }
+}
+
+/// What would tell.
+fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for candidate in &weighed.candidates {
+        if !candidate.unseen.is_empty() && !candidate.rule.to_tell.is_empty() {
+            let text = format!("{}: {}", candidate.cause, candidate.rule.to_tell);
+            if !told.contains(&text) {
+                told.push(text);
+            }
+        }
+    }
+    if case.line.get(Signal::ServerCores).is_none() {
+        told.insert(0, format!("the server's own figures were not seen: {}", answer::why_unseen(case)));
+    }
+    told
+}
+
+/// Resources that a cause stands for: they do not end what comes after it.
+fn is_resource_of(cause: Cause, resource: UsedResource) -> bool {
+    match resource {
+        UsedResource::Thread => matches!(cause, Cause::OneThread | Cause::Gc | Cause::WarmUp),
+        UsedResource::Cores => matches!(cause, Cause::Cpu | Cause::Gc | Cause::Neighbour | Cause::WarmUp),
+        UsedResource::Quota => cause == Cause::CpuQuota,
+        UsedResource::Downstream => cause == Cause::Downstream,
+        UsedResource::Client => cause == Cause::Client,
+    }
+}
+
+fn cause_of(resource: UsedResource) -> Cause {
+    match resource {
+        UsedResource::Thread => Cause::OneThread,
+        UsedResource::Cores => Cause::Cpu,
+        UsedResource::Quota => Cause::CpuQuota,
+        UsedResource::Downstream => Cause::Downstream,
+        UsedResource::Client => Cause::Client,
+    }
+}
+
+fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
+    // What is not a limit has nothing after it; what a request takes is another's then, where code or its runtime changes.
+    if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp | Cause::Gc) {
+        return None;
+    }
+    let next = case.demands.iter().find(|demand| !is_resource_of(cause, demand.resource))?;
+    let line_rps = next.ceiling_rps;
+    // A ceiling below what was seen is none.
+    if line_rps < case.best_rps {
+        return None;
+    }
+    let countable = matches!(
+        cause,
+        Cause::OneThread | Cause::CpuQuota | Cause::Pool | Cause::Workers | Cause::Limiter | Cause::Cpu
+    );
+    Some(Predicted {
+        line_rps,
+        next_cause: cause_of(next.resource),
+        doubled_rps: countable.then_some((2.0 * case.best_rps).min(line_rps)),
+    })
+}
+
+/// What speaks against it beyond the search: what the loads after it met, and what there was none of.
+fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
+    let mut doubts = Doubts::default();
+    let of = [("the low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
+    for (what, run) in of.into_iter().chain([("past the line", loads.past)]) {
+        let others = run.map(Others::of).filter(|others| others.disturbed);
+        if let Some(reason) = others.and_then(|others| others.reason) {
+            doubts.add(DoubtKind::Others, format!("{what} was disturbed: {reason}"));
+        }
+    }
+    let missing: Vec<&str> =
+        [("low load", loads.low), ("load at the line", loads.line), ("load past the line", loads.past)]
+            .into_iter()
+            .filter(|(_, run)| run.is_none())
+            .map(|(what, _)| what)
+            .collect();
+    if !missing.is_empty() {
+        let text = format!("there was no {}: what changes between them is not known", missing.join(", no "));
+        doubts.add(DoubtKind::Unmeasured, text);
+    }
+    if findings.load_line_rps.lower <= 0.0 {
+        doubts.add(DoubtKind::Nothing, "there is no line: loads are shares of the most that was answered");
+    }
+    if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))
+        && case.cores_full() == Some(true)
+        && client > 0.3 * server
+    {
+        let text = format!(
+            "plimsoll itself needs {client:.2} cores of the machine that it shares with the server: on one of its own the server would have them"
+        );
+        doubts.add(DoubtKind::Generator, text);
+    }
+    doubts
+}

@@ -1,0 +1,866 @@
+//! The table of rules: one row a cause, with the signs that must be there, those that must not, and those that speak for it.
+//! Rules state laws (utilisation, Little's law, what a counter means), not how some server looks. A sign that is not known
+//! speaks neither way; what is the same at a low load and at the line explains nothing, so that most signs ask for a change.
+//!
+//! Not here: how signs are weighed against each other (`weigh`), and sentences.
+
+use super::cause::Cause;
+use super::contrast::Contrast;
+use super::demands::UsedResource;
+use super::signals::{FULL, LoadSignals, Signal};
+use crate::find::StoppedBy;
+use plimsoll_model::units::MS;
+
+/// What a sign does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignKind {
+    /// Without it the cause is ruled out.
+    Must,
+    /// With it the cause is ruled out.
+    MustNot,
+    /// It speaks for the cause.
+    Speaks,
+}
+
+/// Something that can be seen, and what it says of a cause.
+#[derive(Debug, Clone, Copy)]
+pub struct Sign {
+    /// What it does.
+    pub kind: SignKind,
+    /// How strong it is as evidence: the logarithm of odds, roughly. 4 decides, if nothing speaks for another cause.
+    pub weight: f64,
+    /// What it is, as a sentence without a full stop that is true when the sign holds.
+    pub yes: &'static str,
+    /// The same when it does not.
+    pub no: &'static str,
+    /// The figures behind it, the most telling first.
+    pub signals: &'static [Signal],
+    /// Whether it holds; `None`: it was not seen.
+    pub holds: fn(&Contrast) -> Option<bool>,
+}
+
+/// Rows are weighed in this order: one that is established in an earlier stage needs none of the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleStage {
+    /// We ourselves, and others on the machine.
+    Ourselves,
+    /// Errors that name their cause.
+    Errors,
+    /// Limits that were set on purpose.
+    Limits,
+    /// What is full, and waiting while nothing is.
+    Server,
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The cause.
+    pub cause: Cause,
+    /// When it is weighed.
+    pub stage: RuleStage,
+    /// What is looked at.
+    pub signs: &'static [Sign],
+    /// More special causes, of which this one is the outward look: where one of them is established as well, that is first.
+    pub yields_to: &'static [Cause],
+    /// What must be looked at to tell, where it was not.
+    pub to_tell: &'static str,
+}
+
+const fn must(
+    weight: f64,
+    yes: &'static str,
+    no: &'static str,
+    signals: &'static [Signal],
+    holds: fn(&Contrast) -> Option<bool>,
+) -> Sign {
+    Sign { kind: SignKind::Must, weight, yes, no, signals, holds }
+}
+
+const fn must_not(
+    yes: &'static str,
+    no: &'static str,
+    signals: &'static [Signal],
+    holds: fn(&Contrast) -> Option<bool>,
+) -> Sign {
+    Sign { kind: SignKind::MustNot, weight: 0.0, yes, no, signals, holds }
+}
+
+const fn speaks(
+    weight: f64,
+    yes: &'static str,
+    signals: &'static [Signal],
+    holds: fn(&Contrast) -> Option<bool>,
+) -> Sign {
+    Sign { kind: SignKind::Speaks, weight, yes, no: "", signals, holds }
+}
+
+/// Something is waited for while nothing that works is full: what all causes of waiting have in common.
+const NOTHING_FULL: Sign = must(
+    0.0,
+    "no thread is full and cores are idle, while requests wait",
+    "a thread or the cores are full",
+    &[Signal::Idle, Signal::FullestThread],
+    Contrast::nothing_full,
+);
+const PLATEAU: Sign = must(
+    0.0,
+    "more load brings no more answers",
+    "more load brought more answers",
+    &[Signal::Goodput, Signal::Offered],
+    Contrast::plateau,
+);
+const PROBES: &str =
+    "the server's processes: run plimsoll on its machine, as its user or as root (--pid where it is not found)";
+
+/// The table.
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::Client,
+        stage: RuleStage::Ourselves,
+        signs: &[must(
+            6.0,
+            "plimsoll could not make the load",
+            "plimsoll had room",
+            &[Signal::Generator, Signal::ClientCores],
+            |case| {
+                // Where others use the machine up it is they who leave us no room.
+                let of = |sight: &LoadSignals| sight.limited.is_some() && sight.disturbed.is_none();
+                let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
+                let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
+                Some(whole || here)
+            },
+        )],
+        yields_to: &[Cause::Ports],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::None,
+        stage: RuleStage::Ourselves,
+        signs: &[must(
+            6.0,
+            "the highest rate allowed still holds",
+            "the highest rate allowed was not what ended it",
+            &[Signal::Goodput],
+            |case| Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()),
+        )],
+        yields_to: &[],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::Neighbour,
+        stage: RuleStage::Ourselves,
+        signs: &[
+            must(
+                4.0,
+                "others on the machine used cores that were wanted",
+                "nobody else used much of the machine",
+                &[Signal::Others, Signal::Steal],
+                |case| {
+                    case.line.get(Signal::Others).or(case.line.get(Signal::Steal))?;
+                    Some(case.line.disturbed.is_some() || case.stopped_by == StoppedBy::Disturbed)
+                },
+            ),
+            must(
+                1.0,
+                "what they used does not follow the load",
+                "what they used grows with the load: it works for the server",
+                &[Signal::Others],
+                |case| {
+                    let (low, line) = (case.low.get(Signal::Others)?, case.line.get(Signal::Others)?);
+                    Some(low >= 0.4 * line || case.line.get(Signal::Steal).is_some_and(|share| share > 0.05))
+                },
+            ),
+        ],
+        yields_to: &[],
+        to_tell: "the machine's CPU time (probes)",
+    },
+    Rule {
+        cause: Cause::Ports,
+        stage: RuleStage::Errors,
+        signs: &[must(
+            6.0,
+            "connections found no local port",
+            "connections found local ports",
+            &[Signal::TimeWait, Signal::ConnectFailed],
+            |case| {
+                let ours = case.line.no_port + case.past.no_port > 0;
+                // The server's own connections: nearly all ports of the usual range are used up, and requests fail.
+                let servers = case.reaches(Signal::TimeWait, 24_000.0).unwrap_or(false)
+                    && case.rises(Signal::TimeWait, 2.0).unwrap_or(false)
+                    && case.reaches(Signal::Failed, 0.01).unwrap_or(false);
+                Some(ours || servers)
+            },
+        )],
+        yields_to: &[],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::Files,
+        stage: RuleStage::Errors,
+        signs: &[
+            must(
+                5.0,
+                "the server has as many files open as it may",
+                "the server may open more files",
+                &[Signal::Files],
+                |case| case.reaches(Signal::Files, 0.97),
+            ),
+            must(
+                1.0,
+                "it had fewer open at a low load",
+                "it had as many open at a low load",
+                &[Signal::Files],
+                |case| Some(case.low.get(Signal::Files)? < 0.9),
+            ),
+        ],
+        yields_to: &[],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::AcceptBacklog,
+        stage: RuleStage::Errors,
+        signs: &[
+            must(
+                3.0,
+                "new connections waited for a second or more, or failed",
+                "connections were opened quickly",
+                &[Signal::Connect, Signal::ConnectFailed],
+                |case| {
+                    let slow = case.reaches(Signal::Connect, 0.9e9).unwrap_or(false);
+                    let failed = case.reaches(Signal::ConnectFailed, 0.01).unwrap_or(false);
+                    let before = case.low.get(Signal::Connect).unwrap_or(0.0) >= 0.9e9;
+                    case.top(Signal::Connect).or(case.top(Signal::ConnectFailed))?;
+                    Some((slow || failed) && !before)
+                },
+            ),
+            must(
+                1.0,
+                "requests on connections that stood were answered as fast as ever",
+                "requests on connections that stood took longer, too: the server is busy with something else",
+                &[Signal::Service],
+                |case| {
+                    let alone_ns = case.alone_ns.or(case.low.get(Signal::Service))?;
+                    Some(case.past.get(Signal::Service).or(case.line.get(Signal::Service))? <= 2.0 * alone_ns)
+                },
+            ),
+            must_not(
+                "the server has no core or thread to spare: it takes connections late since it is full",
+                "the server has room",
+                &[Signal::Idle, Signal::FullestThread],
+                |case| Some(case.thread_full()? || case.cores_full()?),
+            ),
+            speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], |case| {
+                let low = case.low.get(Signal::ListenOverflows)?;
+                Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
+            }),
+            speaks(1.0, "the queue of connections to be accepted was full", &[Signal::ListenQueue], |case| {
+                case.reaches(Signal::ListenQueue, 0.9)
+            }),
+        ],
+        yields_to: &[Cause::Files],
+        to_tell: "the kernel's counters of the listening socket (probes)",
+    },
+    Rule {
+        cause: Cause::Memory,
+        stage: RuleStage::Errors,
+        signs: &[must(
+            4.0,
+            "the server waited for memory: pages were read back from storage, or its group's limit was reached",
+            "no page had to be read back, and no limit of memory was near",
+            &[Signal::MajorFaults, Signal::MemoryPressure, Signal::GroupMemory],
+            |case| {
+                let faults = case.top(Signal::MajorFaults)?;
+                let paging = faults >= 50.0 && faults >= 5.0 * case.low.get(Signal::MajorFaults).unwrap_or(0.0);
+                let low = case.low.get(Signal::MemoryPressure).unwrap_or(0.0);
+                let pressed = case.top(Signal::MemoryPressure).is_some_and(|top| top >= 0.1 && top >= 3.0 * low);
+                let limit = case.reaches(Signal::GroupMemory, 0.98).unwrap_or(false) && faults >= 10.0;
+                Some(paging || pressed || limit)
+            },
+        )],
+        yields_to: &[],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::CpuQuota,
+        stage: RuleStage::Limits,
+        signs: &[
+            must(
+                5.0,
+                "the control group used up its quota and was stopped until the next period",
+                "the server was not stopped by a quota",
+                &[Signal::Throttled, Signal::Quota, Signal::ServerCores],
+                |case| case.reaches(Signal::Throttled, 0.05),
+            ),
+            must(1.0, "it was not at a low load", "it was at a low load as well", &[Signal::Throttled], |case| {
+                Some(case.low.get(Signal::Throttled)? < 0.5 * case.top(Signal::Throttled)?)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: "the server's control group (--cgroup)",
+    },
+    Rule {
+        cause: Cause::Limiter,
+        stage: RuleStage::Limits,
+        signs: &[
+            must(
+                4.0,
+                "what is too much is refused, and nothing was at a low load",
+                "nothing was refused",
+                &[Signal::Refused, Signal::Failed],
+                |case| {
+                    let low = case.low.get(Signal::Refused)?;
+                    Some(case.top(Signal::Refused)? > 0.01 && low <= 0.1 * case.top(Signal::Refused)?)
+                },
+            ),
+            must(
+                1.0,
+                "what is answered is answered as fast as at a low load",
+                "what is answered takes longer, too: the server has all hands full",
+                &[Signal::Service],
+                |case| {
+                    let low = case.low.get(Signal::Service)?;
+                    // An answer by a timer of ours differs by some wake-ups.
+                    Some(case.bottom(Signal::Service)? <= 2.0 * low + 0.3 * MS as f64)
+                },
+            ),
+            must_not(
+                "the server has no core or thread to spare: it refuses since it is full",
+                "the server has room",
+                &[Signal::Idle, Signal::FullestThread],
+                |case| Some(case.thread_full()? || case.cores_full()?),
+            ),
+            speaks(1.0, "refusals come at once", &[Signal::FailedAfter], |case| {
+                Some(case.top(Signal::FailedAfter)? <= case.low.get(Signal::Service)? * 2.0 + MS as f64)
+            }),
+            speaks(1.0, "what is answered stays the same, whatever is asked", &[Signal::Goodput], Contrast::plateau),
+        ],
+        yields_to: &[],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::Limiter,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                4.0,
+                "less than one request is served at a time: answers are held back, not worked on",
+                "at least one request is served at a time",
+                &[Signal::Service, Signal::Goodput],
+                |case| Some(case.at_a_time()? < 0.6),
+            ),
+            speaks(1.0, "answers come as evenly as a clock", &[Signal::Dispersion], |case| {
+                Some(case.past.get(Signal::Dispersion)? < 0.3)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: "whether the server's cores are idle (probes)",
+    },
+    Rule {
+        cause: Cause::WarmUp,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                4.0,
+                "the server held more after the search than it did during it",
+                "what did not hold in the search did not hold afterwards",
+                &[Signal::Goodput, Signal::P99],
+                |case| Some(case.past_held? && case.upper_rps.is_some()),
+            ),
+            speaks(2.0, "its runtime was compiling code", &[Signal::Compiling], |case| {
+                Some(case.low.get(Signal::Compiling)?.max(case.half.get(Signal::Compiling)?) >= 0.1)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::Delay,
+        stage: RuleStage::Limits,
+        signs: &[
+            must(
+                5.0,
+                "answers are later than promised even at a low load, where nobody waits",
+                "at a low load answers are as fast as promised",
+                &[Signal::P99, Signal::P50],
+                Contrast::slow_when_low,
+            ),
+            must(
+                0.0,
+                "nothing is full at a low load",
+                "the server is busy even at a low load",
+                &[Signal::ServerCores, Signal::FullestThread],
+                |case| Some(case.low.get(Signal::FullestThread).is_none_or(|share| share < 0.7)),
+            ),
+        ],
+        yields_to: &[],
+        to_tell: "",
+    },
+    Rule {
+        cause: Cause::Gc,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                5.0,
+                "a quarter or more of its CPU time collects garbage, or it stands still for that",
+                "little of its CPU time collects garbage",
+                &[Signal::Gc, Signal::GcPauses],
+                |case| {
+                    let share = case.top(Signal::Gc).or(case.top(Signal::GcPauses).map(|_| 0.0))?;
+                    // Stops take from the tail of the answers long before they take from the rate.
+                    let stops = case.top(Signal::GcPauses).unwrap_or(0.0);
+                    Some(share >= 0.25 || stops >= 0.1)
+                },
+            ),
+            must(
+                1.0,
+                "more of it than at a low load",
+                "as much of it at a low load",
+                &[Signal::Gc, Signal::ServerCores],
+                |case| {
+                    let work = |share: f64, cores: Option<f64>| Some(share * cores?);
+                    let low = work(case.low.get(Signal::Gc).unwrap_or(0.0), case.low.get(Signal::ServerCores))?;
+                    let top = work(case.top(Signal::Gc).unwrap_or(0.0), case.top(Signal::ServerCores))?;
+                    let stops = case.rises(Signal::GcPauses, 1.5).unwrap_or(false);
+                    Some(top >= 1.5 * low && top > 0.0 || stops)
+                },
+            ),
+        ],
+        yields_to: &[],
+        to_tell: "the runtime's own figures (--metrics URL)",
+    },
+    Rule {
+        cause: Cause::OneThread,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                4.0,
+                "one thread works all the time, or all of them take turns at one core's worth",
+                "no thread works all the time",
+                &[Signal::FullestThread, Signal::ServerCores, Signal::Idle],
+                |case| Some(case.thread_full()? || takes_turns(case)?),
+            ),
+            must(0.0, "no second one does", "several threads have no room", &[Signal::FullThreads], |case| {
+                Some(case.top(Signal::FullThreads)? <= 1.0)
+            }),
+            must(
+                1.0,
+                "it had room at a low load",
+                "it has as little room at a low load",
+                &[Signal::FullestThread],
+                |case| Some(case.low.get(Signal::FullestThread)? < 0.6 * FULL),
+            ),
+            speaks(1.0, "its work a request predicts the line", &[Signal::FullestThread], |case| {
+                let ceiling = case.demand(UsedResource::Thread)?.ceiling_rps;
+                Some((0.8..1.15).contains(&(case.best_rps / ceiling)))
+            }),
+        ],
+        yields_to: &[Cause::Gc, Cause::WarmUp, Cause::Disk],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Cpu,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                4.0,
+                "all cores that it may use are in use",
+                "cores are idle",
+                &[Signal::Idle, Signal::ServerCores, Signal::RunQueue],
+                |case| Some(case.cores_full()? || held_to_cores(case)?),
+            ),
+            must(
+                1.0,
+                "most were idle at a low load",
+                "they were in use at a low load, too",
+                &[Signal::Idle, Signal::ServerCores],
+                |case| Some(case.low.get(Signal::ServerCores)? < 0.6 * case.top(Signal::ServerCores)?),
+            ),
+            must_not(
+                "one thread is full, which more cores would not help",
+                "its threads share the work",
+                &[Signal::FullestThread],
+                |case| {
+                    Some(
+                        case.thread_full()?
+                            && case.top(Signal::FullThreads)? <= 1.0
+                            && case.top(Signal::ServerCores)? < 1.25,
+                    )
+                },
+            ),
+            speaks(1.0, "threads wait for a core", &[Signal::RunQueue], |case| case.rises(Signal::RunQueue, 3.0)),
+            speaks(1.0, "its work a request predicts the line", &[Signal::ServerCpu], |case| {
+                let ceiling = case.demand(UsedResource::Cores)?.ceiling_rps;
+                Some((0.8..1.15).contains(&(case.best_rps / ceiling)))
+            }),
+        ],
+        yields_to: &[Cause::Gc, Cause::WarmUp, Cause::Downstream, Cause::Disk],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Workers,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                5.0,
+                "several threads are full, and cores are idle: there are too few of them",
+                "it is not threads that are full",
+                &[Signal::FullThreads, Signal::Idle],
+                |case| Some(case.top(Signal::FullThreads)? >= 2.0 && case.cores_spare()?),
+            ),
+            must(
+                1.0,
+                "they had room at a low load",
+                "they have as little room at a low load",
+                &[Signal::FullThreads],
+                |case| Some(case.low.get(Signal::FullThreads)? < 1.0),
+            ),
+        ],
+        yields_to: &[],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Workers,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                1.0,
+                "at least one request is served at a time",
+                "less than one request is served at a time",
+                &[Signal::Service, Signal::Goodput],
+                |case| Some(case.at_a_time()? >= 0.6),
+            ),
+            must_not(
+                "its threads become more as requests wait",
+                "it has as many threads as before",
+                &[Signal::Threads],
+                |case| Some(case.past.get(Signal::Threads)? > case.line.get(Signal::Threads)? * 1.1 + 1.0),
+            ),
+            must_not(
+                "its connections to others are fewer than its workers, and all in use",
+                "no fixed number of connections is below that of its workers",
+                &[Signal::PeerConnections],
+                |case| Some(pool_full(case)? && case.peer()?.1 + 0.5 < case.worker_processes()?),
+            ),
+            speaks(3.0, "as many requests are served at a time as it has processes", &[Signal::Processes], |case| {
+                let (workers, parallel) = (case.worker_processes()?, case.at_a_time()?);
+                let all = case.top(Signal::Processes)?;
+                let near = |count: f64| (parallel / count - 1.0).abs() <= 0.15;
+                Some(near(workers) && (workers > 1.0 || case.top(Signal::Threads)? <= 2.0) || all > 1.0 && near(all))
+            }),
+            speaks(
+                3.0,
+                "connections wait to be accepted while its workers have others",
+                &[Signal::ListenQueue],
+                |case| {
+                    let (low, past) = (case.low.get(Signal::ListenQueue)?, case.past.get(Signal::ListenQueue)?);
+                    Some(past > 0.0 && past > 3.0 * low && case.past.get(Signal::Accepted)? > 1.0)
+                },
+            ),
+            speaks(
+                3.0,
+                "as many of its threads are at a request as are served at a time",
+                &[Signal::InSleep, Signal::InRead, Signal::InDisk],
+                |case| {
+                    let at_work = |sight: &LoadSignals| {
+                        let waits =
+                            [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|signal| sight.get(signal));
+                        waits.reduce(|a, b| a + b)
+                    };
+                    let (line, past) = (at_work(&case.line)?, at_work(&case.past)?);
+                    let parallel = case.at_a_time()?;
+                    Some(
+                        parallel >= 1.6 && (line / parallel - 1.0).abs() < 0.25 && (past / parallel - 1.0).abs() < 0.25,
+                    )
+                },
+            ),
+        ],
+        yields_to: &[Cause::Lock, Cause::Pool, Cause::Network, Cause::SlowReader],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Pool,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                4.0,
+                "its connections to what is behind it are a fixed number, whatever waits",
+                "its connections to what is behind it are not a fixed number, or there are none",
+                &[Signal::PeerConnections, Signal::InFlight],
+                pool_full,
+            ),
+            must(
+                1.0,
+                "as many requests are served at a time as it has of these, or more: each is answered as fast as ever",
+                "fewer requests are served at a time than it has of these",
+                &[Signal::PeerConnections, Signal::Service],
+                |case| Some(case.at_a_time()? >= 0.75 * case.peer()?.1),
+            ),
+            must_not("each worker has one of its own", "they are shared", &[Signal::Processes], |case| {
+                let (workers, connections) = (case.worker_processes()?, case.peer()?.1);
+                // Of a single process, threads are what may have one each: they are not told apart.
+                Some(workers > 1.0 && connections >= workers && (case.at_a_time()? / workers - 1.0).abs() < 0.15)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: "the server's connections to others (probes, as its user or as root)",
+    },
+    Rule {
+        cause: Cause::Downstream,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                3.0,
+                "what is behind it is full, or answers it later than at a low load",
+                "nothing behind it is full or slower than at a low load",
+                &[Signal::DownstreamCores, Signal::PeerConnections, Signal::Service],
+                |case| Some(downstream_full(case)? || downstream_slower(case).unwrap_or(false)),
+            ),
+            must(
+                0.0,
+                "the server itself has room",
+                "the server itself is full",
+                &[Signal::FullestThread, Signal::ServerCores],
+                |case| {
+                    let own = case.top(Signal::ServerCores)?;
+                    let less = case.top(Signal::DownstreamCores).is_some_and(|cores| cores > own);
+                    Some(!case.thread_full()? && (case.cores_spare()? || less))
+                },
+            ),
+            speaks(3.0, "what is behind it has no core's worth left", &[Signal::DownstreamCores], downstream_full),
+            speaks(2.0, "its calls have become slower", &[Signal::PeerConnections, Signal::Service], downstream_slower),
+        ],
+        yields_to: &[],
+        to_tell: "what the server calls, on this machine (probes) or by its own figures (--metrics URL)",
+    },
+    Rule {
+        cause: Cause::Lock,
+        stage: RuleStage::Server,
+        signs: &[
+            must(0.0, "cores are idle, while requests wait", "the cores are full", &[Signal::Idle], |case| {
+                Some(case.cores_spare()? && !case.thread_full()?)
+            }),
+            PLATEAU,
+            must(
+                0.0,
+                "it has several threads or processes",
+                "it has one thread only",
+                &[Signal::Threads, Signal::Processes],
+                |case| Some(case.top(Signal::Threads)? >= 3.0 || case.top(Signal::Processes)? >= 3.0),
+            ),
+            must_not(
+                "its connections to what is behind it are in use all the time",
+                "it waits for no fixed number of connections",
+                &[Signal::PeerConnections],
+                |case| Some(pool_full(case).unwrap_or(false)),
+            ),
+            must_not(
+                "those who wait wait for data, not for each other",
+                "it is not data that is waited for",
+                &[Signal::InRead, Signal::InLock],
+                |case| {
+                    Some(waits_for_data(case)? || case.peer().is_some_and(|(_, count)| count >= 2.0) && !locked(case)?)
+                },
+            ),
+            must_not(
+                "its interpreter runs one thread at a time anyhow",
+                "its threads can run beside each other",
+                &[Signal::ServerCores, Signal::FullestThread],
+                takes_turns,
+            ),
+            must_not(
+                "as many requests are served at a time as it has workers",
+                "fewer requests are served at a time than it could",
+                &[Signal::Processes],
+                |case| {
+                    let workers = case.worker_processes()?;
+                    Some(workers > 1.0 && (case.at_a_time()? / workers - 1.0).abs() <= 0.15)
+                },
+            ),
+            speaks(
+                4.0,
+                "one request is served at a time, although there are threads for more",
+                &[Signal::Threads],
+                |case| Some((0.7..1.35).contains(&case.at_a_time()?)),
+            ),
+            speaks(
+                4.0,
+                "all its threads together use one core's worth",
+                &[Signal::ServerCores, Signal::FullestThread],
+                |case| Some(one_cores_worth(case)? && !shares_an_interpreter(case)),
+            ),
+            speaks(2.0, "threads wait for each other", &[Signal::InLock], |case| {
+                let (low, top) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
+                let others =
+                    case.past.get(Signal::InSleep).unwrap_or(0.0) + case.past.get(Signal::InDisk).unwrap_or(0.0);
+                Some(top >= low + 2.0 && top > 2.0 * others)
+            }),
+            speaks(1.0, "its threads go to sleep more often a request", &[Signal::Switches], |case| {
+                case.rises(Signal::Switches, 1.5)
+            }),
+            speaks(1.0, "more load brings fewer answers", &[Signal::Goodput], |case| {
+                Some(case.past.get(Signal::Goodput)? < 0.93 * case.line.get(Signal::Goodput)?)
+            }),
+        ],
+        yields_to: &[Cause::Disk],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Disk,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                4.0,
+                "threads wait for storage",
+                "no thread waits for storage",
+                &[Signal::Blocked, Signal::InDisk, Signal::IoPressure],
+                |case| {
+                    let rises = |signal: Signal, least: f64| {
+                        let low = case.low.get(signal).unwrap_or(0.0);
+                        case.top(signal).map(|top| top >= least && top >= 2.0 * low)
+                    };
+                    let own = [rises(Signal::Blocked, 0.4), rises(Signal::InDisk, 0.4)];
+                    let machine = rises(Signal::IoPressure, 0.3);
+                    let seen = own.into_iter().chain([machine]).flatten();
+                    seen.reduce(|a, b| a || b)
+                },
+            ),
+            must(0.0, "the cores are not what is full", "the cores are full", &[Signal::Idle], Contrast::cores_spare),
+            speaks(2.0, "they are the server's own", &[Signal::Blocked, Signal::InDisk], |case| {
+                let blocked = case.reaches(Signal::Blocked, 0.4).unwrap_or(false);
+                Some(blocked || case.reaches(Signal::InDisk, 0.4)?)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::SlowReader,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                5.0,
+                "for most of the time the server could send no more since the reader took no more",
+                "the reader took what was sent",
+                &[Signal::WindowLimited, Signal::SendQueue],
+                |case| {
+                    let low = case.low.get(Signal::WindowLimited)?;
+                    Some(case.top(Signal::WindowLimited)? >= 0.5 && case.top(Signal::WindowLimited)? >= low + 0.2)
+                },
+            ),
+            PLATEAU,
+        ],
+        yields_to: &[],
+        to_tell: "the kernel's account of the connections (probes)",
+    },
+    Rule {
+        cause: Cause::Network,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            must(
+                4.0,
+                "answers lie ready to leave the server, or are sent again and again",
+                "what the server sends leaves it",
+                &[Signal::SendQueue, Signal::Retransmits, Signal::BytesIn],
+                |case| {
+                    let (low, top) = (case.low.get(Signal::SendQueue)?, case.top(Signal::SendQueue)?);
+                    // More waits than a few answers, and a noticeable part of what is sent in a second.
+                    let waits = top >= 64e3 && top >= 10.0 * low && top >= 0.02 * case.top(Signal::BytesIn)?;
+                    let lost = case.top(Signal::Retransmits).unwrap_or(0.0);
+                    let lossy = lost >= 0.02 && lost >= 3.0 * case.low.get(Signal::Retransmits).unwrap_or(0.0);
+                    Some(waits || lossy)
+                },
+            ),
+            must_not("the reader took no more", "the reader took what was sent", &[Signal::WindowLimited], |case| {
+                case.reaches(Signal::WindowLimited, 0.5)
+            }),
+        ],
+        yields_to: &[],
+        to_tell: "the kernel's account of the connections (probes)",
+    },
+];
+
+/// Whether threads of a server whose interpreter lets one run at a time use one core's worth together.
+fn takes_turns(case: &Contrast) -> Option<bool> {
+    Some(one_cores_worth(case)? && shares_an_interpreter(case))
+}
+
+/// Whether all threads of a process together use one core's worth, with no thread full and cores idle: they take turns.
+fn one_cores_worth(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
+    // Who takes turns waits for the others, not for a core; being woken in vain looks like the latter.
+    let in_turn = waits < 0.5 || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= 2.0 * waits);
+    let many = case.top(Signal::Threads)? >= 3.0 && case.top(Signal::Processes)? <= 1.0;
+    Some((0.85..1.2).contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
+}
+
+/// Runtimes whose threads take turns at one interpreter, by the names of their processes.
+fn shares_an_interpreter(case: &Contrast) -> bool {
+    let names = ["python", "pypy", "gunicorn", "uvicorn", "hypercorn", "uwsgi", "ruby", "puma", "unicorn", "thin"];
+    let server = case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default();
+    names.iter().any(|name| server.starts_with(name))
+}
+
+/// Whether threads wait for cores while others are idle: the server is held to some of them.
+fn held_to_cores(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let whole = used.round();
+    let near = whole >= 1.0 && (used / whole - 1.0).abs() <= 0.08;
+    let waiting = case.top(Signal::RunQueue)?;
+    let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
+    Some(near && waiting >= 0.5 && for_each_other < waiting && case.cores_spare()?)
+}
+
+/// Whether the server's connections to its main peer are a fixed number while more requests wait.
+fn pool_full(case: &Contrast) -> Option<bool> {
+    let (line, past) = case.peer_counts()?;
+    let waiting = case.past.get(Signal::InFlight)?;
+    Some(past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
+}
+
+/// Whether what is behind the server has used up its cores: a single process one, several as many as there are.
+fn downstream_full(case: &Contrast) -> Option<bool> {
+    let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
+    else {
+        return Some(false);
+    };
+    let own = case.top(Signal::ServerCores)?;
+    let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
+    let one = processes <= 1.0 && (0.9..1.15).contains(&cores) && own < 0.85;
+    let all = case.cores_full()? && cores > own && cores > 0.3 * case.top(Signal::Cores)?;
+    Some((one || all) && low < 0.6 * cores)
+}
+
+/// Whether more threads wait for each other past the line than at a low load.
+fn locked(case: &Contrast) -> Option<bool> {
+    Some(case.past.get(Signal::InLock)? >= case.low.get(Signal::InLock)? + 2.0)
+}
+
+/// Whether as many threads wait for data as requests are under way past the line, and none for another.
+fn waits_for_data(case: &Contrast) -> Option<bool> {
+    let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
+    let locking = case.past.get(Signal::InLock)? - case.low.get(Signal::InLock)?;
+    let sleeping = case.past.get(Signal::InSleep)?;
+    Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
+}
+
+/// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are
+/// served at a time than there are of them; or they become more and more, and nothing else does; or there are enough, and
+/// the threads of all requests wait for data.
+fn downstream_slower(case: &Contrast) -> Option<bool> {
+    let (line, past) = case.peer_counts()?;
+    let waiting = case.past.get(Signal::InFlight)?;
+    let at_a_time = case.at_a_time()?;
+    let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0;
+    let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past;
+    let enough = past >= 0.8 * waiting && at_a_time < 0.7 * waiting && waits_for_data(case).unwrap_or(false);
+    Some((full || grows || enough) && case.plateau()? && case.nothing_full()?)
+}

@@ -1,0 +1,449 @@
+//! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was watched meanwhile, over the measured
+//! window. What was not seen is not there.
+//!
+//! Not here: what any of it means (`rules`).
+
+use crate::server::{FullestThread, thread_shares};
+use crate::summary::Summary;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{Probes, Run, SeriesKind};
+use std::collections::BTreeMap;
+
+/// How far from an edge of the window a reading may be: what is read in turn comes once a second.
+const REACH_NS: i64 = 1_200 * MS as i64;
+/// A thread that uses more of a core than this has no room left.
+pub const FULL: f64 = 0.92;
+
+/// A number that a load shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Signal {
+    /// Requests that the schedule asked for.
+    Offered,
+    /// Requests answered with success.
+    Goodput,
+    /// Median response time.
+    P50,
+    /// Response time that 99 % stay below.
+    P99,
+    /// Median service time.
+    Service,
+    /// Requests in flight, on average.
+    InFlight,
+    /// Share of the requests that failed.
+    Failed,
+    /// Share of the requests that were answered with 429 or 503.
+    Refused,
+    /// Median time to a failure that is not a timeout.
+    FailedAfter,
+    /// Time to connect that 99 % stay below.
+    Connect,
+    /// Connections that could not be opened, of those tried.
+    ConnectFailed,
+    /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
+    Dispersion,
+    /// Bytes received.
+    BytesIn,
+    /// Share of the time that the fullest worker of plimsoll worked.
+    Generator,
+    /// Cores that plimsoll needs for its work, looking around excluded.
+    ClientCores,
+    /// Cores that the server's processes used.
+    ServerCores,
+    /// CPU time of the server for each answer.
+    ServerCpu,
+    /// Share of one core that the fullest thread used.
+    FullestThread,
+    /// Threads without room.
+    FullThreads,
+    /// Threads.
+    Threads,
+    /// Processes.
+    Processes,
+    /// Threads of the server that waited for a core, on average.
+    RunQueue,
+    /// Voluntary switches of the server for each answer.
+    Switches,
+    /// Threads of the server that could not be interrupted, mostly by storage, on average.
+    Blocked,
+    /// Page faults of the server that had to be read from storage.
+    MajorFaults,
+    /// Open files as a share of the limit.
+    Files,
+    /// Connections that wait to be accepted, as a share of the backlog; the most.
+    ListenQueue,
+    /// Connections that were turned away from a full queue.
+    ListenOverflows,
+    /// Connections of the server's, from us; the most.
+    Accepted,
+    /// Bytes waiting to leave the server, on average.
+    SendQueue,
+    /// Share of the sending time in which the reader's window was full.
+    WindowLimited,
+    /// Cores that what is behind the server used on this machine.
+    DownstreamCores,
+    /// Processes of that.
+    DownstreamProcesses,
+    /// The server's connections to others; the most.
+    PeerConnections,
+    /// Share of the server's CPU time that collects garbage.
+    Gc,
+    /// Share of the time in which the runtime stood still for that.
+    GcPauses,
+    /// Share of the server's CPU time that compiles its code.
+    Compiling,
+    /// Cores that nobody used, or that plimsoll only looked around on.
+    Idle,
+    /// Cores of the machine.
+    Cores,
+    /// Share of the time in which some task waited for storage.
+    IoPressure,
+    /// Share of the time in which some task waited for memory.
+    MemoryPressure,
+    /// Cores that neither the server nor plimsoll used.
+    Others,
+    /// Share of the time wanted that the host of the machine took.
+    Steal,
+    /// Share of the quota's periods in which the server was stopped.
+    Throttled,
+    /// The quota.
+    Quota,
+    /// Memory of the control group as a share of its limit.
+    GroupMemory,
+    /// Segments sent again.
+    Retransmits,
+    /// Ports of connections that are over.
+    TimeWait,
+    /// Threads that wait for another, on average.
+    InLock,
+    /// Threads that sleep for a time.
+    InSleep,
+    /// Threads that wait for an answer from a connection.
+    InRead,
+    /// Threads that wait for storage.
+    InDisk,
+}
+
+/// How a signal is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignalText {
+    /// Its name in documents.
+    pub name: &'static str,
+    /// Its unit: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a plain number.
+    pub unit: &'static str,
+    /// What it is, in words.
+    pub words: &'static str,
+    /// Whence it is known.
+    pub source: &'static str,
+}
+
+impl Signal {
+    /// How it is told.
+    pub fn text(self) -> SignalText {
+        let (name, unit, words, source) = match self {
+            Signal::Offered => ("offered", "1/s", "requests offered", "the load"),
+            Signal::Goodput => ("goodput", "1/s", "goodput", "the load"),
+            Signal::P50 => ("p50", "ns", "response time p50", "the load"),
+            Signal::P99 => ("p99", "ns", "response time p99", "the load"),
+            Signal::Service => ("service_p50", "ns", "service time p50", "the load"),
+            Signal::InFlight => ("in_flight", "", "requests in flight", "the load"),
+            Signal::Failed => ("failed", "share", "requests that failed", "the load"),
+            Signal::Refused => ("refused", "share", "answers with 429 or 503", "the load"),
+            Signal::FailedAfter => ("failed_after", "ns", "time to a failure p50", "the load"),
+            Signal::Connect => ("connect_p99", "ns", "time to connect p99", "the load"),
+            Signal::ConnectFailed => ("connect_failed", "share", "connections that failed", "the load"),
+            Signal::Dispersion => ("dispersion", "", "unevenness of the answers (1: random, 0: a clock)", "the load"),
+            Signal::BytesIn => ("bytes_in", "bytes/s", "bytes received", "the load"),
+            Signal::Generator => ("generator", "share", "plimsoll's fullest worker", "plimsoll"),
+            Signal::ClientCores => ("client_cores", "cores", "cores that plimsoll needs", "plimsoll"),
+            Signal::ServerCores => ("server_cores", "cores", "cores of the server", "the server's processes"),
+            Signal::ServerCpu => ("server_cpu", "ns", "CPU of the server a request", "the server's processes"),
+            Signal::FullestThread => ("fullest_thread", "share", "the server's fullest thread", "the server's threads"),
+            Signal::FullThreads => ("full_threads", "", "threads without room", "the server's threads"),
+            Signal::Threads => ("threads", "", "threads of the server", "the server's processes"),
+            Signal::Processes => ("processes", "", "processes of the server", "the server's processes"),
+            Signal::RunQueue => ("run_queue", "", "threads that wait for a core", "the server's threads"),
+            Signal::Switches => ("switches", "", "times a thread went to sleep, a request", "the server's threads"),
+            Signal::Blocked => ("blocked", "", "threads stuck in the kernel", "the server's threads"),
+            Signal::MajorFaults => ("major_faults", "1/s", "pages read from storage", "the server's processes"),
+            Signal::Files => ("files", "share", "open files, of the limit", "the server's processes"),
+            Signal::ListenQueue => ("listen_queue", "share", "connections not accepted, of the backlog", "sockets"),
+            Signal::ListenOverflows => ("listen_overflows", "1/s", "connections turned away", "the kernel's TCP"),
+            Signal::Accepted => ("accepted", "", "connections accepted", "sockets"),
+            Signal::SendQueue => ("send_queue", "bytes", "bytes waiting to leave the server", "sockets"),
+            Signal::WindowLimited => ("window_limited", "share", "time that the reader's window was full", "sockets"),
+            Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
+            Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
+            Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
+            Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime"),
+            Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
+            Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
+            Signal::Idle => ("idle", "cores", "idle cores", "the machine"),
+            Signal::Cores => ("cores", "cores", "cores of the machine", "the machine"),
+            Signal::IoPressure => ("io_pressure", "share", "time waiting for storage", "the machine"),
+            Signal::MemoryPressure => ("memory_pressure", "share", "time waiting for memory", "the machine"),
+            Signal::Others => ("others", "cores", "cores of others", "the machine"),
+            Signal::Steal => ("steal", "share", "time taken by the machine's host", "the machine"),
+            Signal::Throttled => ("throttled", "share", "periods in which the quota was used up", "the control group"),
+            Signal::Quota => ("quota", "cores", "the quota", "the control group"),
+            Signal::GroupMemory => ("group_memory", "share", "memory, of the limit", "the control group"),
+            Signal::Retransmits => ("retransmits", "share", "segments sent again", "the kernel's TCP"),
+            Signal::TimeWait => ("time_wait", "", "ports of connections that are over", "the kernel's TCP"),
+            Signal::InLock => ("in_lock", "", "threads that wait for another", "what threads wait in"),
+            Signal::InSleep => ("in_sleep", "", "threads that sleep for a time", "what threads wait in"),
+            Signal::InRead => ("in_read", "", "threads that wait for data", "what threads wait in"),
+            Signal::InDisk => ("in_disk", "", "threads that wait for storage", "what threads wait in"),
+        };
+        SignalText { name, unit, words, source }
+    }
+}
+
+/// What one load showed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoadSignals {
+    /// Its numbers.
+    pub values: BTreeMap<Signal, f64>,
+    /// The server's connections to others, by address; the most at any time.
+    pub peers: BTreeMap<String, f64>,
+    /// The fullest thread of the server.
+    pub fullest_thread: Option<String>,
+    /// The server's process.
+    pub server: Option<String>,
+    /// Why the generator was the limit.
+    pub limited: Option<String>,
+    /// How others disturbed it.
+    pub disturbed: Option<String>,
+    /// Statuses of answers that did not succeed, with their counts.
+    pub refusals: Vec<(u16, u64)>,
+    /// Connections that failed since no local port was left for them.
+    pub no_port: u64,
+    /// Length of the measured window, s.
+    pub seconds: f64,
+    /// What could not be seen, and why.
+    pub unseen: Vec<String>,
+}
+
+/// Statuses by which a server says that it is too much.
+const TOO_MUCH: [u16; 2] = [429, 503];
+/// The error number (Linux) of a connection for which there was no local port.
+const NO_PORT_LEFT: u16 = 99;
+
+/// Names of threads that collect garbage, and that compile, in runtimes that have threads for it.
+const COLLECTORS: [&str; 12] = [
+    "GC Thread",
+    "G1 ",
+    "GC task",
+    "ParGC",
+    "ZWorker",
+    "ZDriver",
+    "Shenandoah",
+    "Concurrent Mark",
+    "CMS",
+    "VM Thread",
+    ".NET Server GC",
+    ".NET BGC",
+];
+const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
+
+/// The figure of a series over the window, by its name.
+type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
+
+impl LoadSignals {
+    /// What `run` showed.
+    pub fn of(run: &Run) -> LoadSignals {
+        let summary = Summary::of(run);
+        let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
+        let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
+        let mut sight = LoadSignals { seconds, unseen: run.probes.unseen.clone(), ..LoadSignals::default() };
+        let answered = sight.load(run, &summary);
+        sight.watched(&run.probes, from_ns, to_ns, answered);
+        sight
+    }
+
+    /// A number of it.
+    pub fn get(&self, signal: Signal) -> Option<f64> {
+        self.values.get(&signal).copied()
+    }
+
+    fn put(&mut self, signal: Signal, value: impl Into<Option<f64>>) {
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
+            self.values.insert(signal, value);
+        }
+    }
+
+    /// What the load itself tells; gives the answers in the window.
+    fn load(&mut self, run: &Run, summary: &Summary) -> f64 {
+        let (whole, load) = (&summary.whole, &summary.load);
+        let ledger = whole.ledger;
+        let requests = ledger.requests().max(1) as f64;
+        let scheduled = ledger.scheduled.max(1) as f64;
+        let count = |times: u64, ns: u64| (times > 0).then_some(ns as f64);
+        self.put(Signal::Offered, ledger.scheduled as f64 / self.seconds);
+        self.put(Signal::Goodput, summary.throughput_rps);
+        self.put(Signal::P50, count(whole.response.count, whole.response.p50_ns));
+        self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
+        self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
+        self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
+        let refusals: Vec<(u16, u64)> =
+            whole.statuses.iter().filter(|(status, _)| !run.plan.traffic.succeeds(*status)).collect();
+        let too_much: u64 = refusals.iter().filter(|(status, _)| TOO_MUCH.contains(status)).map(|(_, n)| n).sum();
+        self.refusals = refusals;
+        self.put(Signal::Refused, too_much as f64 / requests);
+        self.put(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
+        self.put(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
+        let errors: u64 = load.connect_errors.iter().map(|(_, times)| times).sum();
+        self.no_port = load.connect_errors.get(NO_PORT_LEFT);
+        self.put(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
+        self.put(Signal::Generator, summary.generator.work_share);
+        let (mut in_flight_ns, mut work_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64);
+        let mut answers = Vec::new();
+        let length_ns = run.plan.load.interval_ns.max(1);
+        for (index, interval) in &run.intervals {
+            let start_ns = u64::from(*index) * length_ns;
+            if start_ns < run.window_ns.0 || start_ns + length_ns > run.window_ns.1 {
+                continue;
+            }
+            covered_ns += length_ns;
+            in_flight_ns += interval.load.in_flight_ns as f64;
+            work_ns += interval.load.workers.iter().map(|worker| worker.work_ns).sum::<u64>();
+            bytes += interval.load.bytes_in;
+            answers.push(interval.whole().ledger.succeeded as f64);
+        }
+        if covered_ns > 0 {
+            self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
+            self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
+            self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
+        }
+        self.put(Signal::Dispersion, dispersion(&answers));
+        self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
+        self.disturbed = summary.others.reason.clone().filter(|_| summary.others.disturbed);
+        self.put(Signal::Others, summary.others.cores);
+        self.put(Signal::Steal, summary.others.steal_share);
+        let refused: u64 = self.refusals.iter().map(|(_, times)| times).sum();
+        summary.throughput_rps * self.seconds + refused as f64
+    }
+
+    /// What was watched meanwhile.
+    fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
+        let span_ns = (to_ns - from_ns).max(1) as f64;
+        let change = |name: &str| {
+            let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
+            let at = |at_ns| series.value_at(at_ns, REACH_NS);
+            Some((at(to_ns)? - at(from_ns)?).max(0.0))
+        };
+        let inside = |name: &str| {
+            let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Gauge)?;
+            let near = match series.between(from_ns, to_ns) {
+                [] => series.between(from_ns - REACH_NS, to_ns + REACH_NS),
+                inside => inside,
+            };
+            (!near.is_empty()).then(|| near.iter().map(|sample| sample.value).collect::<Vec<f64>>())
+        };
+        let mean = |name: &str| inside(name).map(|values| values.iter().sum::<f64>() / values.len() as f64);
+        let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
+        let cores = |name: &str| change(name).map(|ns| ns / span_ns);
+        let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
+        let per_answer = |value: Option<f64>| value.filter(|_| answered >= 1.0).map(|value| value / answered);
+        self.server = probes.servers.last().map(|server| server.name.clone());
+
+        let server_cores = cores("server.cpu");
+        self.put(Signal::ServerCores, server_cores);
+        self.put(Signal::ServerCpu, per_answer(change("server.cpu")));
+        let threads = thread_shares(probes, from_ns, to_ns);
+        let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        self.fullest_thread = fullest.map(|thread| thread.name.clone());
+        // Without a busy thread there is none to be told of, and none is full.
+        self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean("server.fullest_thread")));
+        if server_cores.is_some() {
+            self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
+        }
+        self.put(Signal::Threads, most("server.threads"));
+        self.put(Signal::Processes, most("server.processes"));
+        self.put(Signal::RunQueue, cores("server.run_queue_wait"));
+        self.put(Signal::Switches, per_answer(change("server.switches_voluntary")));
+        self.put(Signal::Blocked, mean("server.threads_blocked"));
+        self.put(Signal::MajorFaults, per_second("server.major_faults"));
+        let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
+        self.put(Signal::Files, of(most("server.files_open"), most("server.files_max")));
+        self.put(Signal::ListenQueue, of(most("listen.queue"), most("listen.backlog")));
+        self.put(Signal::ListenOverflows, per_second("tcp.listen_overflows"));
+        self.put(Signal::Accepted, most("accepted.connections"));
+        self.put(Signal::SendQueue, mean("accepted.send_queue"));
+        self.put(Signal::WindowLimited, mean("accepted.window_limited"));
+        self.put(Signal::DownstreamCores, cores("downstream.cpu"));
+        self.put(Signal::DownstreamProcesses, most("downstream.processes"));
+        for name in probes.series.keys() {
+            let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
+            if let Some((peer, count)) = peer.zip(most(name)) {
+                self.peers.insert(peer.to_owned(), count);
+            }
+        }
+        self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
+        self.runtime(probes, &threads, span_ns, (&change, &mean), server_cores);
+
+        self.put(Signal::Cores, most("host.cores"));
+        let idle = cores("host.cpu_idle").map(|idle| idle + cores("host.cpu_iowait").unwrap_or(0.0));
+        // What plimsoll's threads look around for nothing they give to whoever needs it.
+        let around = cores("client.cpu").zip(self.get(Signal::ClientCores)).map(|(all, work)| (all - work).max(0.0));
+        self.put(Signal::Idle, idle.map(|idle| idle + around.unwrap_or(0.0)));
+        self.put(Signal::IoPressure, cores("host.pressure_io_some"));
+        self.put(Signal::MemoryPressure, cores("host.pressure_memory_some"));
+        self.put(Signal::Throttled, of(change("cgroup.periods_throttled"), change("cgroup.periods")));
+        self.put(Signal::Quota, mean("cgroup.quota"));
+        self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
+        self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
+        self.put(Signal::TimeWait, most("tcp.time_wait"));
+        self.put(Signal::InLock, mean("server.in_lock"));
+        self.put(Signal::InSleep, mean("server.in_sleep"));
+        self.put(Signal::InRead, mean("server.in_read"));
+        self.put(Signal::InDisk, mean("server.in_disk"));
+    }
+
+    /// What the runtime tells of itself, and the names of its threads.
+    fn runtime(
+        &mut self,
+        probes: &Probes,
+        threads: &[FullestThread],
+        span_ns: f64,
+        (change, mean): (WindowFigure, WindowFigure),
+        server_cores: Option<f64>,
+    ) {
+        let named = |names: &[&str]| {
+            let of = threads.iter().filter(|thread| names.iter().any(|name| thread.name.starts_with(name)));
+            of.fold(0.0, |sum, thread| sum + thread.share)
+        };
+        let used = server_cores.filter(|cores| *cores > 0.05);
+        // Counters of any labels, added up.
+        let counted = |starts: &[&str]| {
+            let of = |name: &&String| {
+                let name = name.strip_prefix("metrics.").unwrap_or_default();
+                starts.iter().any(|start| name.strip_prefix(start).is_some_and(|r| r.is_empty() || r.starts_with('{')))
+            };
+            probes.series.keys().filter(of).filter_map(|name| change(name)).reduce(|a, b| a + b)
+        };
+        let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
+        let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
+        let by_memstats = mean("metrics.memstats.GCCPUFraction");
+        let by_threads = used.map(|cores| named(&COLLECTORS) / cores);
+        let gc = by_metrics.or(by_memstats).into_iter().chain(by_threads).reduce(f64::max);
+        self.put(Signal::Gc, gc.map(|share| share.min(1.0)));
+        self.put(Signal::Compiling, used.map(|cores| named(&COMPILERS) / cores));
+        let paused_s = counted(&[
+            "jvm_gc_pause_seconds_sum",
+            "jvm_gc_collection_seconds_sum",
+            "nodejs_gc_duration_seconds_sum",
+            "go_gc_duration_seconds_sum",
+        ]);
+        let paused_s = paused_s.or_else(|| change("metrics.memstats.PauseTotalNs").map(|ns| ns / 1e9));
+        self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
+    }
+}
+
+/// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is the same.
+fn dispersion(counts: &[f64]) -> Option<f64> {
+    let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+    if counts.len() < 10 || mean < 5.0 {
+        return None;
+    }
+    let squares: f64 = counts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    Some(squares / 2.0 / (counts.len() - 1) as f64 / mean)
+}

@@ -1,0 +1,387 @@
+//! Each cause on histories made up by its law, and that nothing is named where signs are missing or speak against each other.
+
+use super::weigh::weigh;
+use super::*;
+use crate::find::StoppedBy;
+use crate::slo::Slo;
+use Signal::*;
+
+/// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
+fn usual() -> Contrast {
+    let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
+        values: [
+            (Offered, asked),
+            (Goodput, rate),
+            (P50, p50_ms * 1e6),
+            (P99, p50_ms * 2e6),
+            (Service, p50_ms * 1e6),
+            (InFlight, in_flight),
+            (Failed, 0.0),
+            (Refused, 0.0),
+            (Connect, 1e5),
+            (ConnectFailed, 0.0),
+            (Generator, 0.1),
+            (ClientCores, 0.1),
+            (ServerCores, rate * 1e-4),
+            (ServerCpu, 1e5),
+            (FullestThread, rate * 2e-5),
+            (FullThreads, 0.0),
+            (Threads, 12.0),
+            (Processes, 1.0),
+            (RunQueue, 0.01),
+            (Switches, 2.0),
+            (Blocked, 0.0),
+            (MajorFaults, 0.0),
+            (Files, 0.01),
+            (ListenQueue, 0.0),
+            (ListenOverflows, 0.0),
+            (Accepted, 50.0),
+            (SendQueue, 0.0),
+            (WindowLimited, 0.0),
+            (Gc, 0.0),
+            (Compiling, 0.0),
+            (Idle, 4.0 - rate * 1e-4 - 0.1),
+            (Cores, 4.0),
+            (IoPressure, 0.0),
+            (MemoryPressure, 0.0),
+            (Others, 0.02),
+            (Steal, 0.0),
+            (Retransmits, 0.0),
+            (TimeWait, 100.0),
+            (InLock, 0.0),
+            (InSleep, 0.0),
+            (InRead, 0.0),
+            (InDisk, 0.0),
+        ]
+        .into(),
+        server: Some("api".into()),
+        seconds: 10.0,
+        ..LoadSignals::default()
+    };
+    Contrast {
+        low: of(150.0, 150.0, 10.0, 1.5),
+        half: of(500.0, 500.0, 10.0, 5.0),
+        line: of(950.0, 950.0, 11.0, 10.0),
+        past: of(1000.0, 1100.0, 400.0, 500.0),
+        past_held: Some(false),
+        lower_rps: 1000.0,
+        upper_rps: Some(1010.0),
+        stopped_by: StoppedBy::Width,
+        slo: Slo::default(),
+        best_rps: 1000.0,
+        alone_ns: Some(10e6),
+        demands: Vec::new(),
+    }
+}
+
+impl Contrast {
+    /// The same with these values at the low load, at the line, and past it.
+    fn with(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
+        for (signal, low, line, past) in values {
+            self.low.values.insert(*signal, *low);
+            self.half.values.insert(*signal, (low + line) / 2.0);
+            self.line.values.insert(*signal, *line);
+            self.past.values.insert(*signal, *past);
+        }
+        self.demands = demands::demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self
+    }
+
+    fn without(mut self, signals: &[Signal]) -> Contrast {
+        for sight in [&mut self.low, &mut self.half, &mut self.line, &mut self.past] {
+            sight.values.retain(|signal, _| !signals.contains(signal));
+        }
+        self
+    }
+
+    fn alone(mut self, ms: f64) -> Contrast {
+        self.alone_ns = Some(ms * 1e6);
+        self
+    }
+
+    fn peers(mut self, low: f64, line: f64, past: f64) -> Contrast {
+        for (sight, count) in [(&mut self.low, low), (&mut self.line, line), (&mut self.past, past)] {
+            sight.peers.insert("127.0.0.1:6379".into(), count);
+            sight.values.insert(PeerConnections, count);
+        }
+        self
+    }
+}
+
+fn named(case: &Contrast) -> Cause {
+    let weighed = weigh(case, &BTreeMap::new());
+    weighed.candidates.first().filter(|_| weighed.named).map_or(Cause::Unknown, |first| first.cause)
+}
+
+fn tell(case: &Contrast) -> String {
+    let weighed = weigh(case, &BTreeMap::new());
+    let candidates: Vec<String> = weighed
+        .candidates
+        .iter()
+        .map(|c| format!("{} {} unseen {:?}", c.cause, c.weight, c.unseen.iter().map(|s| s.yes).collect::<Vec<_>>()))
+        .collect();
+    let out: Vec<String> = weighed.ruled_out.iter().map(|(cause, why, _)| format!("{cause}: {why}")).collect();
+    format!("{candidates:#?}\n{out:#?}")
+}
+
+#[test]
+fn each_cause_by_its_law() {
+    let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
+    let cores_full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (RunQueue, 0.05, 1.0, 4.0)];
+    let one_core = [(ServerCores, 0.15, 0.95, 1.0), (Idle, 3.7, 2.8, 2.8)];
+    let refusing =
+        [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
+    let usual_queue = [(ListenQueue, 0.0, 0.0, 0.8)];
+    let python = |mut case: Contrast| {
+        for sight in [&mut case.line, &mut case.past] {
+            sight.server = Some("python3".into());
+        }
+        case
+    };
+    let cases: Vec<(&str, Contrast, Cause)> = vec![
+        ("one full thread", usual().with(&full), Cause::OneThread),
+        ("threads that take turns at an interpreter", python(usual().with(&one_core)), Cause::OneThread),
+        ("all cores", usual().with(&cores_full), Cause::Cpu),
+        (
+            "held to two cores of four",
+            usual().with(&[(ServerCores, 0.3, 1.9, 2.0), (RunQueue, 0.0, 1.0, 5.0), (Idle, 3.6, 2.0, 1.9)]),
+            Cause::Cpu,
+        ),
+        (
+            "three full threads of a machine with four cores",
+            usual().with(&[(FullestThread, 0.2, 0.97, 1.0), (FullThreads, 0.0, 3.0, 3.0), (Idle, 3.3, 0.9, 0.8)]),
+            Cause::Workers,
+        ),
+        (
+            "a quota",
+            usual().with(&[(Throttled, 0.0, 0.3, 0.9), (Quota, 0.5, 0.5, 0.5), (ServerCores, 0.1, 0.49, 0.5)]),
+            Cause::CpuQuota,
+        ),
+        ("a limiter that answers 429", usual().with(&refusing), Cause::Limiter),
+        ("a limiter that holds back", usual().alone(0.2).with(&[(Dispersion, 0.9, 0.9, 0.05)]), Cause::Limiter),
+        ("a pool of four", usual().alone(4.5).peers(4.0, 4.0, 4.0), Cause::Pool),
+        ("a pool of ten, and calls beside it", usual().alone(20.0).peers(3.0, 10.0, 10.0), Cause::Pool),
+        (
+            "calls that get slower, each on a connection of its own",
+            usual().alone(2.0).peers(2.0, 20.0, 480.0),
+            Cause::Downstream,
+        ),
+        (
+            "a downstream of one thread that is full",
+            usual()
+                .peers(8.0, 8.0, 8.0)
+                .alone(1.0)
+                .with(&[(DownstreamCores, 0.15, 0.95, 1.0), (DownstreamProcesses, 1.0, 1.0, 1.0)]),
+            Cause::Downstream,
+        ),
+        (
+            "a database that takes the cores",
+            usual().with(&cores_full).with(&[
+                (ServerCores, 0.1, 0.8, 0.9),
+                (DownstreamCores, 0.4, 2.6, 2.8),
+                (DownstreamProcesses, 1.0, 1.0, 1.0),
+            ]),
+            Cause::Downstream,
+        ),
+        (
+            "a store that serves one at a time, and connections enough",
+            usual()
+                .alone(1.0)
+                .peers(115.0, 600.0, 600.0)
+                .with(&[(InRead, 8.0, 16.0, 520.0), (Threads, 9.0, 17.0, 530.0)]),
+            Cause::Downstream,
+        ),
+        (
+            "an interpreter whose threads are woken in vain",
+            python(usual().alone(1.0).with(&one_core).with(&[
+                (RunQueue, 0.0, 0.03, 1.1),
+                (InLock, 0.0, 0.0, 41.0),
+                (Switches, 1.0, 1.1, 18.0),
+            ])),
+            Cause::OneThread,
+        ),
+        (
+            "ten worker processes",
+            usual().with(&[(Processes, 11.0, 11.0, 11.0), (Threads, 11.0, 11.0, 11.0)]).with(&usual_queue),
+            Cause::Workers,
+        ),
+        ("a single worker", usual().alone(1.0).with(&[(Threads, 1.0, 1.0, 1.0)]).with(&usual_queue), Cause::Workers),
+        (
+            "ten worker threads",
+            usual().with(&[(InSleep, 1.5, 9.5, 10.0), (InLock, 30.0, 22.0, 21.0), (Threads, 40.0, 40.0, 40.0)]),
+            Cause::Workers,
+        ),
+        ("a lock held for a while", usual().alone(1.0).with(&[(InLock, 0.0, 3.0, 30.0)]), Cause::Lock),
+        (
+            "a lock held while working",
+            usual().alone(1.0).with(&one_core).with(&[(Switches, 2.0, 5.0, 9.0)]),
+            Cause::Lock,
+        ),
+        (
+            "storage",
+            usual().with(&[(Blocked, 0.1, 1.2, 2.0), (InDisk, 0.1, 1.2, 2.0), (IoPressure, 0.05, 0.6, 0.8)]),
+            Cause::Disk,
+        ),
+        ("garbage", usual().with(&cores_full).with(&[(Gc, 0.3, 0.4, 0.45)]), Cause::Gc),
+        ("paging", usual().with(&[(MajorFaults, 0.0, 300.0, 900.0)]), Cause::Memory),
+        (
+            "answers that lie ready",
+            usual()
+                .with(&[(SendQueue, 0.0, 2e5, 4e6), (BytesIn, 1e6, 9e6, 1e7)])
+                .alone(1.0)
+                .with(&[(Threads, 1.0, 1.0, 1.0)]),
+            Cause::Network,
+        ),
+        (
+            "a reader that takes no more",
+            usual().with(&[(WindowLimited, 0.0, 0.7, 0.9), (SendQueue, 0.0, 2e5, 4e6), (BytesIn, 1e6, 9e6, 1e7)]),
+            Cause::SlowReader,
+        ),
+        (
+            "a full queue of connections",
+            usual().with(&[
+                (Connect, 1e5, 2e5, 1.02e9),
+                (ListenOverflows, 0.0, 3.0, 200.0),
+                (ListenQueue, 0.0, 0.5, 1.0),
+                (Service, 10e6, 10e6, 11e6),
+            ]),
+            Cause::AcceptBacklog,
+        ),
+        ("open files", usual().with(&[(Files, 0.2, 0.9, 1.0), (ConnectFailed, 0.0, 0.0, 0.2)]), Cause::Files),
+        (
+            "others on the machine",
+            {
+                let mut case = usual().with(&[(Others, 1.4, 1.5, 1.5)]);
+                case.line.disturbed = Some("others used 1.5 of 4 cores".into());
+                case
+            },
+            Cause::Neighbour,
+        ),
+        ("slow at any load", usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
+        (
+            "warming up",
+            {
+                let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
+                Contrast { past_held: Some(true), ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
+            "the highest rate allowed",
+            Contrast { stopped_by: StoppedBy::MaxRate, upper_rps: None, ..usual() },
+            Cause::None,
+        ),
+        ("plimsoll", Contrast { stopped_by: StoppedBy::Client, ..usual() }, Cause::Client),
+        (
+            "ports",
+            {
+                let mut case = Contrast { stopped_by: StoppedBy::Client, ..usual() };
+                case.past.no_port = 500;
+                case
+            },
+            Cause::Ports,
+        ),
+    ];
+    let wrong: Vec<String> = cases
+        .iter()
+        .filter(|(_, case, cause)| named(case) != *cause)
+        .map(|(what, case, cause)| format!("{what}: {}, not {cause}\n{}", named(case), tell(case)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn too_little_names_nothing() {
+    let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]
+        .into_iter()
+        .chain([
+            Blocked,
+            MajorFaults,
+            Files,
+            ListenQueue,
+            Accepted,
+            Gc,
+            Compiling,
+            Idle,
+            Cores,
+            InLock,
+            InSleep,
+            InDisk,
+        ])
+        .collect();
+    let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
+    for (what, case) in [
+        ("a plateau of which nothing else is known", usual()),
+        ("a full thread that nobody saw", usual().with(&full).without(&seen_of_server)),
+        (
+            "no load but one",
+            Contrast {
+                low: LoadSignals::default(),
+                half: LoadSignals::default(),
+                past: LoadSignals::default(),
+                ..usual()
+            },
+        ),
+        (
+            "a thread that is as full at a low load",
+            usual().with(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
+        ),
+        ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
+        ("others whose work grows with the load", {
+            let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);
+            case.line.disturbed = Some("others used 1.5 of 4 cores".into());
+            case
+        }),
+    ] {
+        assert_eq!(named(&case), Cause::Unknown, "{what}\n{}", tell(&case));
+    }
+}
+
+/// A remote target: what the load alone tells is told.
+#[test]
+fn the_load_alone_tells_some() {
+    let seen: Vec<Signal> =
+        usual().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
+    let refusing =
+        [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
+    for (case, cause) in [
+        (usual().with(&refusing), Cause::Limiter),
+        (usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
+        (usual().with(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
+        (usual(), Cause::Unknown),
+    ] {
+        let case = case.without(&seen);
+        assert_eq!(named(&case), cause, "{}", tell(&case));
+    }
+}
+
+#[test]
+fn words_are_the_vocabulary() {
+    let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
+    let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
+    assert_eq!(unique.len(), Cause::ALL.len());
+    // Each has a row, but for the one that is no cause.
+    let missing: Vec<&Cause> =
+        Cause::ALL.iter().filter(|cause| rules::RULES.iter().all(|rule| rule.cause != **cause)).collect();
+    assert_eq!(missing, [&Cause::Unknown]);
+}
+
+#[test]
+fn the_sentence_names_what_it_is_about() {
+    for (case, expect) in [
+        (
+            usual().alone(4.5).peers(4.0, 4.0, 4.0),
+            "4 connections to 127.0.0.1:6379 hold the line at 1 000 requests/s: all are in use while 500 requests are under way; 3.8 of 4 cores are idle",
+        ),
+        (
+            usual().with(&[
+                (FullestThread, 0.15, 0.93, 0.99),
+                (FullThreads, 0.0, 1.0, 1.0),
+                (ServerCores, 0.15, 0.95, 1.0),
+            ]),
+            "one thread of api holds the line at 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
+        ),
+    ] {
+        assert_eq!(answer::sentence(&case, named(&case)), expect, "{}", tell(&case));
+    }
+}

@@ -1,0 +1,202 @@
+//! What holds the line, as a study: a search with a part of the budget, then steady loads at a low rate, half way, at the
+//! line and just past it. What changes from one to the next tells the cause; all are of one length, so that they compare.
+//!
+//! Not here: what they say (`explain`).
+
+use super::search::Search;
+use super::step::{History, Step, Until};
+use crate::explain::{Loads, level_of};
+use crate::find::{self, Findings, StoppedBy};
+use crate::judge::{Verdict, judge};
+use crate::others::Others;
+use crate::slo::Slo;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{Curve, Ending, ExplainAsked, Load, LoadShape, Plan, PlanRecord, Purpose, Run, Stop, Tag, Trial};
+
+/// The steady loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldLevel {
+    /// 15 % of the line: nobody waits.
+    Low,
+    /// Half of it.
+    Half,
+    /// 95 % of it.
+    Line,
+    /// Just past what did not hold.
+    Past,
+}
+
+impl HoldLevel {
+    /// In the order in which they are made: what goes too far comes last.
+    pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
+
+    /// Its tag.
+    pub fn tag(self) -> Tag {
+        Tag { turn: self as u32, ..Tag::of(Purpose::Hold) }
+    }
+
+    /// The level of a tag.
+    pub fn of(tag: &Tag) -> Option<HoldLevel> {
+        HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
+    }
+
+    /// What it is called.
+    pub fn text(self) -> &'static str {
+        match self {
+            HoldLevel::Low => "a low load",
+            HoldLevel::Half => "half the line",
+            HoldLevel::Line => "the line",
+            HoldLevel::Past => "just past the line",
+        }
+    }
+
+    /// Its rate after a search; `None`: it would say nothing, or is not allowed.
+    fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
+        let level = level_of(findings);
+        let share = match self {
+            HoldLevel::Low => 0.15,
+            HoldLevel::Half => 0.5,
+            HoldLevel::Line => 0.95,
+            HoldLevel::Past => {
+                // Where nothing failed there is no past, and ours says nothing of the server.
+                if matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
+                    return None;
+                }
+                let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.lower > 0.0);
+                let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
+                // Of a wide bracket no more than the server has shown.
+                let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
+                return rate_max.is_none_or(|most| rate <= most).then_some(rate);
+            }
+        };
+        Some(level * share)
+    }
+}
+
+/// How far past the line is just past it.
+const PAST: f64 = 1.1;
+/// The search takes this part of the budget, and no more than this.
+const SEARCH_PART: (u64, u64) = (2, 5);
+const SEARCH_NS_MAX: u64 = 60 * SECOND;
+/// How long a steady load is.
+const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
+/// Load before it that is not measured; a queue of the load before is gone after that.
+const WARMUP_NS: u64 = 500 * MS;
+/// What it takes beside its schedule: connecting, and handing over the result.
+const OVERHEAD_NS: u64 = 150 * MS;
+/// A load that others disturbed is made so often.
+const TRIES_MAX: usize = 2;
+/// Connections made ready, at most.
+const READY_MAX: f64 = 2048.0;
+
+/// The part of a budget that is searched in, ns.
+pub fn search_part_ns(budget_ns: u64) -> u64 {
+    (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
+}
+
+/// An explanation under way.
+#[derive(Debug)]
+pub struct Explain {
+    /// Its search.
+    pub search: Search,
+    /// All of it ends within this time, ns.
+    pub budget_ns: u64,
+}
+
+impl Explain {
+    /// Nothing is measured yet.
+    pub fn new(asked: &ExplainAsked, slo: Slo) -> Explain {
+        Explain { search: Search::new(&asked.search, slo), budget_ns: asked.budget_ns }
+    }
+
+    pub(super) fn next(&self, history: &History) -> Step {
+        let began = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold);
+        if began.is_none() {
+            match self.search.next(history) {
+                Step::Stop => {}
+                step => return step,
+            }
+        }
+        let searched_ns = began.map_or(history.elapsed_ns, |first| first.start_ns);
+        let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
+        if level_of(&findings) <= 0.0 {
+            return Step::Stop;
+        }
+        let wanted = HoldLevel::ALL
+            .into_iter()
+            .filter_map(|level| Some((level, level.rate(&findings, self.search.settings.max_rate)?)));
+        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
+        let missing: Vec<(HoldLevel, f64)> =
+            wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
+        if let Some((level, rate)) = missing.first() {
+            return match self.length_ns(left_ns / missing.len() as u64) {
+                Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
+                None => Step::Stop,
+            };
+        }
+        // What others disturbed is made again, if there is time left.
+        let again = wanted.clone().find(|(level, _)| {
+            let tries: Vec<&Trial> = of(history.trials, *level).collect();
+            tries.len() < TRIES_MAX && tries.iter().all(|trial| Others::of(&trial.run).disturbed)
+        });
+        match (again, self.length_ns(left_ns)) {
+            (Some((level, rate)), Some(length_ns)) => self.hold(level, rate, length_ns, &findings),
+            _ => Step::Stop,
+        }
+    }
+
+    /// How long a load can be that takes `all_ns` with everything; `None`: too short to say anything.
+    fn length_ns(&self, all_ns: u64) -> Option<u64> {
+        let length_ns = all_ns.checked_sub(WARMUP_NS + OVERHEAD_NS + self.grace_ns())?;
+        let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
+        HOLD_NS.contains(&length_ns).then_some(length_ns)
+    }
+
+    /// Whoever waits longer than the longest bound is bad already.
+    fn grace_ns(&self) -> u64 {
+        let grace_ns = self.search.settings.base.load.grace_ns;
+        grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
+    }
+
+    fn hold(&self, level: HoldLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
+        let settings = &self.search.settings;
+        let base = &settings.base;
+        let peak = findings.peak.filter(|_| !matches!(level, HoldLevel::Low)).map_or(0, |peak| peak.concurrency);
+        let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_MAX) as u32;
+        let load = Load {
+            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
+            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: settings.arrivals },
+            requests_max: None,
+            duration_ns: Some(length_ns),
+            warmup_ns: WARMUP_NS,
+            grace_ns: self.grace_ns(),
+            connections_ready: ready.min(base.carriage.connections_max),
+            interval_ns: Plan::TICK_NS,
+        };
+        Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, Until::End)
+    }
+}
+
+/// The loads of a level that were carried out.
+fn of(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
+    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(Ending::Stopped(Stop::Interrupted)) | None);
+    trials.iter().filter(move |trial| trial.tag == level.tag()).filter(whole)
+}
+
+/// The steady loads of a record.
+pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
+    // The first that nobody disturbed, or the last.
+    let chosen = |level: HoldLevel| {
+        let calm = of(trials, level).find(|trial| !Others::of(&trial.run).disturbed);
+        calm.or_else(|| of(trials, level).last()).map(|trial| &trial.run)
+    };
+    let past = chosen(HoldLevel::Past);
+    Loads {
+        low: chosen(HoldLevel::Low),
+        half: chosen(HoldLevel::Half),
+        line: chosen(HoldLevel::Line),
+        past,
+        past_held: past.map(|run: &Run| judge(Purpose::Line, 0, run, slo).verdict == Verdict::Pass),
+    }
+}

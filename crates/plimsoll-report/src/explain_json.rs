@@ -1,0 +1,138 @@
+//! The document of an explanation: `plimsoll.explain/1`.
+
+use crate::json::{FrameFields, MadeFields, value};
+use crate::load_profiles::{Profiles, profiles_document};
+use crate::run::RunContext;
+use crate::server::ServerFields;
+use plimsoll_analysis::StoppedBy;
+use plimsoll_analysis::explain::{Explanation, Named, ShownSignal};
+use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_model::Experiment;
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Serialize)]
+struct ExplainDocument<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    warnings: &'a [&'a str],
+    cause: &'static str,
+    causes: Vec<CauseFields<'a>>,
+    abstained: bool,
+    sentence: &'a str,
+    evidence: Vec<EvidenceFields>,
+    ruled_out: Vec<RuledOutFields<'a>>,
+    to_tell: &'a [String],
+    interventions: [u8; 0],
+    predicted: Option<PredictedFields>,
+    demands: Vec<DemandFields>,
+    load_line_rps: ExplainedLine,
+    slo: String,
+    stopped_by: StoppedBy,
+    elapsed_s: Option<f64>,
+    server: ServerFields<'a>,
+    profiles: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct CauseFields<'a> {
+    name: &'static str,
+    weight: f64,
+    subject: &'a str,
+}
+
+#[derive(Serialize)]
+struct EvidenceFields {
+    signal: &'static str,
+    unit: &'static str,
+    low: Option<f64>,
+    line: Option<f64>,
+    past: Option<f64>,
+    supports: &'static str,
+    source: &'static str,
+}
+
+#[derive(Serialize)]
+struct RuledOutFields<'a> {
+    name: &'static str,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct PredictedFields {
+    line_rps: f64,
+    next_cause: &'static str,
+    doubled_rps: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct DemandFields {
+    resource: &'static str,
+    us_per_request: f64,
+    ceiling_rps: f64,
+}
+
+#[derive(Serialize)]
+struct ExplainedLine {
+    lower: f64,
+    upper: Option<f64>,
+    confirmed: bool,
+}
+
+impl<'a> From<&'a Named> for CauseFields<'a> {
+    fn from(named: &'a Named) -> CauseFields<'a> {
+        CauseFields { name: named.cause.word(), weight: named.weight, subject: &named.subject }
+    }
+}
+
+impl From<&ShownSignal> for EvidenceFields {
+    fn from(shown: &ShownSignal) -> EvidenceFields {
+        let (text, supports) = (shown.signal.text(), shown.supports.word());
+        let ShownSignal { low, line, past, .. } = *shown;
+        EvidenceFields { signal: text.name, unit: text.unit, low, line, past, supports, source: text.source }
+    }
+}
+
+/// The document of an explanation.
+pub(crate) fn explain(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &ExplainFinding,
+    warnings: &[&str],
+    profiles: Option<&Profiles>,
+) -> Value {
+    let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
+    let Explanation { ruled_out, predicted, demands, load_line_rps: line, .. } = explanation;
+    let made = MadeFields::of(context.plan, context.injectors);
+    value(&ExplainDocument {
+        frame: FrameFields::of("plimsoll.explain/1", experiment, Some(made)),
+        warnings,
+        cause: explanation.cause.word(),
+        causes: explanation.causes.iter().map(CauseFields::from).collect(),
+        abstained: explanation.abstained,
+        sentence: &explanation.sentence,
+        evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
+        ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
+        to_tell: &explanation.to_tell,
+        interventions: [],
+        predicted: predicted.map(|predicted| PredictedFields {
+            line_rps: predicted.line_rps,
+            next_cause: predicted.next_cause.word(),
+            doubled_rps: predicted.doubled_rps,
+        }),
+        demands: demands
+            .iter()
+            .map(|demand| DemandFields {
+                resource: demand.resource.word(),
+                us_per_request: demand.per_request_s * 1e6,
+                ceiling_rps: demand.ceiling_rps,
+            })
+            .collect(),
+        load_line_rps: ExplainedLine { lower: line.lower, upper: line.upper, confirmed: line.confirmed },
+        slo: findings.slo.to_string(),
+        stopped_by: findings.stopped_by,
+        elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
+        server: ServerFields::of(server),
+        profiles: profiles.map(profiles_document),
+    })
+}

@@ -1,0 +1,94 @@
+//! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
+
+use super::capture::Like;
+use super::search::{Flags, Prepared, hint};
+use crate::args::ExplainArgs;
+use crate::conduct::Conduct;
+use crate::failure::{Failure, exit};
+use crate::kept;
+use crate::live::Live;
+use crate::probes::Effort;
+use crate::quantity::positive_time;
+use crate::recording::Recording;
+use crate::results::page::write_beside;
+use crate::results::{Results, profiles as taken, read};
+use crate::runner::ThisMachine;
+use plimsoll_analysis::study::explain::search_part_ns;
+use plimsoll_analysis::{Finding, Study};
+use plimsoll_model::{Asked, ExplainAsked};
+use plimsoll_report::chart::heading;
+use plimsoll_report::format;
+use std::path::Path;
+
+/// Explains, reports, and says with which code to end.
+pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
+    let is_file = |word: &&str| word.ends_with(".plimsoll") && !word.contains("://");
+    if let Some(file) = args.request.url.as_deref().filter(is_file) {
+        return recorded(Path::new(file), args.out.json);
+    }
+    let budget_ns = positive_time("--budget", &args.budget)?;
+    let flags = Flags {
+        request: &args.request,
+        generator: &args.generator,
+        probes: &args.probes,
+        profiles: &args.profiles,
+        slo: &args.slo,
+        max_rate: args.max_rate.as_deref(),
+    };
+    let prepared = Prepared::of(&flags, search_part_ns(budget_ns), Effort::Thorough)?;
+    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns });
+    let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
+    let mut live = Live::new(args.out.quiet);
+    live.line(&format!(
+        "looking for what holds the load line of {} under {}: {} at most",
+        heading::target(&settings.base),
+        settings.slo,
+        format::duration(budget_ns as f64)
+    ));
+    let path = args.output.clone().unwrap_or_else(|| kept::new_path("explain"));
+    let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
+    let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
+    let mut runner = ThisMachine::new(watcher, plan, injector, None);
+    let mut conduct = Conduct::new(&mut runner, recording, live);
+    conduct.carry_out(&mut study, &mut |_, _| ())?;
+    if let (Some(wanted), Study::Explain(explain)) = (&profiles, &study) {
+        let line_rps = explain.search.so_far(conduct.runner.elapsed_ns()).lower;
+        let like = Like { plan: &settings.base, arrivals: base.arrivals };
+        wanted.capture(&mut conduct, &like, line_rps, &path)?;
+    }
+    hint(&flags, &base, &mut conduct.live);
+    let (experiment, note, mut live) = conduct.end(None);
+    let results = Results::of(&experiment, Some(&path))?;
+    results.print(args.out.json, false);
+    let page = write_beside(&path, &experiment);
+    for note in
+        page.into_iter().chain(note).chain(kept::tidy(&path)).chain(results.profiles.as_ref().and_then(taken::note))
+    {
+        live.note(&note);
+    }
+    Ok(match plimsoll_sys::signal::interrupted() {
+        true => exit::INTERRUPTED,
+        false => code(&results),
+    })
+}
+
+/// Nothing that is named is no answer.
+fn code(results: &Results) -> u8 {
+    match results.finding() {
+        Finding::Explain(found) if !found.explanation.abstained => exit::DONE,
+        _ => exit::CROSSED,
+    }
+}
+
+/// Explains what a file holds.
+fn recorded(file: &Path, as_json: bool) -> Result<u8, Failure> {
+    let experiment = read(file)?;
+    let Some(results) = Results::explained(&experiment, Some(file))? else {
+        return Err(Failure::usage(format!(
+            "'{}' holds no search for a load line, so that there is none to explain: plimsoll explain URL looks for one",
+            file.display()
+        )));
+    };
+    results.print(as_json, true);
+    Ok(code(&results))
+}

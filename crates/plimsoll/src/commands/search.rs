@@ -1,0 +1,91 @@
+//! What commands have in common that search for a load line: their flags, understood.
+
+use super::capture::Capture;
+use super::first_answer;
+use crate::args::{GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
+use crate::capacity::{self, Limits};
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::probes::{self, Effort, Watcher};
+use crate::resolve::Base;
+use crate::traffic_file;
+use plimsoll_analysis::{Settings, Slo};
+use plimsoll_model::units::parse_number;
+use plimsoll_model::{Curve, FindAsked, Injector, LoadShape, Noted, Plan};
+
+/// The flags that say what is searched for.
+pub struct Flags<'a> {
+    pub request: &'a RequestArgs,
+    pub generator: &'a GeneratorArgs,
+    pub probes: &'a ProbeArgs,
+    pub profiles: &'a PprofArgs,
+    pub slo: &'a str,
+    pub max_rate: Option<&'a str>,
+}
+
+/// A search that can begin.
+pub struct Prepared {
+    pub base: Base,
+    pub plan: Plan,
+    pub injector: Injector,
+    pub settings: Settings,
+    pub profiles: Option<Capture>,
+    pub noted: Noted,
+    pub watcher: Option<Watcher>,
+}
+
+impl Prepared {
+    /// What the flags mean, for a search within `budget_ns`; asks the target once.
+    pub fn of(flags: &Flags, budget_ns: u64, effort: Effort) -> Result<Prepared, Failure> {
+        let slo = Slo::parse(flags.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
+        let max_rate = match flags.max_rate {
+            None => None,
+            Some(text) => match parse_number(text).map_err(|e| Failure::usage(format!("--max-rate: {e}")))? {
+                rate if rate > 0.0 => Some(rate),
+                _ => return Err(Failure::usage("--max-rate: must be more than 0")),
+            },
+        };
+        let base = Base::new(flags.request, flags.generator)?;
+        traffic_file::rows_again(&base.plan)?;
+        let mut plan = base.plan.clone();
+        // The load is chosen later; what it may take of the machine is what an open load may.
+        plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
+        let mut injector = base.injector.clone();
+        let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
+            .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
+        plan.load.shape = base.plan.load.shape.clone();
+        let (warning, first_answer_ns) = first_answer(&plan, &injector, flags.request.no_preflight)?;
+        let noted = Noted { warnings: warning.into_iter().collect(), fitted };
+        let profiles = Capture::of(flags.profiles, &base)?;
+        let settings =
+            Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
+        let watcher = Watcher::begin(flags.probes, &base, effort)?;
+        Ok(Prepared { base, plan, injector, settings, profiles, noted, watcher })
+    }
+
+    /// What the run file says of the search.
+    pub fn asked(&self) -> FindAsked {
+        let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
+        let profiles = self.profiles.as_ref().map(Capture::asked);
+        FindAsked { base, slo: slo.to_string(), budget_ns, max_rate, arrivals, first_answer_ns, profiles }
+    }
+}
+
+/// Says what more the target would tell to somebody who asked for it.
+pub fn hint(flags: &Flags, base: &Base, live: &mut Live) {
+    // Hints are about addresses, which a unix socket has none of.
+    if flags.profiles.pprof.is_some()
+        || base.plan.carriage.unix.is_some()
+        || !base.local
+        || plimsoll_sys::signal::interrupted()
+    {
+        return;
+    }
+    Capture::hint(base, live);
+    if flags.probes.metrics.is_none()
+        && !flags.probes.no_probes
+        && let Some(place) = probes::served_by(&base.plan)
+    {
+        live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
+    }
+}

@@ -1,0 +1,93 @@
+//! `plimsoll explain`: real servers of a known limit are explained by it, from the network and from a file.
+
+use crate::rig::{baseline, folder, json, number, plimsoll};
+use plimsoll_bench::servers::token_bucket;
+use serde_json::Value;
+
+/// Whether plimsoll or others were the limit: on a busy machine that tells nothing of the server.
+fn was_hindered(document: &Value) -> bool {
+    let warnings = document["warnings"].as_array().expect("warnings");
+    let disturbed = warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("disturbed")));
+    disturbed || document["cause"] == "client"
+}
+
+/// Explains until nobody hinders it, a few times.
+fn explained(url: &str, file: &str) -> Value {
+    let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
+    let mut document = explain();
+    for _ in 0..3 {
+        if !was_hindered(&document) {
+            break;
+        }
+        document = explain();
+    }
+    document
+}
+
+#[test]
+fn what_holds_a_server_is_named() {
+    let (one, limited) = (baseline(1), token_bucket(300.0, 60.0).expect("starts"));
+    for (url, cause, signal) in
+        [(format!("{}/burn/500", one.url), "one_thread", "fullest_thread"), (limited.url("/"), "limiter", "refused")]
+    {
+        let file = folder("explain").join(format!("{cause}.plimsoll"));
+        let path = file.to_str().expect("text");
+        let document = explained(&url, path);
+        assert_eq!(document["schema"], "plimsoll.explain/1");
+        assert!(number(&document, "elapsed_s") <= 15.5, "{:#}", document["elapsed_s"]);
+        if was_hindered(&document) {
+            // Others used the machine all the time: it is they who are named, or nobody.
+            let named = document["cause"].as_str().expect("a word");
+            assert!([cause, "neighbour", "client", "unknown"].contains(&named), "{}", document["sentence"]);
+            continue;
+        }
+        assert!(
+            document["cause"] == cause && document["abstained"] == false,
+            "{} {:#} {:#}",
+            document["sentence"],
+            document["causes"],
+            document["evidence"]
+        );
+        assert_eq!(document["causes"][0]["name"], cause);
+        let evidence = document["evidence"].as_array().expect("evidence");
+        let shown = evidence.iter().find(|shown| shown["signal"] == signal).expect("its signal");
+        assert!(number(shown, "past") > number(shown, "low"), "{shown:#}");
+        let ruled_out = document["ruled_out"].as_array().expect("what was ruled out");
+        assert!(ruled_out.iter().any(|out| out["name"] == "cpu_quota"), "{ruled_out:#?}");
+        // What the file holds says the same, on whatever way it is read.
+        for arguments in [["explain", "--json", path], ["show", "--json", path]] {
+            let again = plimsoll(&arguments);
+            assert_eq!(again.code, 0, "{}", again.stderr);
+            assert_eq!(again.json()["sentence"], document["sentence"], "{arguments:?}");
+        }
+        assert!(plimsoll(&["show", path]).stdout.contains(&format!("{cause}: ")));
+        assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(cause));
+    }
+}
+
+#[test]
+fn what_is_not_seen_is_not_named() {
+    let server = baseline(1);
+    let url = format!("{}/burn/500", server.url);
+    let done = plimsoll(&["explain", &url, "--budget", "15s", "--no-probes", "--json", "-q"]);
+    let document = done.json();
+    assert_eq!((done.code, &document["cause"], &document["abstained"]), (1, &"unknown".into(), &true.into()));
+    assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("were not seen")), "{document:#}");
+}
+
+#[test]
+fn a_search_is_explained_by_what_it_holds() {
+    let server = baseline(1);
+    let file = folder("explain-search").join("find.plimsoll");
+    let path = file.to_str().expect("text");
+    json(&["find", &format!("{}/burn/500", server.url), "--budget", "15s", "-o", path]);
+    let done = plimsoll(&["explain", path, "--json"]);
+    assert!([0, 1].contains(&done.code), "{}", done.stderr);
+    assert!(["one_thread", "unknown", "client", "neighbour"].iter().any(|cause| done.json()["cause"] == *cause));
+    let run = folder("explain-search").join("run.plimsoll");
+    let run = run.to_str().expect("text");
+    json(&["run", &format!("{}/healthz", server.url), "-n", "10", "-o", run]);
+    let refused = plimsoll(&["explain", run]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("holds no search"), "{}", refused.stderr);
+}

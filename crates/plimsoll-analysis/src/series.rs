@@ -110,10 +110,8 @@ pub struct Heat {
 /// The heat of a run in at most `columns_max` columns and about `rows` rows.
 pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     let columns = stretches(run, columns_max);
-    let columns: Vec<(f64, f64, SparseHistogram)> = columns
-        .into_iter()
-        .map(|(from_s, to_s, interval)| (from_s, to_s, interval.whole().into_owned().response))
-        .collect();
+    let columns: Vec<(f64, f64, SparseHistogram)> =
+        columns.into_iter().map(|(from_s, to_s, interval)| (from_s, to_s, interval.whole().response.clone())).collect();
     let some = columns.iter().filter(|(.., response)| response.count() > 0);
     let range = some.fold(None, |range: Option<(u64, u64)>, (.., response)| {
         let (lo, hi) = (response.min_ns().max(1), response.max_ns().max(1));

@@ -181,7 +181,7 @@ impl Watch {
         let failed = ledger.failed_total();
         let mut any_bad = false;
         for (allowance, count) in &mut self.bounds {
-            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(&whole, bound, self.timeout_ns));
+            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(whole, bound, self.timeout_ns));
             let bad = failed + ledger.unsent + slower;
             any_bad |= bad > 0;
             *count += bad;

@@ -2,7 +2,7 @@
 //! machines. Which figures there are, says the table of measures ([`crate::measures`]).
 
 use crate::measures::{LoadFigures, RouteFigures};
-use std::borrow::Cow;
+use std::sync::{LazyLock, OnceLock};
 
 /// Number of a route in its traffic, from 0.
 pub type RouteNumber = u16;
@@ -18,7 +18,7 @@ pub struct Interval {
 
 impl Interval {
     /// The figures of all routes together.
-    pub fn whole(&self) -> Cow<'_, RouteFigures> {
+    pub fn whole(&self) -> &RouteFigures {
         self.routes.whole()
     }
 
@@ -31,54 +31,71 @@ impl Interval {
     /// Adds the interval that follows this one: gauges are those of the later.
     pub fn merge_after(&mut self, later: &Interval) {
         self.load.merge_after(&later.load);
-        // Where nothing happened later, nothing is under way either: the gauges are those of no figures.
-        let nothing = RouteFigures::default();
-        for (number, mine) in &mut self.routes.0 {
-            mine.merge_after(later.routes.get(*number).unwrap_or(&nothing));
-        }
-        for (number, theirs) in later.routes.iter() {
-            if self.routes.get(number).is_none() {
-                *self.routes.of_mut(number) = theirs.clone();
-            }
-        }
+        self.routes.merge_after(&later.routes);
     }
 }
 
 /// The figures of those routes where anything happened, ascending by route.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Routes(Vec<(RouteNumber, RouteFigures)>);
+#[derive(Debug, Clone, Default)]
+pub struct Routes {
+    by_number: Vec<(RouteNumber, RouteFigures)>,
+    /// Of several, their sum, once somebody has asked for it: every reading of an interval does.
+    whole: OnceLock<Box<RouteFigures>>,
+}
+
+impl PartialEq for Routes {
+    fn eq(&self, other: &Routes) -> bool {
+        self.by_number == other.by_number
+    }
+}
 
 impl Routes {
     /// The figures of each route.
     pub fn iter(&self) -> impl Iterator<Item = (RouteNumber, &RouteFigures)> {
-        self.0.iter().map(|(number, figures)| (*number, figures))
+        self.by_number.iter().map(|(number, figures)| (*number, figures))
     }
 
     /// The figures of one route, if anything happened there.
     pub fn get(&self, number: RouteNumber) -> Option<&RouteFigures> {
-        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        Some(&self.0[at].1)
+        let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        Some(&self.by_number[at].1)
     }
 
     /// The figures of one route, to be changed.
     pub fn of_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
-        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
-            self.0.insert(at, (number, RouteFigures::default()));
+        self.whole.take();
+        let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
+            self.by_number.insert(at, (number, RouteFigures::default()));
             at
         });
-        &mut self.0[at].1
+        &mut self.by_number[at].1
     }
 
-    /// All routes together; of one route, nothing is copied.
-    pub fn whole(&self) -> Cow<'_, RouteFigures> {
-        match self.0.as_slice() {
-            [] => Cow::Owned(RouteFigures::default()),
-            [(_, only)] => Cow::Borrowed(only),
-            [(_, first), others @ ..] => {
-                let mut sum = first.clone();
-                others.iter().for_each(|(_, figures)| sum.merge_beside(figures));
-                Cow::Owned(sum)
+    /// Adds what follows in time: of a route where nothing happened later, nothing is under way either.
+    fn merge_after(&mut self, later: &Routes) {
+        self.whole.take();
+        let nothing = RouteFigures::default();
+        for (number, mine) in &mut self.by_number {
+            mine.merge_after(later.get(*number).unwrap_or(&nothing));
+        }
+        for (number, theirs) in later.iter() {
+            if self.get(number).is_none() {
+                *self.of_mut(number) = theirs.clone();
             }
+        }
+    }
+
+    /// All routes together; of several they are summed once.
+    pub fn whole(&self) -> &RouteFigures {
+        static NOTHING: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
+        match self.by_number.as_slice() {
+            [] => &NOTHING,
+            [(_, only)] => only,
+            [(_, first), others @ ..] => self.whole.get_or_init(|| {
+                let mut sum = Box::new(first.clone());
+                others.iter().for_each(|(_, figures)| sum.merge_beside(figures));
+                sum
+            }),
         }
     }
 }
@@ -86,7 +103,7 @@ impl Routes {
 /// The figures of a load with one route.
 impl From<RouteFigures> for Routes {
     fn from(figures: RouteFigures) -> Routes {
-        Routes(vec![(0, figures)])
+        Routes { by_number: vec![(0, figures)], whole: OnceLock::new() }
     }
 }
 
@@ -96,5 +113,32 @@ impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
         let mut routes = Routes::default();
         figures.into_iter().for_each(|(number, figures)| routes.of_mut(number).merge_beside(&figures));
         routes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_routes_is_that_of_what_they_are_now() {
+        let figures = |succeeded_in_window| RouteFigures { succeeded_in_window, ..RouteFigures::default() };
+        let mut interval = Interval::default();
+        let whole = |interval: &Interval| interval.whole().succeeded_in_window;
+        assert_eq!(whole(&interval), 0);
+        for (number, expect) in [(0, 1), (3, 2), (0, 3), (7, 4)] {
+            interval.routes.of_mut(number).succeeded_in_window += 1;
+            assert_eq!(whole(&interval), expect);
+        }
+        let other =
+            Interval { routes: [(3, figures(10)), (9, figures(10))].into_iter().collect(), ..Interval::default() };
+        assert_eq!(whole(&other), 20);
+        let (mut beside, mut after) = (interval.clone(), interval.clone());
+        beside.merge_beside(&other);
+        after.merge_after(&other);
+        assert_eq!((whole(&beside), whole(&after), whole(&interval)), (24, 24, 4));
+        // What was asked before is no difference.
+        let again: Routes = interval.routes.iter().map(|(number, figures)| (number, figures.clone())).collect();
+        assert_eq!(again, interval.routes);
     }
 }

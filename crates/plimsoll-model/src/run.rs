@@ -122,7 +122,7 @@ impl Run {
         let mut sum = Totals::default();
         for interval in self.intervals.values() {
             sum.load.sum_up(&interval.load);
-            sum.whole.sum_up(&interval.whole());
+            sum.whole.sum_up(interval.whole());
         }
         sum
     }

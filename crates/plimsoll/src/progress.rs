@@ -34,7 +34,7 @@ impl Meter {
         let measured = matches!(tick.phase, Phase::Measured | Phase::Grace);
         if measured {
             self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
-            self.recent.push_back(RouteFigures::clone(&whole));
+            self.recent.push_back(whole.clone());
             if self.recent.len() > RECENT {
                 self.recent.pop_front();
             }

@@ -1,10 +1,10 @@
 //! Which trial a search makes next, in its four parts: the peak, the climb, the line and its confirmation.
 
 use super::evidence::Evidences;
+use super::known::Known;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::plans::{Planner, round_rate};
-use super::stalls::Stalls;
-use super::terms::{Measure, Settings, StoppedBy, disturbed, limited, near_line};
+use super::terms::{Measure, StoppedBy, disturbed, limited, near_line};
 use super::{line, peak};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
@@ -22,9 +22,8 @@ const DISTURBED_TRIES_FIRST: usize = 1;
 
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
-    settings: &'a Settings,
+    known: &'a Known<'a>,
     history: &'a [TrialOutcome],
-    pace: Pace,
     plans: Planner<'a>,
 }
 
@@ -39,9 +38,8 @@ enum Climb {
 }
 
 impl<'a> LoadChoice<'a> {
-    pub(super) fn new(settings: &'a Settings, history: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
-        let pace = Pace::after(settings, history);
-        LoadChoice { settings, history, pace, plans: Planner::new(settings, history, elapsed_ns) }
+    pub(super) fn new(known: &'a Known<'a>, elapsed_ns: u64) -> LoadChoice<'a> {
+        LoadChoice { known, history: known.history, plans: Planner::new(known, elapsed_ns) }
     }
 
     /// The next trial, or why there is none.
@@ -52,21 +50,23 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = self.plans.drain() {
             return Ok(measure);
         }
-        if Stalls::seen(self.settings, self.history).is_some_and(|stalls| stalls.forbids.is_some()) {
+        if self.known.stalls.as_ref().is_some_and(|stalls| stalls.forbids.is_some()) {
             return Err(StoppedBy::Stalls);
         }
-        let evidence = Evidences::new(self.settings, self.history);
+        let evidence = Evidences::new(self.known);
         let climb_over = self.history.iter().any(near_line);
         if !climb_over {
             match self.climb(&evidence) {
-                Climb::Try(rate) => return self.affordable(self.plans.open(Purpose::Climb, rate, self.pace.climb_ns)),
+                Climb::Try(rate) => {
+                    return self.affordable(self.plans.open(Purpose::Climb, rate, self.known.pace.climb_ns));
+                }
                 Climb::Over(stopped_by) => return Err(stopped_by),
                 Climb::Between => {}
             }
         } else if self.voids_in_a_row() >= VOIDS_MAX {
             return Err(StoppedBy::Client);
         }
-        line::step(&evidence, &self.pace, &self.plans)
+        line::step(&evidence, &self.known.pace, &self.plans)
     }
 
     /// The next closed-loop trial; `None` once that part is over.
@@ -77,17 +77,17 @@ impl<'a> LoadChoice<'a> {
         if peak::nothing_succeeds(self.history) {
             return Some(Err(StoppedBy::NothingSucceeds));
         }
-        let users_max = u64::from(self.settings.base.carriage.connections_max).min(16_384);
+        let users_max = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
         if peak::answer_ns(self.history).is_none() {
             return Some(self.first_load());
         }
-        let users = peak::next(self.history, self.pace.users_factor, users_max)?;
+        let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
         // Answers of a crowd take longer than those of a single user.
         let least_ns = p50_ns.saturating_mul(ANSWERS_IN_TURN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
-        let length_ns = shown_ns.max(least_ns).max(self.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        if self.plans.elapsed_ns.saturating_add(length_ns) > self.pace.peak_until_ns {
+        let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
             return None;
         }
         Some(self.affordable(self.plans.closed(users, length_ns)))
@@ -100,8 +100,9 @@ impl<'a> LoadChoice<'a> {
         if silent > FIRST_LOADS_MAX {
             return Err(StoppedBy::NothingAnswered);
         }
-        let wanted_ns = self.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
-        let shown_ns = Pace::of(self.settings.budget_ns, 0).peak_ns;
+        let wanted_ns =
+            self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
+        let shown_ns = Pace::of(self.known.settings.budget_ns, 0).peak_ns;
         let no_room = if silent > 0 { StoppedBy::NothingAnswered } else { StoppedBy::Budget };
         let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
         let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
@@ -124,9 +125,9 @@ impl<'a> LoadChoice<'a> {
             .filter(|(rate, _)| *rate > 0.0)
             .collect();
         let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
-        let rate_max = self.settings.max_rate.unwrap_or(f64::INFINITY);
+        let rate_max = self.known.settings.max_rate.unwrap_or(f64::INFINITY);
         let Some(&(rate, verdict)) = trials.last() else {
-            return Climb::Try(round_rate((peak * self.pace.first_share).max(1.0)).min(rate_max));
+            return Climb::Try(round_rate((peak * self.known.pace.first_share).max(1.0)).min(rate_max));
         };
         let highest_pass = evidence.climb_lower();
         let lowest_fail = evidence.climb_upper();

@@ -5,11 +5,10 @@
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
 use super::grid::{index_below, load_of};
-use super::pace::Pace;
+use super::known::Known;
 use super::peak;
 use super::posterior::{Place, Posterior, Sight};
-use super::stalls::{Pool, Stalls};
-use super::terms::Settings;
+use super::stalls::Pool;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -118,16 +117,17 @@ pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
 
 impl<'a> Evidences<'a> {
     /// While the search goes on: a second regime must be certain.
-    pub fn new(settings: &Settings, history: &'a [TrialOutcome]) -> Evidences<'a> {
-        Evidences::believing(settings, history, REGIME_FACT)
+    pub(super) fn new(known: &Known<'a>) -> Evidences<'a> {
+        Evidences::believing(known, REGIME_FACT)
     }
 
     /// Once no further trial can tell: a second regime that is likelier than not is believed.
-    pub fn concluding(settings: &Settings, history: &'a [TrialOutcome]) -> Evidences<'a> {
-        Evidences::believing(settings, history, REGIME_LIKELY)
+    pub(super) fn concluding(known: &Known<'a>) -> Evidences<'a> {
+        Evidences::believing(known, REGIME_LIKELY)
     }
 
-    fn believing(settings: &Settings, history: &'a [TrialOutcome], regime_odds: f64) -> Evidences<'a> {
+    fn believing(known: &Known<'a>, regime_odds: f64) -> Evidences<'a> {
+        let (settings, history) = (known.settings, known.history);
         let open: Vec<&TrialOutcome> = history
             .iter()
             .filter(|t| matches!(t.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm))
@@ -147,7 +147,7 @@ impl<'a> Evidences<'a> {
             share_max,
             bound_ns: settings.slo.latency.iter().map(|bound| bound.bound_ns).min().unwrap_or(u64::MAX),
             budget_ns: settings.budget_ns,
-            stalls_recur: Stalls::seen(settings, history).is_some_and(|stalls| stalls.recur),
+            stalls_recur: known.stalls.as_ref().is_some_and(|stalls| stalls.recur),
             counted: Vec::new(),
         };
         // What a stall broke says nothing of the rate, unless stalls are the server's own.
@@ -156,7 +156,7 @@ impl<'a> Evidences<'a> {
         evidence.posterior = Posterior::new(&sights, peak::of(history).map(|p| p.rps));
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
-        let voice_ns = Pace::after(settings, history).line_ns;
+        let voice_ns = known.pace.line_ns;
         for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;

@@ -3,6 +3,7 @@
 
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::grid::index_below;
+use super::known::Known;
 use super::line::{self, Ceiling};
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
@@ -143,12 +144,11 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         }
         other => other,
     };
-    let pace = Pace::after(settings, history);
-    let decide_s = pace.decide_s();
-    let evidence = Evidences::concluding(settings, history);
-    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(settings, history, &evidence);
-    let stalls = Stalls::seen(settings, history);
-    let held_rps = evidence.held(decide_s, |rate| line::confirmed(settings, history, rate));
+    let known = Known::of(settings, history);
+    let decide_s = known.pace.decide_s();
+    let evidence = Evidences::concluding(&known);
+    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(&known, &evidence);
+    let held_rps = evidence.held(decide_s, |rate| line::confirmed(&known, rate));
     let seen_index = held_rps.map(index_below);
     // What the slower of two regimes did while it was asked for more, where no trial met it just below.
     let slower_index =
@@ -159,12 +159,12 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // A trial of the climb is better than nothing.
     let climbed_rps = evidence.climb_lower().filter(|rate| !evidence.contradicted(*rate));
     let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
-    let confirmed = lower > 0.0 && line::confirmed(settings, history, lower);
+    let confirmed = lower > 0.0 && line::confirmed(&known, lower);
     // Stalls that alone are too many need more than a trial that they happened to spare.
     // At our own limit a line that is not confirmed rests on a trial of the climb, which lets stalls through.
     let short = stopped_by == StoppedBy::Client;
     let forbidden =
-        stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || (s.recur || short) && !confirmed);
+        known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || (s.recur || short) && !confirmed);
     let lower = if forbidden { 0.0 } else { lower };
     let confirmed = confirmed && !forbidden;
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
@@ -194,7 +194,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         knee: peak::knee(history),
         trials: recorded.to_vec(),
         stopped_by,
-        stalls,
+        stalls: known.stalls.clone(),
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),

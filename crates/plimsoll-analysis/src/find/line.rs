@@ -2,10 +2,11 @@
 
 use super::evidence::{Evidences, LoadClass, Regimes, index_near, rate_of};
 use super::grid::index_below;
+use super::known::Known;
 use super::pace::Pace;
 use super::plans::{Planner, cost_ns, round_rate};
-use super::stalls::{self, Stalls};
-use super::terms::{Measure, RATE_MIN, Settings, StoppedBy, limited, near_line};
+use super::stalls::FEW_NS;
+use super::terms::{Measure, RATE_MIN, StoppedBy, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::units::{MS, SECOND};
@@ -32,7 +33,8 @@ const CEILING_STEP: f64 = 0.93;
 impl Ceiling {
     /// What was asked for, or where no load fails and a higher one is more than plimsoll can make, the highest that it
     /// could.
-    pub fn of(settings: &Settings, history: &[TrialOutcome], evidence: &Evidences) -> Ceiling {
+    pub(super) fn of(known: &Known, evidence: &Evidences) -> Ceiling {
+        let (settings, history) = (known.settings, known.history);
         let asked = Ceiling { rps: settings.max_rate.unwrap_or(f64::INFINITY), stopped_by: StoppedBy::MaxRate };
         let limited = |near: bool| {
             let void = history.iter().filter(move |t| limited(t) && near_line(t) == near);
@@ -53,7 +55,7 @@ impl Ceiling {
 /// The next trial near the line, or why there is none.
 pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measure, StoppedBy> {
     let decide_s = pace.decide_s();
-    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(plans.settings, plans.history, evidence);
+    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(plans.known, evidence);
     let (lower, upper) = (evidence.lower(decide_s), evidence.upper(decide_s));
     let at_rate_max = |k: i32| rate_of(k + 1, f64::INFINITY) > rate_max;
     let regimes_open = evidence.regimes.filter(Regimes::open);
@@ -71,7 +73,7 @@ pub fn step(evidence: &Evidences, pace: &Pace, plans: &Planner) -> Result<Measur
         _ => choose(evidence, decide_s, plans, rate_max),
     };
     let measure = plans.open(Purpose::Line, rate_of(index, rate_max), pace.line_ns);
-    let concluding = Evidences::concluding(plans.settings, plans.history);
+    let concluding = Evidences::concluding(plans.known);
     match last.cost_ns(&concluding) {
         Some(last_ns) if plans.left_ns() < cost_ns(&measure.plan).saturating_add(last_ns) => {
             last.step(&concluding, StoppedBy::Budget)
@@ -93,7 +95,7 @@ impl LastTrials<'_> {
     /// What is still missing, or that nothing is.
     fn step(&self, evidence: &Evidences, reason: StoppedBy) -> Result<Measure, StoppedBy> {
         let rate = self.rate(evidence).ok_or(reason)?;
-        if confirmed(self.plans.settings, self.plans.history, rate) {
+        if confirmed(self.plans.known, rate) {
             return Err(reason);
         }
         if !passed_at(self.plans.history, rate) {
@@ -110,7 +112,7 @@ impl LastTrials<'_> {
             let again = passed_at(self.plans.history, rate) || !self.plans.affords(&whole);
             return if again { Err(reason) } else { Ok(whole) };
         };
-        match confirmed(self.plans.settings, self.plans.history, rate) {
+        match confirmed(self.plans.known, rate) {
             true => Err(reason),
             false => self.confirm(rate).ok_or(reason),
         }
@@ -126,13 +128,13 @@ impl LastTrials<'_> {
     }
 
     fn held(&self, evidence: &Evidences) -> Option<f64> {
-        evidence.held(self.pace.decide_s(), |rate| confirmed(self.plans.settings, self.plans.history, rate))
+        evidence.held(self.pace.decide_s(), |rate| confirmed(self.plans.known, rate))
     }
 
     /// What it takes at most; `None` while there is no line, or once it is confirmed.
     fn cost_ns(&self, evidence: &Evidences) -> Option<u64> {
         let rate = self.rate(evidence)?;
-        if confirmed(self.plans.settings, self.plans.history, rate) {
+        if confirmed(self.plans.known, rate) {
             return None;
         }
         let whole = self.plans.open(Purpose::Line, rate, self.pace.line_ns);
@@ -146,7 +148,7 @@ impl LastTrials<'_> {
 
     /// How long a confirming trial is at least: of a server that stalls, long against the time between.
     fn confirm_ns(&self) -> u64 {
-        let stalls = Stalls::seen(self.plans.settings, self.plans.history);
+        let stalls = self.plans.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.plans.settings.budget_ns));
         self.pace.line_ns.max(long_ns) / (100 * MS) * (100 * MS)
     }
@@ -164,8 +166,8 @@ impl LastTrials<'_> {
         }
         let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
         // In a small budget a stall that was seen once may recur: the longer nothing more is seen of it the better.
-        let (settings, history) = (self.plans.settings, self.plans.history);
-        let stalled = settings.budget_ns < stalls::FEW_NS && Stalls::seen(settings, history).is_some();
+        let Known { settings, stalls, .. } = self.plans.known;
+        let stalled = settings.budget_ns < FEW_NS && stalls.is_some();
         let most_ns = if stalled { settings.budget_ns } else { self.pace.line_ns };
         let longer_ns = (spare_ns.min(most_ns) / SECOND) * SECOND;
         Some(self.plans.open(Purpose::Confirm, rate, self.confirm_ns() + longer_ns))
@@ -183,9 +185,9 @@ fn passed_at(history: &[TrialOutcome], rate: f64) -> bool {
 }
 
 /// Whether a confirming trial passed at `rate`; where the server stalls, one that was long enough.
-pub fn confirmed(settings: &Settings, history: &[TrialOutcome], rate: f64) -> bool {
-    let long_ns = Stalls::seen(settings, history).map_or(0, |stalls| stalls.confirming_ns());
-    let trials = history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at(rate));
+pub(super) fn confirmed(known: &Known, rate: f64) -> bool {
+    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
+    let trials = known.history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at(rate));
     trials.filter(|t| t.planned_ns >= long_ns / 5 * 4).any(|t| t.verdict == Verdict::Pass)
 }
 

@@ -1,6 +1,7 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
 use super::evidence::rejecting_rps;
+use super::known::Known;
 use super::peak;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
@@ -42,15 +43,16 @@ pub fn round_rate(rate: f64) -> f64 {
 }
 
 /// Makes plans after a given history.
-pub struct Planner<'a> {
+pub(super) struct Planner<'a> {
+    pub known: &'a Known<'a>,
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
 }
 
 impl<'a> Planner<'a> {
-    pub fn new(settings: &'a Settings, history: &'a [TrialOutcome], elapsed_ns: u64) -> Planner<'a> {
-        Planner { settings, history, elapsed_ns }
+    pub(super) fn new(known: &'a Known<'a>, elapsed_ns: u64) -> Planner<'a> {
+        Planner { known, settings: known.settings, history: known.history, elapsed_ns }
     }
 
     /// A closed-loop trial.

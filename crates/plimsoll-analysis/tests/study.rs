@@ -123,7 +123,7 @@ fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
         asked: asked.clone(),
         started_unix_ms: 0,
         command: Vec::new(),
-        said: Vec::new(),
+        terms: None,
         environment: Environment::default(),
         noted: Noted::default(),
         trials: recorded.trials.clone(),

@@ -1,36 +1,39 @@
 //! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so far, its next load and its
-//! finding follow. A run file begins with it.
+//! finding follow. A run file begins with it. Its plans are complete where it is to be carried out, and records where it was:
+//! `Asked<Plan>` and `Asked`.
 //!
-//! Not here: what the next load is (the studies of `plimsoll-analysis`), and how people ask (the command line).
+//! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the command line), and what they say
+//! besides ([`crate::terms`]).
 
 use crate::load::Arrivals;
-use crate::plan::{Purpose, Tag};
+use crate::plan::{Plan, Purpose, Tag};
 use crate::record::PlanRecord;
 use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
 
 /// What an experiment was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "study", rename_all = "snake_case")]
-pub enum Asked {
+pub enum Asked<P = PlanRecord> {
     /// One load.
-    Run(RunAsked),
+    Run(RunAsked<P>),
     /// One load for each of several concurrencies.
-    Sweep(SweepAsked),
+    Sweep(SweepAsked<P>),
     /// The load line under a promise.
-    Find(FindAsked),
+    Find(FindAsked<P>),
     /// What holds the load line.
-    Explain(ExplainAsked),
+    Explain(ExplainAsked<P>),
     /// Whether one build is better than another.
-    Prove(ProveAsked),
+    Prove(ProveAsked<P>),
     /// What each of several steps leaves of the one before.
-    Ladder(LadderAsked),
+    Ladder(LadderAsked<P>),
 }
 
 /// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunAsked {
+pub struct RunAsked<P = PlanRecord> {
     /// The load.
-    pub plan: PlanRecord,
+    pub plan: P,
     /// It ends when this becomes true, as conditions are written; `None`: by its schedule only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_if: Option<String>,
@@ -41,9 +44,9 @@ pub struct RunAsked {
 
 /// One load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweepAsked {
+pub struct SweepAsked<P = PlanRecord> {
     /// What all loads share; its load is not used.
-    pub base: PlanRecord,
+    pub base: P,
     /// The concurrencies, in order.
     pub levels: Vec<u64>,
     /// How long each is measured.
@@ -64,9 +67,9 @@ pub enum Lengths {
 
 /// A search for the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FindAsked {
+pub struct FindAsked<P = PlanRecord> {
     /// The request and everything else that all trials share; its load is not used.
-    pub base: PlanRecord,
+    pub base: P,
     /// The promise that must hold, as promises are written.
     pub slo: String,
     /// The search ends within this time, ns.
@@ -84,18 +87,18 @@ pub struct FindAsked {
 
 /// A search, and steady loads after it that tell what holds the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExplainAsked {
+pub struct ExplainAsked<P = PlanRecord> {
     /// The search; its budget is a part of the whole.
-    pub search: FindAsked,
+    pub search: FindAsked<P>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
 }
 
 /// A comparison of two builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProveAsked {
+pub struct ProveAsked<P = PlanRecord> {
     /// The loads by which they are compared: A, B.
-    pub blocks: BlocksAsked,
+    pub blocks: BlocksAsked<P>,
     /// What decides.
     pub criterion: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
@@ -107,16 +110,16 @@ pub struct ProveAsked {
 
 /// One variable at a time: each rung does one thing more than the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LadderAsked {
+pub struct LadderAsked<P = PlanRecord> {
     /// The loads by which they are compared, the lowest rung first.
-    pub blocks: BlocksAsked,
+    pub blocks: BlocksAsked<P>,
 }
 
 /// Loads in blocks: in each, one on every arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BlocksAsked {
+pub struct BlocksAsked<P = PlanRecord> {
     /// What is compared; all plans have one seed.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<Arm<P>>,
     /// Users of every load; `None`: as many as fill the arm.
     pub users: Option<u64>,
     /// Rate of every load where the criterion is taken at one, 1/s; `None`: what the slower arm easily holds.
@@ -135,6 +138,26 @@ pub struct BlocksAsked {
     pub count_disturbed: bool,
 }
 
+impl<P> FindAsked<P> {
+    /// The same with another plan.
+    fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindAsked<Q>, E> {
+        let FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles } = self;
+        let base = each(base)?;
+        Ok(FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles })
+    }
+}
+
+impl<P> BlocksAsked<P> {
+    /// The same with other plans.
+    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksAsked<Q>, E> {
+        let BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, count_disturbed } =
+            self;
+        let mut arm = |Arm { name, plan, started }: Arm<P>| Ok(Arm { name, plan: each(plan)?, started });
+        let arms = arms.into_iter().map(&mut arm).collect::<Result<_, E>>()?;
+        Ok(BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, count_disturbed })
+    }
+}
+
 impl BlocksAsked {
     /// The seed of the order of the arms, of their loads and of the control.
     pub fn seed(&self) -> u64 {
@@ -144,11 +167,11 @@ impl BlocksAsked {
 
 /// One of several targets that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arm {
+pub struct Arm<P = PlanRecord> {
     /// What it is called in reports: a URL, or a command, as far as it may be shown.
     pub name: String,
     /// What its loads share; its load is not used.
-    pub plan: PlanRecord,
+    pub plan: P,
     /// Whether it is started afresh for each load.
     pub started: bool,
 }
@@ -206,6 +229,51 @@ pub struct ProfilesAsked {
     pub seconds: u32,
 }
 
+impl<P> Asked<P> {
+    /// The plan of every target, in order.
+    pub fn plans(&self) -> Vec<&P> {
+        match self {
+            Asked::Run(run) => vec![&run.plan],
+            Asked::Sweep(sweep) => vec![&sweep.base],
+            Asked::Find(find) => vec![&find.base],
+            Asked::Explain(explain) => vec![&explain.search.base],
+            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
+                blocks.arms.iter().map(|arm| &arm.plan).collect()
+            }
+        }
+    }
+
+    /// The same with other plans.
+    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<Asked<Q>, E> {
+        Ok(match self {
+            Asked::Run(RunAsked { plan, stop_if, profiles }) => {
+                Asked::Run(RunAsked { plan: each(plan)?, stop_if, profiles })
+            }
+            Asked::Sweep(SweepAsked { base, levels, lengths, warmup_ns }) => {
+                Asked::Sweep(SweepAsked { base: each(base)?, levels, lengths, warmup_ns })
+            }
+            Asked::Find(find) => Asked::Find(find.with_plan(each)?),
+            Asked::Explain(ExplainAsked { search, budget_ns }) => {
+                Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns })
+            }
+            Asked::Prove(ProveAsked { blocks, criterion, margin, profiles }) => {
+                Asked::Prove(ProveAsked { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
+            }
+            Asked::Ladder(LadderAsked { blocks }) => Asked::Ladder(LadderAsked { blocks: blocks.with_plans(each)? }),
+        })
+    }
+}
+
+impl Asked<Plan> {
+    /// What is recorded of it.
+    pub fn record(&self) -> Asked {
+        let record = |plan: Plan| Ok::<_, Infallible>(plan.record());
+        match self.clone().with_plans(record) {
+            Ok(asked) => asked,
+        }
+    }
+}
+
 impl Asked {
     /// The word of the study.
     pub fn word(&self) -> &'static str {
@@ -244,28 +312,6 @@ impl Asked {
             Asked::Prove(prove) => Some(&prove.blocks),
             Asked::Ladder(ladder) => Some(&ladder.blocks),
             Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn blocks_mut(&mut self) -> Option<&mut BlocksAsked> {
-        match self {
-            Asked::Prove(prove) => Some(&mut prove.blocks),
-            Asked::Ladder(ladder) => Some(&mut ladder.blocks),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) => None,
-        }
-    }
-
-    /// The plan of every target, to be changed.
-    pub fn plans_mut(&mut self) -> Vec<&mut PlanRecord> {
-        match self {
-            Asked::Run(run) => vec![&mut run.plan],
-            Asked::Sweep(sweep) => vec![&mut sweep.base],
-            Asked::Find(find) => vec![&mut find.base],
-            Asked::Explain(explain) => vec![&mut explain.search.base],
-            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
-                blocks.arms.iter_mut().map(|arm| &mut arm.plan).collect()
-            }
         }
     }
 

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::run::Run;
+use crate::terms::{Redacted, Terms};
 use crate::units::TIME_NS_MAX;
 
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
@@ -25,6 +26,8 @@ const ROUTES_MAX: usize = 1 << 16;
 /// Most machines of one load, and most workers of one; the sum fits a u32.
 const INJECTORS_MAX: usize = 1 << 11;
 const WORKERS_MAX: u32 = 1 << 20;
+/// Most workers that anybody may ask for.
+pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
 /// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds fit a u64.
@@ -113,6 +116,16 @@ impl Asked {
             Asked::Ladder(ladder) => ladder.blocks.is_bounded(),
         };
         study && self.profiles().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
+    }
+}
+
+impl Terms<Redacted> {
+    /// Whether every number lies where that of terms can lie, and they are those of what is asked.
+    pub fn is_bounded(&self, asked: &Asked) -> bool {
+        self.targets.len() == asked.plans().len()
+            && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
+            && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
+            && is_time(self.builds.start_ns_max)
     }
 }
 

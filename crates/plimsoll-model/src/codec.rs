@@ -1,7 +1,7 @@
 //! The run file: an append-only list of frames, each with a checksum, that hold one experiment.
 //!
 //! ```text
-//! file  = magic (8 bytes: "PLIMSOL", version 2) frame*
+//! file  = magic (8 bytes: "PLIMSOL", version 3) frame*
 //! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
@@ -21,15 +21,17 @@ use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
-use crate::said::Said;
 use crate::tagged::Reader;
+use crate::terms::{Redacted, Terms};
 use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last is the version.
-pub const MAGIC: [u8; 8] = *b"PLIMSOL\x02";
+pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
+/// The oldest version that is read: in it nothing says how to repeat what was asked.
+const VERSION_MIN: u8 = 2;
 /// Longest payload accepted: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
 /// No experiment began after the year 9999.
@@ -91,8 +93,9 @@ pub enum Frame {
 pub struct Header {
     pub asked: Asked,
     pub started_unix_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Box<Terms<Redacted>>>,
     pub command: Vec<String>,
-    pub said: Vec<Said>,
     pub environment: Environment,
     pub noted: Noted,
 }
@@ -220,7 +223,7 @@ pub enum FileError {
     #[error("this is not a plimsoll run file")]
     NotARunFile,
     /// Written in another version of the format.
-    #[error("this run file has format version {0}, which {reader} reads; this one reads version 2", reader = reader(*.0))]
+    #[error("this run file has format version {0}, which {reader} reads; this one reads versions 2 and 3", reader = reader(*.0))]
     OtherVersion(u8),
     /// Cut or damaged before the first frame was whole.
     #[error("this run file is cut or damaged at its very beginning: nothing can be read from it")]
@@ -264,7 +267,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
     }
-    if bytes[7] != MAGIC[7] {
+    if !(VERSION_MIN..=MAGIC[7]).contains(&bytes[7]) {
         return Err(FileError::OtherVersion(bytes[7]));
     }
     let mut at = MAGIC.len();
@@ -275,6 +278,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
             (Some((Frame::Experiment(header), _)), None)
                 if header.started_unix_ms <= STARTED_UNIX_MS_MAX
                     && header.asked.is_bounded()
+                    && header.terms.as_ref().is_none_or(|terms| terms.is_bounded(&header.asked))
                     && Injector::are_bounded(&header.environment.injectors) =>
             {
                 experiment = Some(begin(*header));
@@ -315,7 +319,7 @@ fn begin(header: Header) -> Experiment {
         asked: header.asked,
         started_unix_ms: header.started_unix_ms,
         command: header.command,
-        said: header.said,
+        terms: header.terms,
         environment: header.environment,
         noted: header.noted,
         trials: Vec::new(),
@@ -393,7 +397,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         asked: experiment.asked.clone(),
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),
-        said: experiment.said.clone(),
+        terms: experiment.terms.clone(),
         environment: experiment.environment.clone(),
         noted: experiment.noted.clone(),
     };

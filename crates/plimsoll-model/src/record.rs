@@ -1,7 +1,7 @@
 //! What a run file holds of a plan: all of it but its secrets. It is made of a complete plan in one place
 //! ([`Plan::record`]), and is a type of its own, so that what was left out can neither be shown nor sent by mistake.
 //!
-//! Not here: which text is a secret ([`crate::redact`]).
+//! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
 use crate::carriage::{Carriage, ResolveSpec};
 use crate::data::{Data, Pick};
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::redact::{self, Redact};
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
-use crate::traffic::{Choice, Origin, Route, StatusSet, Traffic};
+use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -66,10 +66,16 @@ pub struct RouteRecord {
     pub method: String,
     /// What is kept of path and query.
     pub target: String,
-    /// Headers, with what is kept of their values.
+    /// Whether something of them was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub target_withheld: bool,
+    /// Header fields, with what is kept of their names and values.
     pub headers: Vec<(String, String)>,
     /// Length of the body.
     pub body_bytes: u64,
+    /// Enough of a digest to tell another body by; `None` where there is none, or in a record of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_digest: Option<String>,
     /// How often, against the weights of the others.
     pub weight: u32,
     /// What counts as success.
@@ -85,6 +91,9 @@ pub struct CarriageRecord {
     pub addresses: Vec<SocketAddr>,
     /// What is kept of the path of the unix socket.
     pub unix: Option<String>,
+    /// Whether something of it was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unix_withheld: bool,
     /// See [`Carriage::resolve`].
     pub resolve: Option<ResolveSpec>,
     /// See [`Carriage::tls`].
@@ -128,7 +137,8 @@ impl From<Plan> for PlanRecord {
 }
 
 impl Traffic {
-    fn record(&self) -> TrafficRecord {
+    /// What a run file holds of it.
+    pub fn record(&self) -> TrafficRecord {
         TrafficRecord {
             origin: self.origin.clone(),
             routes: self.routes.iter().map(|route| route.record(self.redact)).collect(),
@@ -153,14 +163,19 @@ impl Data {
 
 impl Route {
     fn record(&self, how: Redact) -> RouteRecord {
-        let kept = |(name, value): &(String, String)| (name.clone(), redact::header_value(name, value, how).to_owned());
-        let target = &self.request.target;
+        let kept = |(name, value): &(String, String)| {
+            (redact::word(name).into_owned(), redact::header_value(name, value, how).to_owned())
+        };
+        let Request { method, target, headers, body } = &self.request;
+        let shown = if self.filled.target { target_shown(target, how) } else { redact::target(target, how) };
         RouteRecord {
             label: self.label.clone(),
-            method: self.request.method.clone(),
-            target: if self.filled.target { target_shown(target, how) } else { redact::target(target, how) },
-            headers: self.request.headers.iter().map(kept).collect(),
-            body_bytes: self.request.body.len() as u64,
+            method: method.clone(),
+            target_withheld: shown != *target,
+            target: shown,
+            headers: headers.iter().map(kept).collect(),
+            body_bytes: body.len() as u64,
+            body_digest: (!body.is_empty()).then(|| redact::digest(body)),
             weight: self.weight,
             ok_status: self.ok_status.clone(),
             timeout_ns: self.timeout_ns,
@@ -170,9 +185,11 @@ impl Route {
 
 impl Carriage {
     fn record(&self) -> CarriageRecord {
+        let unix = self.unix.as_deref().map(redact::path);
         CarriageRecord {
             addresses: self.addresses.clone(),
-            unix: self.unix.as_deref().map(redact::path),
+            unix_withheld: unix != self.unix,
+            unix,
             resolve: self.resolve.clone(),
             tls: self.tls.as_ref().map(TlsSpec::record),
             keep_alive: self.keep_alive,
@@ -232,7 +249,6 @@ impl TrafficRecord {
 mod tests {
     use super::*;
     use crate::load::{Curve, LoadShape};
-    use crate::traffic::Request;
 
     #[test]
     fn nothing_secret_stays() {

@@ -2,8 +2,8 @@
 //!
 //! It denies by default. Kept is what is plainly no secret: words and numbers, the values of a few harmless headers, a path
 //! of such words. Anything else is left out ([`REDACTED`]) or shortened, since nobody can list what secrets look like. Every
-//! function gives what it gave when it is asked again about its own answer. Not here: which argument of a command line is
-//! what (the binary's table), and commands for a shell, of which no part can be told from another.
+//! function but [`command`] gives what it gave when it is asked again about its own answer. Not here: which argument of a
+//! command line is what (the binary's table).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -233,6 +233,34 @@ pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     if harmless && how == Redact::Secrets { value } else { REDACTED }
 }
 
+/// Enough of a digest to tell two texts apart, and too little to find a long one by.
+pub fn digest(bytes: &[u8]) -> String {
+    let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
+    whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A command for the shell, of which no part can be told from another: the program's name, and a digest.
+pub fn command(text: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let assigned = |word: &'_ str| -> Option<String> {
+        word.split_once('=').filter(|(name, _)| name.chars().all(is_name)).map(|(_, to)| to.to_owned())
+    };
+    let mut words = text.split_whitespace();
+    let name = loop {
+        let Some(word) = words.next() else { break "" };
+        match assigned(word) {
+            // Where what is assigned ends is the shell's to tell.
+            Some(value) if value.contains(['"', '\'', '\\', '$', '`', '(']) => break "",
+            Some(_) => {}
+            None => break word.rsplit('/').next().unwrap_or_default(),
+        }
+    };
+    // A name, not a secret that stands alone or a piece of what was quoted.
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == word(name);
+    let name = if plain && !name.is_empty() { name } else { "command" };
+    format!("{name} (sha256 {})", digest(text.as_bytes()))
+}
+
 /// A line that somebody else wrote, such as the last words of a server or the beginning of an answer: what follows the name
 /// of a secret is left out, what looks random is shortened, control characters are none.
 pub fn line(text: &str) -> String {
@@ -349,6 +377,26 @@ mod tests {
             assert!(!word(canary).contains(canary));
             assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
         }
+    }
+
+    #[test]
+    fn commands_are_told_by_their_program() {
+        for (text, expect) in [
+            ("./server -p 8080", "server (sha256 "),
+            ("PASSWORD=s3cret /opt/new/api -v", "api (sha256 "),
+            ("Zq7xK2mW9vLp4TnR8sYd", "command (sha256 "),
+            ("mysql -ps3cret", "mysql (sha256 "),
+            ("OPENAI_KEY='s3 cret x' ./server", "command (sha256 "),
+            ("OPENAI_KEY=s3\\ cret ./server", "command (sha256 "),
+            ("'my secret'", "command (sha256 "),
+            ("./x:s3cret", "command (sha256 "),
+            ("s3cret", "command (sha256 "),
+            ("", "command (sha256 "),
+        ] {
+            let shown = command(text);
+            assert!(shown.starts_with(expect) && !shown.contains("s3cret"), "{text}: {shown}");
+        }
+        assert_ne!(command("./a 1"), command("./a 2"));
     }
 
     #[test]

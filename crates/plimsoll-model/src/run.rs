@@ -9,7 +9,7 @@ use crate::measures::{LoadFigures, RouteFigures};
 use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::record::PlanRecord;
-use crate::said::Said;
+use crate::terms::{Redacted, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -233,10 +233,10 @@ pub struct Experiment {
     pub asked: Asked,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
-    /// The command line, without secrets, for people.
+    /// On what terms; `None` in a file of before, which cannot be repeated.
+    pub terms: Option<Box<Terms<Redacted>>>,
+    /// The command line that asks so, without secrets, for people.
     pub command: Vec<String>,
-    /// The same, argument by argument, so that it can be repeated.
-    pub said: Vec<Said>,
     /// Machine and versions.
     pub environment: Environment,
     /// What was said before the first load.

@@ -167,6 +167,16 @@ fn asked(seed: u64) -> Asked {
     }
 }
 
+fn terms(targets: usize) -> Terms<Redacted> {
+    let complete = Terms {
+        targets: vec![Default::default(); targets],
+        issuers: Some("/etc/ca.pem".to_owned()),
+        fail_if: Some("p99>1s".to_owned()),
+        ..Terms::default()
+    };
+    complete.record()
+}
+
 fn experiment(seed: u64) -> Experiment {
     let mut rng = Rng::new(seed);
     let mut trials = Vec::new();
@@ -185,11 +195,7 @@ fn experiment(seed: u64) -> Experiment {
         asked: asked(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
-        said: vec![
-            Said { flag: Some("--header".into()), value: Some("X: [redacted]".into()), withheld: Some(1) },
-            Said { flag: Some("--json".into()), value: None, withheld: None },
-            Said { flag: None, value: Some("http://h/".into()), withheld: None },
-        ],
+        terms: Some(Box::new(terms(asked(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
         noted: Noted { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
@@ -352,17 +358,26 @@ fn what_is_no_run_file_is_said() {
     for (bytes, expect) in [
         (&b""[..], FileError::NotARunFile),
         (b"hello, world", FileError::NotARunFile),
-        (b"PLIMSOL\x02", FileError::Nothing),
+        (b"PLIMSOL\x03", FileError::Nothing),
         (b"PLIMSOL\x02\xff\xff\xff\xff\x01", FileError::Nothing),
         (b"PLIMSOL\x01", FileError::OtherVersion(1)),
-        (b"PLIMSOL\x03", FileError::OtherVersion(3)),
+        (b"PLIMSOL\x04", FileError::OtherVersion(4)),
     ] {
         assert_eq!(codec::decode(bytes), Err(expect));
     }
-    for (version, reader) in [(1, "before 2026-11-22 reads"), (3, "a newer plimsoll reads")] {
+    for (version, reader) in [(1, "before 2026-11-22 reads"), (4, "a newer plimsoll reads")] {
         let sentence = FileError::OtherVersion(version).to_string();
         assert!(sentence.contains(reader), "{sentence}");
     }
+}
+
+/// Files of the version before are read; they do not say how to repeat what was asked.
+#[test]
+fn files_of_the_version_before_are_read() {
+    let experiment = Experiment { terms: None, ..experiment(5) };
+    let mut bytes = codec::encode(&experiment);
+    bytes[7] = 2;
+    assert_eq!(codec::decode(&bytes).expect("a run file").experiment, experiment);
 }
 
 #[test]
@@ -436,7 +451,7 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
         command: Vec::new(),
         environment: Environment::default(),
         noted: Noted::default(),
-        said: Vec::new(),
+        terms: None,
     };
     let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];
     let mut bytes = codec::MAGIC.to_vec();

@@ -289,7 +289,7 @@ mod tests {
             asked,
             started_unix_ms: 0,
             command: vec!["plimsoll".into()],
-            said: Default::default(),
+            terms: None,
             environment: Environment::default(),
             noted: Noted::default(),
             trials,

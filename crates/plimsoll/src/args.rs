@@ -1,4 +1,4 @@
-//! What was said: the command line as typed. Nothing here touches the world; `resolve` makes it into plans.
+//! The command line as typed. Nothing here touches the world; `asking` and the commands make plans and terms of it.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plimsoll_model::{Redact, Spin};
@@ -52,19 +52,6 @@ pub enum Command {
     Rerun(RerunArgs),
     /// Remove old runs from the folder of results
     Clean(CleanArgs),
-}
-
-impl Command {
-    /// Whether it measures, and so has an end of its own to come to when it is interrupted; others just end.
-    pub fn stops_by_itself(&self) -> bool {
-        match self {
-            Command::Find(_) | Command::Explain(_) | Command::Prove(_) => true,
-            Command::Run(_) | Command::Sweep(_) => true,
-            Command::Baseline(_) | Command::Demo(_) => true,
-            Command::Show(_) | Command::Profile(_) | Command::Diff(_) | Command::Traffic(_) => false,
-            Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => false,
-        }
-    }
 }
 
 /// What is asked, and how answers count.

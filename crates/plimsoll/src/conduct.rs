@@ -288,6 +288,7 @@ mod tests {
     use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
     use plimsoll_model::{
         Asked, Ending, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProveAsked, Run, RunAsked, SweepAsked,
+        Terms,
     };
 
     /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
@@ -360,7 +361,10 @@ mod tests {
     /// What is recorded of a study, how it ended, and how many steps were told.
     fn carried_out(asked: Asked, runner: &mut Simulated) -> (Experiment, Result<(), String>, usize) {
         let mut study = Study::new(&asked).expect("a question");
-        let recording = Recording::begin(asked, Noted::default(), true, &Injector::default(), None).expect("in memory");
+        let recording = {
+            let (terms, noted, injector) = (Terms::default(), Noted::default(), Injector::default());
+            Recording::begin(asked, &terms, noted, true, &injector, None).expect("in memory")
+        };
         let mut conduct = Conduct::new(runner, recording, Live::new(true));
         let mut told = 0;
         let outcome = conduct.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());

@@ -4,6 +4,7 @@
 
 use crate::client::{AskError, Question};
 use crate::target::Target;
+use plimsoll_model::Origin;
 use plimsoll_model::traffic::bracketed;
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
@@ -74,7 +75,7 @@ impl FetchError {
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.
 pub fn fetch(target: &Target, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
-    let Target { scheme, host, port, .. } = target;
+    let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
         return Err(FetchError::other(
             "is fetched over plain HTTP only: take it with another program and give the file",

@@ -6,6 +6,8 @@
 mod args;
 mod args_prove;
 mod args_traffic;
+mod asking;
+mod base;
 mod baseline;
 mod capacity;
 mod client;
@@ -30,19 +32,20 @@ mod progress;
 mod quantity;
 mod recording;
 mod refused;
-mod resolve;
 mod results;
 mod runner;
 mod secrets;
+mod spelling;
 mod subject;
 mod target;
 mod traffic_file;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use commands::experiment;
 use failure::{Failure, exit, presentable};
 use plimsoll_report::text::broken;
-use secrets::Told;
+use secrets::Hidden;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -53,24 +56,8 @@ fn main() -> ExitCode {
     plimsoll_sys::signal::survive_file_size_limit();
     let result = match understood(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),
-        Ok((Cli { command: Command::Rerun(args) }, told)) => {
-            // What is given again must not stand in a message either; the record is that of the command repeated.
-            commands::rerun::repeated(&args).and_then(|again| match again {
-                None => Ok(exit::DONE),
-                Some(words) => match understood(words) {
-                    Ok((cli, again)) => {
-                        again.also_hiding(told).remember();
-                        carry_out(&cli)
-                    }
-                    Err(error) => Err(Failure::usage(format!(
-                        "this plimsoll does not understand what the run file says: {}",
-                        refused::sentence(&Cli::command(), &error)
-                    ))),
-                },
-            })
-        }
-        Ok((cli, told)) => {
-            told.remember();
+        Ok((cli, hidden)) => {
+            hidden.remember();
             carry_out(&cli)
         }
     };
@@ -82,39 +69,48 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
-    if cli.command.stops_by_itself() {
-        plimsoll_sys::signal::catch_interrupts();
-    }
     match &cli.command {
-        Command::Find(args) => commands::find::run(args),
-        Command::Explain(args) => commands::explain::run(args),
-        Command::Prove(args) => commands::prove::run(args),
-        Command::Run(args) => commands::run::run(args),
         Command::Check(args) => commands::check::run(args),
-        Command::Sweep(args) => commands::sweep::run(args),
-        Command::Baseline(args) => commands::baseline::run(args),
-        Command::Demo(args) => commands::demo::run(args),
+        Command::Explain(args) if commands::explain::file(args).is_some() => commands::explain::recorded(args),
+        Command::Baseline(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::baseline::run(args)
+        }
         Command::Show(args) => commands::show::run(args),
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Clean(args) => commands::clean::run(args),
-        Command::Rerun(_) => Err(Failure::usage("a run file cannot say to repeat a run file")),
+        Command::Rerun(args) => commands::rerun::run(args),
+        measuring @ (Command::Find(_)
+        | Command::Prove(_)
+        | Command::Run(_)
+        | Command::Sweep(_)
+        | Command::Demo(_)
+        | Command::Explain(_)) => {
+            // What measures has an end of its own to come to when it is interrupted; others just end.
+            plimsoll_sys::signal::catch_interrupts();
+            match experiment::asked(measuring)? {
+                Some((asked, terms)) => experiment::carry_out(asked, &terms),
+                None => Ok(exit::DONE),
+            }
+        }
     }
 }
 
-/// What the arguments say, and what of them may be recorded.
-fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Told), clap::Error> {
+/// What the arguments say, and what of them must not stand in a message.
+fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hidden), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
     let mut commands = Cli::command();
     commands.build();
-    let told = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches))) {
-        Some((command, matches)) => Told::of(command, matches, resolve::fresh_seed()),
-        None => Told::default(),
+    let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
+    {
+        Some((command, matches)) => Hidden::of(command, matches),
+        None => Hidden::default(),
     };
-    Ok((cli, told))
+    Ok((cli, hidden))
 }
 
 /// Flags whose value may be left out, and what then stands for it.

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::fetch::{BytesLeft, FetchError, Fetched, fetch};
 use crate::target::{Target, shown};
 use plimsoll_analysis::profile::{ReadError, read_up_to};
+use plimsoll_model::Origin;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
 use std::sync::Mutex;
@@ -142,12 +143,13 @@ impl Endpoint {
         Ok(Endpoint { target, base, shown, bytes_left: BytesLeft::new(SENT_BYTES_MAX) })
     }
 
-    /// The usual base on the server that is the target of a load.
-    pub fn of_target(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = Target::resolve_plain(url, allow_public)?;
+    /// The usual base on the server that is the target of a load, which may want the same authorization.
+    pub fn of_target(origin: &Origin, authorization: Option<String>, allow_public: bool) -> Result<Endpoint, Failure> {
+        let target = Target::resolve_plain(&origin.to_string(), allow_public)?;
+        let target = Target { authorization, ..target };
         let base = "/debug/pprof".to_owned();
         let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
-        Ok(Endpoint { shown: format!("{}{base}", origin(url)), target, base, bytes_left })
+        Ok(Endpoint { shown: format!("{origin}{base}"), target, base, bytes_left })
     }
 
     /// Whether an index of profiles is there.
@@ -229,7 +231,8 @@ mod tests {
         ] {
             assert_eq!(Endpoint::resolve(url, false).expect("a base").shown, expect, "{url}");
         }
-        let beside = Endpoint::of_target("http://127.0.0.1:8080/items?key=secret", false).expect("a base");
+        let origin = Origin { scheme: "http".into(), host: "127.0.0.1".into(), port: 8080 };
+        let beside = Endpoint::of_target(&origin, None, false).expect("a base");
         assert_eq!(beside.shown, "http://127.0.0.1:8080/debug/pprof");
     }
 

@@ -1,15 +1,16 @@
 //! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
 //! happens, so that a crash loses no more than the interval under way.
 
-use crate::commands::rerun;
 use crate::failure::Failure;
 use crate::output;
 use crate::runner::{Driven, Glance, Runner};
-use crate::secrets;
+use crate::spelling::words;
 use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
-use plimsoll_model::{Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Remark, Stop, Tag, Trial};
+use plimsoll_model::{
+    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Remark, Stop, Tag, Terms, Trial,
+};
 use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -102,18 +103,19 @@ impl Recording {
     /// Begins an experiment, in memory and, with a path, in a file.
     pub fn begin(
         asked: Asked,
+        terms: &Terms<String>,
         noted: Noted,
         target_local: bool,
         injector: &Injector,
         path: Option<&Path>,
     ) -> Result<Recording, Failure> {
-        rerun::same_as_recorded(&asked)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let terms = terms.record();
         let experiment = Experiment {
+            command: words(&asked, &terms),
+            terms: Some(Box::new(terms)),
             asked,
             started_unix_ms: now.as_millis() as u64,
-            command: secrets::told().map(|told| secrets::words(&told.command, &told.said)).unwrap_or_default(),
-            said: secrets::told().map(|told| told.said.clone()).unwrap_or_default(),
             environment: Environment { injectors: vec![injector.clone()], ..environment(target_local) },
             noted,
             trials: Vec::new(),
@@ -126,7 +128,7 @@ impl Recording {
                 asked: experiment.asked.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
-                said: experiment.said.clone(),
+                terms: experiment.terms.clone(),
                 environment: experiment.environment.clone(),
                 noted: experiment.noted.clone(),
             })));

@@ -3,13 +3,13 @@
 //!
 //! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`keeper`).
 
+use crate::base::Base;
 use crate::failure::Failure;
 use crate::keeper::{self, Left};
 use crate::preflight;
 use crate::probes::Finder;
-use crate::resolve::Base;
-use crate::secrets::command_shown;
 use crate::target::system_text;
+use plimsoll_model::redact;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
 use std::fs::{File, OpenOptions};
@@ -103,7 +103,7 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
 fn last_line(output: &Path) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    plimsoll_model::redact::line(line).chars().take(200).collect()
+    redact::line(line).chars().take(200).collect()
 }
 
 impl Subject {
@@ -278,7 +278,7 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
                 continue;
             }
         };
-        return Err(Failure::start(format!("{flag} '{}': {why}", command_shown(command))));
+        return Err(Failure::start(format!("{flag} '{}': {why}", redact::command(command))));
     }
 }
 

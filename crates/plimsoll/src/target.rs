@@ -1,6 +1,7 @@
 //! The target: from a URL to addresses, with the rule that load goes nowhere by accident.
 
 use crate::failure::Failure;
+use plimsoll_model::Origin;
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_sys::signal;
@@ -9,58 +10,27 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// A URL taken apart and resolved.
-#[derive(Debug, Clone)]
-pub struct Target {
-    pub scheme: String,
-    pub host: String,
-    pub port: u16,
+/// A URL taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    pub origin: Origin,
     /// Path and query.
     pub path: String,
     /// Value of an Authorization header for the user info in the URL.
     pub authorization: Option<String>,
-    pub addresses: Vec<SocketAddr>,
-    /// The name and port that the addresses are of; `None` for a unix socket.
-    pub resolved: Option<(String, u16)>,
-    /// Whether every address belongs to this machine.
-    pub local: bool,
 }
 
-/// Where connections go when not to the URL's host.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Elsewhere<'a> {
-    /// `HOST:PORT` (--connect-to).
-    pub connect_to: Option<&'a str>,
-    /// A unix socket (--unix).
-    pub unix: Option<&'a str>,
-}
-
-impl Target {
-    /// As [`Target::resolve`], for what is fetched over plain HTTP only.
-    pub fn resolve_plain(url: &str, allow_public: bool) -> Result<Target, Failure> {
-        let target = Target::resolve(url, Elsewhere::default(), allow_public)?;
-        match target.scheme == "https" {
-            true => Err(Failure::usage(format!(
-                "'{}': this is fetched over plain HTTP only: give an http:// address",
-                shown(url)
-            ))),
-            false => Ok(target),
-        }
-    }
-
-    /// A URL taken apart; nobody is asked for its host. The error never repeats user info or a query.
-    pub fn named(url: &str) -> Result<Target, Failure> {
+impl Url {
+    /// Reads a URL. The error never repeats user info or a query.
+    pub fn read(url: &str) -> Result<Url, Failure> {
         let shown = shown(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let whole = whole.split('#').next().unwrap_or_default();
         let uri: http::Uri = whole.parse().map_err(|e: http::uri::InvalidUri| bad(&e.to_string()))?;
         let scheme = uri.scheme_str().unwrap_or_default().to_ascii_lowercase();
-        let default_port = match scheme.as_str() {
-            "http" => 80,
-            "https" => 443,
-            _ => return Err(bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH")),
-        };
+        let default_port =
+            default_port(&scheme).ok_or_else(|| bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH"))?;
         let authority = uri.authority().ok_or_else(|| bad("it names no host"))?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let port_text = authority.as_str().rsplit('@').next().unwrap_or_default();
@@ -78,43 +48,67 @@ impl Target {
         });
         let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
-        let (addresses, resolved, local) = (Vec::new(), None, true);
-        Ok(Target { scheme, host, port, path, authorization, addresses, resolved, local })
+        Ok(Url { origin: Origin { scheme, host, port }, path, authorization })
     }
+}
 
-    /// Takes a URL apart and resolves its host.
-    pub fn resolve(url: &str, elsewhere: Elsewhere, allow_public: bool) -> Result<Target, Failure> {
-        let named = Target::named(url)?;
-        if elsewhere.unix.is_some() {
-            return Ok(named);
-        }
-        let (name, port_there) = match elsewhere.connect_to {
-            None => (named.host.clone(), named.port),
-            Some(text) => host_and_port(text)?,
-        };
-        // A bare word may be what was left of a header without quotation marks.
-        let bare = elsewhere.connect_to.is_none() && !url.contains([':', '/', '.']);
-        let shown = if bare { redact::word(&name).into_owned() } else { name.clone() };
-        let mut addresses = addresses_of(&name, port_there)
-            .map_err(|e| Failure::start(format!("the host '{shown}' has no address: {}", system_text(&e))))?;
-        addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
-        let mut seen = std::collections::HashSet::new();
-        addresses.retain(|address| seen.insert(*address));
-        if let Some(public) = addresses.iter().find(|a| !is_private(&a.ip()))
-            && !allow_public
-        {
-            let what = match is_metadata(&public.ip()) {
-                true => "link-local, where clouds offer a machine its own keys",
-                false => "neither loopback nor private",
-            };
-            let ip = public.ip().to_string();
-            let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
-            return Err(Failure::usage(format!("'{name}' {is} {what}: add --allow-public if you may put load on it")));
-        }
-        let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
-        let resolved = Some((name, port_there));
-        Ok(Target { addresses, resolved, local, ..named })
+/// The port of a URL without one.
+pub fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
     }
+}
+
+/// A URL taken apart and resolved.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub origin: Origin,
+    /// Path and query.
+    pub path: String,
+    /// Value of an Authorization header for the user info in the URL.
+    pub authorization: Option<String>,
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Target {
+    /// Reads a URL of what is fetched over plain HTTP, and resolves its host.
+    pub fn resolve_plain(url: &str, allow_public: bool) -> Result<Target, Failure> {
+        let Url { origin, path, authorization } = Url::read(url)?;
+        let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
+        match origin.scheme == "https" {
+            true => Err(Failure::usage(format!(
+                "'{}': this is fetched over plain HTTP only: give an http:// address",
+                shown(url)
+            ))),
+            false => Ok(Target { origin, path, authorization, addresses }),
+        }
+    }
+}
+
+/// The addresses of a host, and whether every one belongs to this machine.
+pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
+    // A bare word may be what was left of a header without quotation marks.
+    let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
+    let mut addresses = addresses_of(name, port)
+        .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
+    addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
+    let mut seen = std::collections::HashSet::new();
+    addresses.retain(|address| seen.insert(*address));
+    if let Some(public) = addresses.iter().find(|a| !is_private(&a.ip()))
+        && !allow_public
+    {
+        let what = match is_metadata(&public.ip()) {
+            true => "link-local, where clouds offer a machine its own keys",
+            false => "neither loopback nor private",
+        };
+        let ip = public.ip().to_string();
+        let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
+        return Err(Failure::usage(format!("'{named}' {is} {what}: add --allow-public if you may put load on it")));
+    }
+    let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
+    Ok((addresses, local))
 }
 
 /// All addresses of a name. The user may end it: the system waits long for servers of names that do not answer.
@@ -135,7 +129,7 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 /// Reads the value of --connect-to.
-fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
+pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
         Failure::usage(format!("--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080", shown(text)))
     };
@@ -165,6 +159,12 @@ pub fn system_text(error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn resolved(url: &str, allow_public: bool) -> Result<(Url, bool), Failure> {
+        let url = Url::read(url)?;
+        let (_, local) = addresses(&url.origin.host, url.origin.port, allow_public)?;
+        Ok((url, local))
+    }
 
     #[test]
     fn urls_resolve_or_say_why_not() {
@@ -196,11 +196,11 @@ mod tests {
             ("http://169.254.43518/", Err("--allow-public")),
             ("http://host.invalid/", Err("has no address")),
         ] {
-            match (Target::resolve(url, Elsewhere::default(), false), expect) {
-                (Ok(t), Ok((host, port, path, authorization))) => {
-                    assert_eq!((t.host.as_str(), t.port, t.path.as_str()), (host, port, path), "{url}");
+            match (resolved(url, false), expect) {
+                (Ok((t, local)), Ok((host, port, path, authorization))) => {
+                    assert_eq!((t.origin.host.as_str(), t.origin.port, t.path.as_str()), (host, port, path), "{url}");
                     assert_eq!(t.authorization.as_deref(), authorization, "{url}");
-                    assert!(t.local, "{url}");
+                    assert!(local, "{url}");
                 }
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{url}: {error}"),
                 (got, want) => panic!("{url}: {got:?}, expected {want:?}"),
@@ -212,40 +212,35 @@ mod tests {
             ("http://[::]:8080/", "[::1]:8080"),
             ("http://[::ffff:0.0.0.0]:8080/", "127.0.0.1:8080"),
         ] {
-            let target = Target::resolve(url, Elsewhere::default(), false).expect(url);
-            assert!(target.local, "{url}");
+            let target = Target::resolve_plain(url, false).expect(url);
+            assert!(resolved(url, false).expect(url).1, "{url}");
             assert_eq!(target.addresses, [expect.parse().expect("an address")], "{url}");
         }
-        let public = Target::resolve("http://93.184.216.34/", Elsewhere::default(), true).expect("allowed");
-        assert!(!public.local);
+        assert!(!resolved("http://93.184.216.34/", true).expect("allowed").1);
+        let tls = Target::resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
+        assert!(tls.to_string().contains("over plain HTTP"), "{tls}");
     }
 
     #[test]
     fn connections_can_go_elsewhere() {
-        let connect_to = |text| Elsewhere { connect_to: Some(text), unix: None };
-        let target = Target::resolve("https://api.test/x", connect_to("[::1]:81"), false).expect("a target");
-        assert_eq!((target.host.as_str(), target.port), ("api.test", 443));
-        assert_eq!(target.addresses, ["[::1]:81".parse().expect("an address")]);
+        assert_eq!(host_and_port("[::1]:81").expect("a place"), ("::1".to_owned(), 81));
+        assert_eq!(addresses("::1", 81, false).expect("this machine").0, ["[::1]:81".parse().expect("an address")]);
         for text in
             ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80", "http://u:s3cret@h:80", "u:s3cret@h:80"]
         {
-            let error = Target::resolve("http://h/", connect_to(text), false).expect_err(text);
+            let error = host_and_port(text).expect_err(text);
             assert!(error.to_string().contains("--connect-to"), "{text}: {error}");
             assert!(!error.to_string().contains("s3cret"), "{text}: {error}");
         }
-        let metadata = Target::resolve("http://127.0.0.1/", connect_to("169.254.169.254:80"), false);
-        assert!(metadata.expect_err("needs leave").to_string().contains("--allow-public"));
-        let public = Target::resolve("http://127.0.0.1/", connect_to("93.184.216.34:80"), false);
-        assert!(public.expect_err("public").to_string().contains("--allow-public"));
-        let unix = Elsewhere { unix: Some("/run/x"), connect_to: None };
-        let target = Target::resolve("http://no-such-host.invalid/", unix, false).expect("no name is asked for");
-        assert!(target.local && target.addresses.is_empty());
+        for host in ["169.254.169.254", "93.184.216.34"] {
+            let error = addresses(host, 80, false).expect_err("needs leave");
+            assert!(error.to_string().contains("--allow-public"), "{host}: {error}");
+        }
     }
 
     #[test]
     fn errors_and_reports_hide_secrets() {
-        let error =
-            Target::resolve("ftp://me:s3cret@h/?k=s3cret", Elsewhere::default(), false).expect_err("no such scheme");
+        let error = Url::read("ftp://me:s3cret@h/?k=s3cret").expect_err("no such scheme");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }

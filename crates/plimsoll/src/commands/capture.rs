@@ -6,20 +6,22 @@
 //!
 //! Not here: how the time of a trial is divided, arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
 
-use crate::args::PprofArgs;
+use crate::base::user_info;
 use crate::conduct::{Conduct, Saying};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::live::Live;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
-use crate::resolve::Base;
 use crate::results::profiles::{CPU, OTHERS, SUFFIX, level_tag};
 use crate::target::system_text;
 use plimsoll_analysis::profile::{Stretches, rates};
 use plimsoll_analysis::study::{TrialPlan, Until};
 use plimsoll_engine::Tick;
-use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, ProfileTaken, ProfilesAsked, Remark, Tag};
+use plimsoll_model::terms::ProfilesTerms;
+use plimsoll_model::{
+    Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, ProfileTaken, ProfilesAsked, Remark, Served, Tag, Terms,
+};
 use plimsoll_report::format;
 use std::io::Write;
 use std::path::Path;
@@ -36,21 +38,21 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// What the flags mean; looks whether the server will do it, so that nobody waits in vain.
-    pub fn of(args: &PprofArgs, base: &Base) -> Result<Option<Capture>, Failure> {
-        let Some(address) = &args.pprof else { return Ok(None) };
-        let endpoint = match address.as_str() {
-            "auto" => Endpoint::of_target(&base.address, base.allow_public)?,
-            address => Endpoint::resolve(address, base.allow_public)
+    /// The profiles that are asked for; looks whether the server will do it, so that nobody waits in vain.
+    pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
+        let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
+        let endpoint = match served {
+            Served::ByTarget => on_target(plan, terms)?,
+            Served::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
-        endpoint.check(args.pprof_seconds)?;
-        Ok(Some(Capture { endpoint, seconds: args.pprof_seconds }))
+        endpoint.check(*seconds)?;
+        Ok(Some(Capture { endpoint, seconds: *seconds }))
     }
 
     /// Says that the target serves profiles, to somebody who did not ask for them.
-    pub fn hint(base: &Base, live: &mut Live) {
-        if let Ok(endpoint) = Endpoint::of_target(&base.address, base.allow_public)
+    pub fn hint(plan: &Plan, terms: &Terms<String>, live: &mut Live) {
+        if let Ok(endpoint) = on_target(plan, terms)
             && endpoint.is_served()
         {
             live.line(&format!(
@@ -111,6 +113,11 @@ impl Capture {
         }
         Ok(())
     }
+}
+
+/// The usual place for profiles on the target itself.
+fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
+    Endpoint::of_target(&plan.traffic.origin, user_info(plan, terms, 0), terms.public)
 }
 
 /// The load that profiles are taken under is like that of the measurement, but for its rate and length.

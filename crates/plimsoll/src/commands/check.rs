@@ -4,9 +4,9 @@
 use crate::args::CheckArgs;
 use crate::failure::{Failure, exit};
 use crate::output::print;
-use crate::target::Target;
+use crate::target::Url;
 use crate::traffic_file;
-use plimsoll_model::{Carriage, Curve, Load, LoadShape, Origin, Plan, Redact, StatusSet};
+use plimsoll_model::{Carriage, Curve, Load, LoadShape, Plan, Redact, StatusSet};
 use plimsoll_report::visible::visible;
 use plimsoll_traffic::file::RequestDefaults;
 use std::fmt::Write;
@@ -22,11 +22,10 @@ const ANYWHERE: &str = "http://localhost/";
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
     let address = args.target.clone().or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
-    let target = Target::named(&address)?;
-    let headers = target.authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
+    let Url { origin, path, authorization } = Url::read(&address)?;
+    let headers = authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
     let defaults = RequestDefaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
-    let origin = Origin { scheme: target.scheme, host: target.host, port: target.port };
-    let traffic = file.traffic(origin, &target.path, &defaults, Redact::Secrets);
+    let traffic = file.traffic(origin, &path, &defaults, Redact::Secrets);
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed;
     let plan = Plan { traffic, load, carriage: Carriage::tcp(vec![]) };

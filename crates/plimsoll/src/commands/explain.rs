@@ -3,6 +3,7 @@
 use super::capture::Like;
 use super::search::{Flags, Prepared, hint};
 use crate::args::ExplainArgs;
+use crate::asking;
 use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
@@ -15,17 +16,19 @@ use crate::results::{Results, profiles as taken, read};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::study::explain::search_part_ns;
 use plimsoll_analysis::{Finding, Study};
-use plimsoll_model::{Asked, ExplainAsked};
+use plimsoll_model::{Asked, ExplainAsked, Plan, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Explains, reports, and says with which code to end.
-pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
+/// The run file that is to be explained, where one is named in place of a target.
+pub fn file(args: &ExplainArgs) -> Option<&Path> {
     let is_file = |word: &&str| word.ends_with(".plimsoll") && !word.contains("://");
-    if let Some(file) = args.request.url.as_deref().filter(is_file) {
-        return recorded(Path::new(file), args.out.json);
-    }
+    args.request.url.as_deref().filter(is_file).map(Path::new)
+}
+
+/// What the flags ask for.
+pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let flags = Flags {
         request: &args.request,
@@ -35,31 +38,39 @@ pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
         slo: &args.slo,
         max_rate: args.max_rate.as_deref(),
     };
-    let prepared = Prepared::of(&flags, search_part_ns(budget_ns), Effort::Thorough)?;
+    let (search, mut terms) = flags.asked(search_part_ns(budget_ns))?;
+    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    Ok((ExplainAsked { search, budget_ns }, terms))
+}
+
+/// Explains, reports, and says with which code to end.
+pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let ExplainAsked { search, budget_ns } = asked;
+    let prepared = Prepared::of(search, terms, Effort::Thorough)?;
     let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns });
     let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
-    let mut live = Live::new(args.out.quiet);
+    let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what holds the load line of {} under {}: {} at most",
         heading::target(&settings.base),
         settings.slo,
         format::duration(budget_ns as f64)
     ));
-    let path = args.output.clone().unwrap_or_else(|| kept::new_path("explain"));
+    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("explain"), PathBuf::from);
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-    let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
+    let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, live);
     conduct.carry_out(&mut study, &mut |_, _| ())?;
     if let (Some(wanted), Study::Explain(explain)) = (&profiles, &study) {
         let line_rps = explain.search.so_far(conduct.runner.elapsed_ns()).lower;
-        let like = Like { plan: &settings.base, arrivals: base.arrivals };
+        let like = Like { plan: &settings.base, arrivals: settings.arrivals };
         wanted.capture(&mut conduct, &like, line_rps, &path)?;
     }
-    hint(&flags, &base, &mut conduct.live);
+    hint(terms, &base, &mut conduct.live);
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&path))?;
-    results.print(args.out.json, false);
+    results.print(terms.output.json, false);
     let page = write_beside(&path, &experiment);
     for note in
         page.into_iter().chain(note).chain(kept::tidy(&path)).chain(results.profiles.as_ref().and_then(taken::note))
@@ -81,7 +92,8 @@ fn code(results: &Results) -> u8 {
 }
 
 /// Explains what a file holds.
-fn recorded(file: &Path, as_json: bool) -> Result<u8, Failure> {
+pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
+    let file = file(args).unwrap_or(Path::new(""));
     let experiment = read(file)?;
     let Some(results) = Results::explained(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
@@ -89,6 +101,6 @@ fn recorded(file: &Path, as_json: bool) -> Result<u8, Failure> {
             file.display()
         )));
     };
-    results.print(as_json, true);
+    results.print(args.out.json, true);
     Ok(code(&results))
 }

@@ -3,27 +3,26 @@
 use super::capture::Like;
 use super::search::{Flags, Prepared, hint};
 use crate::args::FindArgs;
+use crate::asking;
 use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::probes::Effort;
-use crate::quantity::positive_time;
+use crate::quantity::{flag, positive_time};
 use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings, Study};
-use plimsoll_model::Asked;
+use plimsoll_model::{Asked, FindAsked, Plan, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
+use std::path::PathBuf;
 
-/// Searches, reports, and says with which code to end.
-pub fn run(args: &FindArgs) -> Result<u8, Failure> {
-    let budget_ns = positive_time("--budget", &args.budget)?;
-    let fail_if = args.fail_if.as_deref().map(Demand::parse_list).transpose();
-    let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?.unwrap_or_default();
+/// What the flags ask for.
+pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
     let flags = Flags {
         request: &args.request,
         generator: &args.generator,
@@ -32,27 +31,40 @@ pub fn run(args: &FindArgs) -> Result<u8, Failure> {
         slo: &args.slo,
         max_rate: args.max_rate.as_deref(),
     };
-    let prepared = Prepared::of(&flags, budget_ns, Effort::Little)?;
+    let (asked, mut terms) = flags.asked(positive_time("--budget", &args.budget)?)?;
+    if let Some(text) = &args.fail_if {
+        flag("--fail-if", Demand::parse_list(text))?;
+    }
+    terms.fail_if.clone_from(&args.fail_if);
+    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    Ok((asked, terms))
+}
+
+/// Searches, reports, and says with which code to end.
+pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Demand::parse_list(text)));
+    let fail_if = fail_if.transpose()?.unwrap_or_default();
+    let prepared = Prepared::of(asked, terms, Effort::Little)?;
     let asked = Asked::Find(prepared.asked());
     let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
-    let mut live = Live::new(args.out.quiet);
+    let mut live = Live::new(terms.output.quiet);
     live.line(&question(&settings, &find::forecast(&settings)));
 
-    let path = args.output.clone().unwrap_or_else(|| kept::new_path("find"));
+    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("find"), PathBuf::from);
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-    let recording = Recording::begin(asked, noted, base.local, &injector, Some(&path))?;
+    let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, live);
     conduct.carry_out(&mut study, &mut |_, _| ())?;
     if let (Some(wanted), Study::Find(search)) = (&profiles, &study) {
         let line_rps = search.so_far(conduct.runner.elapsed_ns()).lower;
-        let like = Like { plan: &settings.base, arrivals: base.arrivals };
+        let like = Like { plan: &settings.base, arrivals: settings.arrivals };
         wanted.capture(&mut conduct, &like, line_rps, &path)?;
     }
-    hint(&flags, &base, &mut conduct.live);
+    hint(terms, &base, &mut conduct.live);
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&path))?;
-    results.print(args.out.json, !live.lines_seen());
+    results.print(terms.output.json, !live.lines_seen());
     let page = write_beside(&path, &experiment);
     for note in
         page.into_iter().chain(note).chain(kept::tidy(&path)).chain(results.profiles.as_ref().and_then(taken::note))

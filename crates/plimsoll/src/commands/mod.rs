@@ -6,6 +6,7 @@ pub mod check;
 pub mod clean;
 pub mod demo;
 pub mod diff;
+pub mod experiment;
 pub mod explain;
 pub mod find;
 pub mod profile;
@@ -21,16 +22,16 @@ pub mod traffic;
 use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-use plimsoll_model::{Injector, Plan};
+use plimsoll_model::{Injector, Plan, Terms};
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count.
-pub fn preflight(plan: &Plan, injector: &Injector, skip: bool) -> Result<Option<String>, Failure> {
-    first_answer(plan, injector, skip).map(|(warning, _)| warning)
+pub fn preflight(plan: &Plan, injector: &Injector, terms: &Terms<String>) -> Result<Option<String>, Failure> {
+    first_answer(plan, injector, terms).map(|(warning, _)| warning)
 }
 
 /// The same with how long the answer took, in ns; 0 if it was skipped.
-pub fn first_answer(plan: &Plan, injector: &Injector, skip: bool) -> Result<(Option<String>, u64), Failure> {
-    if skip {
+pub fn first_answer(plan: &Plan, injector: &Injector, terms: &Terms<String>) -> Result<(Option<String>, u64), Failure> {
+    if !terms.preflight {
         return Ok((None, 0));
     }
     let Some(crate::preflight::Answer { status, took_ns, text }) = crate::preflight::ask(plan, injector)? else {

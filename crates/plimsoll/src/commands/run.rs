@@ -3,35 +3,107 @@
 use super::capture::{Capture, Like};
 use super::{note_ports, preflight};
 use crate::args::RunArgs;
+use crate::asking;
+use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::probes::{Effort, Watcher};
+use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
-use crate::resolve;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
+use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{Conditions, Study, Summary};
-use plimsoll_model::{Asked, LoadShape, Noted, RunAsked};
+use plimsoll_model::units::{SECOND, parse_duration_ns};
+use plimsoll_model::{Arrivals, Asked, Curve, LoadShape, Noted, Plan, RunAsked, Schedule, Terms};
 use std::path::PathBuf;
 
-/// Runs, reports, and says with which code to end.
-pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let parse = |name: &str, text: &Option<String>| {
-        text.as_deref()
-            .map(|text| Conditions::parse(text).map_err(|e| Failure::usage(format!("{name}: {e}"))))
-            .transpose()
-    };
-    let stop_if = parse("--stop-if", &args.stop_if)?;
+/// What the flags ask for.
+pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+    let conditions =
+        |name: &str, text: &Option<String>| text.as_deref().map(|text| flag(name, Conditions::parse(text))).transpose();
+    let stop_if = conditions("--stop-if", &args.stop_if)?;
     if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
         return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
     }
-    let fail_if = parse("--fail-if", &args.fail_if)?;
-    let (base, mut plan) = resolve::run_plan(args)?;
+    let fail_if = conditions("--fail-if", &args.fail_if)?;
+    if args.rate.is_some() && args.concurrency.is_some() {
+        return Err(Failure::usage(
+            "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",
+        ));
+    }
+    if args.generator.arrivals.is_some() && args.rate.is_none() {
+        return Err(Failure::usage("--arrivals: only an open load has arrivals to space; add --rate"));
+    }
+    if args.request.max_connections.is_some() && args.rate.is_none() {
+        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+    }
+    let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let requests_max = args.requests.as_deref().map(|text| positive("--requests", text)).transpose()?;
+    let warmup_ns = flag("--warmup", parse_duration_ns(&args.warmup))?;
+    let (name, text) = match &args.rate {
+        Some(rate) => ("--rate", rate.as_str()),
+        None => ("--concurrency", args.concurrency.as_deref().unwrap_or("10")),
+    };
+    let curve = flag(name, Curve::parse(text))?;
+    if args.rate.is_none() {
+        if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
+            return Err(Failure::usage(format!("--concurrency: {level} is not a whole number of users")));
+        }
+        if curve.max() > 1e6 {
+            return Err(Failure::usage("--concurrency: at most 1M users"));
+        }
+    } else if curve.max() > 1e8 {
+        return Err(Failure::usage("--rate: at most 100M requests a second"));
+    }
+    if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
+        let seconds = stages_ns as f64 / 1e9;
+        return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
+    }
+    let arrivals = asking::arrivals(&args.generator)?;
+    let (mut plan, mut terms) = asking::plan(&args.request, &args.generator)?;
+    if args.rate.is_none() && plan.carriage.keep_alive {
+        // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
+        plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
+    }
+    plan.load.requests_max = requests_max;
+    plan.load.warmup_ns = warmup_ns;
+    plan.load.duration_ns = match (curve.duration_ns(), duration_ns, requests_max) {
+        (Some(ns), _, _) | (None, Some(ns), _) => Some(ns),
+        (None, None, Some(_)) => None,
+        (None, None, None) => Some(10 * SECOND),
+    };
+    plan.load.shape = match args.rate {
+        None => LoadShape::Closed { users: curve },
+        Some(_) => LoadShape::Open { rate: curve, arrivals },
+    };
+    // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to see.
+    if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
+        plan.load.interval_ns = SECOND;
+    }
+    let needed = match &plan.load.shape {
+        LoadShape::Open { .. } => Schedule::compile(&plan.load).arrivals_total(),
+        LoadShape::Closed { .. } => plan.load.requests_max,
+    };
+    traffic_file::rows_suffice(&plan, needed)?;
+    terms.probes = asking::probes(&args.probes)?;
+    terms.profiles = asking::profiles(&args.profiles);
+    terms.fail_if = fail_if.as_ref().map(ToString::to_string);
+    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    Ok((RunAsked { plan, stop_if: stop_if.as_ref().map(ToString::to_string), profiles: None }, terms))
+}
+
+/// Runs, reports, and says with which code to end.
+pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let RunAsked { plan, stop_if, .. } = asked;
+    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let base = Base::reach(&plan, terms)?;
+    let mut plan = base.plan.clone();
     let mut injector = base.injector_for(&plan.load);
     let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
@@ -40,21 +112,19 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
-    warnings.extend(preflight(&plan, &injector, args.request.no_preflight)?);
-    let profiles = Capture::of(&args.profiles, &base)?;
+    warnings.extend(preflight(&plan, &injector, terms)?);
+    let profiles = Capture::of(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one.
-    let path: Option<PathBuf> = args.output.clone().or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
-    let watcher = Watcher::begin(&args.probes, &base, Effort::Little)?;
-    let asked = Asked::Run(RunAsked {
-        plan: plan.record(),
-        stop_if: stop_if.as_ref().map(ToString::to_string),
-        profiles: profiles.as_ref().map(Capture::asked),
-    });
+    let named = terms.output.file.as_ref().map(PathBuf::from);
+    let path = named.or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
+    let watcher = Watcher::begin(&terms.probes, &base, Effort::Little)?;
+    let profiles_asked = profiles.as_ref().map(Capture::asked);
+    let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
-    let recording = Recording::begin(asked, noted, base.local, &injector, path.as_deref())?;
+    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
     let mut runner = ThisMachine::new(watcher, plan.clone(), injector, None);
-    let mut conduct = Conduct::new(&mut runner, recording, Live::new(args.out.quiet));
+    let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
     conduct.carry_out(&mut study, &mut |done, live| {
         if let Done::Measured(trial) = done {
             note_ports(live, &Summary::of(&trial.run));
@@ -64,12 +134,16 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
     let level_rps = steady_rps(&summary, &plan.load.shape);
+    let arrivals = match &plan.load.shape {
+        LoadShape::Closed { .. } => Arrivals::Constant,
+        LoadShape::Open { arrivals, .. } => *arrivals,
+    };
     if let (Some(wanted), Some(path)) = (&profiles, &path) {
-        wanted.capture(&mut conduct, &Like { plan: &plan.record(), arrivals: base.arrivals }, level_rps, path)?;
+        wanted.capture(&mut conduct, &Like { plan: &plan.record(), arrivals }, level_rps, path)?;
     }
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, path.as_deref())?;
-    results.print(args.out.json, true);
+    results.print(terms.output.json, true);
     let tidied = path.as_deref().and_then(kept::tidy);
     for note in note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
         live.note(&note);

@@ -3,15 +3,17 @@
 use super::capture::Capture;
 use super::first_answer;
 use crate::args::{GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
+use crate::asking;
+use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::probes::{self, Effort, Watcher};
-use crate::resolve::Base;
+use crate::quantity::flag;
 use crate::traffic_file;
 use plimsoll_analysis::{Settings, Slo};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Curve, FindAsked, Injector, LoadShape, Noted, Plan};
+use plimsoll_model::{Curve, FindAsked, Injector, LoadShape, Noted, Plan, Terms};
 
 /// The flags that say what is searched for.
 pub struct Flags<'a> {
@@ -34,32 +36,45 @@ pub struct Prepared {
     pub watcher: Option<Watcher>,
 }
 
-impl Prepared {
-    /// What the flags mean, for a search within `budget_ns`; asks the target once.
-    pub fn of(flags: &Flags, budget_ns: u64, effort: Effort) -> Result<Prepared, Failure> {
-        let slo = Slo::parse(flags.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
-        let max_rate = match flags.max_rate {
+impl Flags<'_> {
+    /// What they ask for, within `budget_ns`; conditions and places are those of nobody yet.
+    pub fn asked(&self, budget_ns: u64) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+        let slo = flag("--slo", Slo::parse(self.slo))?.to_string();
+        let max_rate = match self.max_rate {
             None => None,
-            Some(text) => match parse_number(text).map_err(|e| Failure::usage(format!("--max-rate: {e}")))? {
+            Some(text) => match flag("--max-rate", parse_number(text))? {
                 rate if rate > 0.0 => Some(rate),
                 _ => return Err(Failure::usage("--max-rate: must be more than 0")),
             },
         };
-        let base = Base::new(flags.request, flags.generator)?;
-        traffic_file::rows_again(&base.plan)?;
+        let arrivals = asking::arrivals(self.generator)?;
+        let (base, mut terms) = asking::plan(self.request, self.generator)?;
+        traffic_file::rows_again(&base)?;
+        terms.probes = asking::probes(self.probes)?;
+        terms.profiles = asking::profiles(self.profiles);
+        let first_answer_ns = 0;
+        Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles: None }, terms))
+    }
+}
+
+impl Prepared {
+    /// What is asked, on this machine; asks the target once.
+    pub fn of(asked: FindAsked<Plan>, terms: &Terms<String>, effort: Effort) -> Result<Prepared, Failure> {
+        let FindAsked { base: plan, slo, budget_ns, max_rate, arrivals, .. } = asked;
+        let slo = flag("--slo", Slo::parse(&slo))?;
+        let base = Base::reach(&plan, terms)?;
         let mut plan = base.plan.clone();
         // The load is chosen later; what it may take of the machine is what an open load may.
-        plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals: base.arrivals };
+        plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals };
         let mut injector = base.injector.clone();
         let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
             .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
         plan.load.shape = base.plan.load.shape.clone();
-        let (warning, first_answer_ns) = first_answer(&plan, &injector, flags.request.no_preflight)?;
+        let (warning, first_answer_ns) = first_answer(&plan, &injector, terms)?;
         let noted = Noted { warnings: warning.into_iter().collect(), fitted };
-        let profiles = Capture::of(flags.profiles, &base)?;
-        let settings =
-            Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals: base.arrivals, first_answer_ns };
-        let watcher = Watcher::begin(flags.probes, &base, effort)?;
+        let profiles = Capture::of(&plan, terms)?;
+        let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
+        let watcher = Watcher::begin(&terms.probes, &base, effort)?;
         Ok(Prepared { base, plan, injector, settings, profiles, noted, watcher })
     }
 
@@ -72,18 +87,18 @@ impl Prepared {
 }
 
 /// Says what more the target would tell to somebody who asked for it.
-pub fn hint(flags: &Flags, base: &Base, live: &mut Live) {
+pub fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
     // Hints are about addresses, which a unix socket has none of.
-    if flags.profiles.pprof.is_some()
+    if terms.profiles.is_some()
         || base.plan.carriage.unix.is_some()
         || !base.local
         || plimsoll_sys::signal::interrupted()
     {
         return;
     }
-    Capture::hint(base, live);
-    if flags.probes.metrics.is_none()
-        && !flags.probes.no_probes
+    Capture::hint(&base.plan, terms, live);
+    if terms.probes.metrics.is_none()
+        && !terms.probes.none
         && let Some(place) = probes::served_by(&base.plan)
     {
         live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));

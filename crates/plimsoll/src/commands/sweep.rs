@@ -3,16 +3,18 @@
 
 use super::{note_ports, preflight};
 use crate::args::SweepArgs;
+use crate::asking;
+use crate::base::Base;
 use crate::capacity::Limits;
 use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
+use crate::kept;
 use crate::live::Live;
 use crate::output;
 use crate::pictures::write_chart;
 use crate::probes::{Effort, Watcher};
-use crate::quantity;
+use crate::quantity::{flag, path_text, positive_time};
 use crate::recording::Recording;
-use crate::resolve::Base;
 use crate::results::page::write_beside;
 use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
@@ -23,11 +25,12 @@ use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, Level, SHARE_MIN_NS};
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Asked, Experiment, Lengths, Noted, Purpose, SweepAsked, Trial};
+use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{dat_line, format, sweep_header, sweep_lengths, sweep_row};
 use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// The concurrencies of the usual script, and how long each is held.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
@@ -50,9 +53,8 @@ struct LevelsAsked {
 
 impl LevelsAsked {
     fn of(args: &SweepArgs) -> Result<LevelsAsked, Failure> {
-        let time = |flag: &str, text: &Option<String>| {
-            text.as_deref().map(|text| quantity::positive_time(flag, text)).transpose()
-        };
+        let time =
+            |flag: &str, text: &Option<String>| text.as_deref().map(|text| positive_time(flag, text)).transpose();
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
         if args.full && args.concurrency.is_some() {
             return Err(Failure::usage("--full and --concurrency: both choose the concurrencies; leave one out"));
@@ -103,34 +105,45 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// Sweeps, reports, and says with which code to end.
-pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
-    let levels = LevelsAsked::of(args)?;
-    let fail_if = args.fail_if.as_deref().map(Conditions::parse).transpose();
-    let fail_if = fail_if.map_err(|e| Failure::usage(format!("--fail-if: {e}")))?;
+/// What the flags ask for.
+pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Failure> {
+    let LevelsAsked { users, lengths, warmup_ns } = LevelsAsked::of(args)?;
+    let fail_if = args.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
-    let base = Base::new(&args.request, &args.generator)?;
-    traffic_file::rows_again(&base.plan)?;
+    let (base, mut terms) = asking::plan(&args.request, &args.generator)?;
+    traffic_file::rows_again(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
-    let noted: Vec<String> = preflight(&base.plan, &base.injector, args.request.no_preflight)?.into_iter().collect();
-    let watcher = Watcher::begin(&args.probes, &base, Effort::Little)?;
-    let mut live = Live::new(args.out.quiet);
+    terms.probes = asking::probes(&args.probes)?;
+    terms.fail_if = fail_if.as_ref().map(ToString::to_string);
+    terms.output = asking::output(&args.out, None)?;
+    terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
+    Ok((SweepAsked { base, levels: users, lengths, warmup_ns }, terms))
+}
+
+/// Sweeps, reports, and says with which code to end.
+pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let SweepAsked { base: plan, levels: users, lengths, warmup_ns } = asked;
+    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let (folder, name) = terms.output.files.clone().unwrap_or_else(|| (kept::FOLDER.to_owned(), "sweep".to_owned()));
+    let stem = Path::new(&folder).join(name);
+    let base = Base::reach(&plan, terms)?;
+    let noted: Vec<String> = preflight(&base.plan, &base.injector, terms)?.into_iter().collect();
+    let watcher = Watcher::begin(&terms.probes, &base, Effort::Little)?;
+    let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
-    let run_path = args.dir.join(format!("{}.plimsoll", args.name));
-    let dat_path = args.dir.join(format!("{}.dat", args.name));
-    let LevelsAsked { users, lengths, warmup_ns } = levels;
+    let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
-    let recording = Recording::begin(asked, before, base.local, &base.injector, Some(&run_path))?;
+    let recording = Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path))?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = File::create(&dat_path).map_err(cannot)?;
-    if !args.out.json {
+    if !terms.output.json {
         print(&format!("{}\n", sweep_header(columns())));
     }
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
@@ -153,7 +166,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
             note_ports(live, &figures.summary);
         }
         live.clear();
-        if !args.out.json {
+        if !terms.output.json {
             print(&format!("{}\n", sweep_row(&level, columns())));
         }
         again |= seen.get_mut(tag.turn as usize).is_some_and(|seen| std::mem::replace(seen, true));
@@ -173,12 +186,12 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
             output::failed(cannot(error).to_string());
         }
     }
-    if !args.out.json {
+    if !terms.output.json {
         print("\n");
     }
-    results.print(args.out.json, false);
+    results.print(terms.output.json, false);
     live.note(&format!("table: {}", dat_path.display()));
-    match draw(args, &experiment, &found.levels) {
+    match draw(&stem, &experiment, &found.levels) {
         Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
     }
@@ -210,8 +223,15 @@ fn crossed(conditions: &Conditions, found: &SweepFinding, experiment: &Experimen
     }
 }
 
+/// A file of the sweep: folder and name with something behind it.
+fn beside(stem: &Path, suffix: &str) -> PathBuf {
+    let mut name = stem.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.
-fn draw(args: &SweepArgs, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
+fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let Some((over, measured)) = results::levels(experiment) else { return Ok(Vec::new()) };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
@@ -222,7 +242,7 @@ fn draw(args: &SweepArgs, experiment: &Experiment, levels: &[SweepLevel]) -> Res
     ];
     let mut written = Vec::new();
     for (what, svg) in charts {
-        let path = args.dir.join(format!("{}_{what}.{PICTURE_SUFFIX}", args.name));
+        let path = beside(stem, &format!("_{what}.{PICTURE_SUFFIX}"));
         write_chart(&path, &svg)?;
         written.push(path.display().to_string());
     }

@@ -1,9 +1,9 @@
 //! Which processes are the server: those that listen on the target's address, or what `--pid` or `--process` names.
 
-use crate::args::ProbeArgs;
+use crate::base::Base;
 use crate::failure::Failure;
-use crate::resolve::Base;
 use crate::target::system_text;
+use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
 use plimsoll_sys::probe::sockets::Asker;
@@ -44,12 +44,9 @@ pub struct Finder {
 
 impl Finder {
     /// Looks for the server. That a named process is not there is an error; that nobody is seen to listen is not.
-    pub fn new(args: &ProbeArgs, base: &Base) -> Result<Finder, Failure> {
-        let wanted = match (args.pid, &args.process) {
-            (Some(_), Some(_)) => {
-                return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
-            }
-            (Some(pid), None) => ServerBy::Pid(pid),
+    pub fn new(terms: &ProbesTerms<String>, base: &Base) -> Result<Finder, Failure> {
+        let wanted = match (terms.pid, &terms.process) {
+            (Some(pid), _) => ServerBy::Pid(pid),
             (None, Some(name)) => ServerBy::Name(name.clone()),
             (None, None) => ServerBy::Listener,
         };

@@ -29,16 +29,16 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Asks once: what is named must be there. `auto` is the target of the load `plan`.
-    pub fn new(named: &str, plan: &Plan, allow_public: bool) -> Result<Metrics, Failure> {
+    /// Asks once: what is named must be there; without a name it is the target of the load `plan`.
+    pub fn new(named: Option<&str>, plan: &Plan, allow_public: bool) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
-        let url = if named == "auto" { format!("{}/", plan.traffic.origin) } else { named.to_owned() };
+        let url = named.map_or_else(|| format!("{}/", plan.traffic.origin), str::to_owned);
         let url = url.as_str();
         // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
         // answer leads to elsewhere.
-        let leave = allow_public || named == "auto";
+        let leave = allow_public || named.is_none();
         let mut target = Target::resolve_plain(url, leave).map_err(|failure| flagged(failure.to_string()))?;
-        if named == "auto" {
+        if named.is_none() {
             target.addresses.clone_from(&plan.carriage.addresses);
         }
         if target.addresses.is_empty() {
@@ -72,7 +72,7 @@ impl Metrics {
 
 /// Where the target of a load tells of itself, if it does; for somebody who did not ask.
 pub fn served_by(plan: &Plan) -> Option<String> {
-    let Metrics { target, .. } = Metrics::new("auto", plan, true).ok()?;
+    let Metrics { target, .. } = Metrics::new(None, plan, true).ok()?;
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 

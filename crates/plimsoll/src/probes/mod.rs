@@ -26,11 +26,11 @@ pub use metrics::served_by;
 pub use probe::LiveServer;
 pub use sink::Effort;
 
-use crate::args::ProbeArgs;
+use crate::base::Base;
 use crate::failure::Failure;
-use crate::resolve::Base;
 use metrics::Metrics;
-use plimsoll_model::Probes;
+use plimsoll_model::terms::ProbesTerms;
+use plimsoll_model::{Probes, Served};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
@@ -91,16 +91,19 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch what was asked for: the process that listens on the target's address, or what the flags name.
-    /// `None` where nothing is wanted. What the flags name must be there.
-    pub fn begin(args: &ProbeArgs, base: &Base, effort: Effort) -> Result<Option<Watcher>, Failure> {
-        if args.no_probes {
+    /// Begins to watch what was asked for: the process that listens on the target's address, or what is named.
+    /// `None` where nothing is wanted. What is named must be there.
+    pub fn begin(terms: &ProbesTerms<String>, base: &Base, effort: Effort) -> Result<Option<Watcher>, Failure> {
+        if terms.none {
             return Ok(None);
         }
-        let finder = Finder::new(args, base)?;
-        let cgroup = args.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
-        let metrics =
-            args.metrics.as_deref().map(|named| Metrics::new(named, &base.plan, base.allow_public)).transpose()?;
+        let finder = Finder::new(terms, base)?;
+        let cgroup = terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
+        let named = terms.metrics.as_ref().map(|served| match served {
+            Served::ByTarget => None,
+            Served::At(urls) => urls.first().map(String::as_str),
+        });
+        let metrics = named.map(|named| Metrics::new(named, &base.plan, base.allow_public)).transpose()?;
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();

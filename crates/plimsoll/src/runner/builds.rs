@@ -3,9 +3,9 @@
 
 use super::machine::{Fitting, on_clock};
 use super::{Driven, Glance, OnTick, Runner, Unready};
+use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, MachineSeen};
-use crate::resolve::Base;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Prepared;

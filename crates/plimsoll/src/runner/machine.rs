@@ -1,10 +1,10 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
 use super::{Driven, Glance, OnTick, Runner, Unready};
+use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
-use crate::resolve::Base;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare};
 use plimsoll_model::{Injector, Plan, Probes, Run, Stripe};

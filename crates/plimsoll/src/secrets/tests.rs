@@ -1,11 +1,22 @@
-//! Every flag of every command, by clap's own list, in every way of writing it: what is recorded holds no secret, says the
-//! same again, and a sentence about a mistake repeats none.
+//! Every flag of every command, by clap's own list, in every way of writing it: what is recorded holds no secret, holds what was
+//! said, says the same again, and a sentence about a mistake repeats none.
 
 use super::*;
 use crate::args::Cli;
+use crate::asking;
+use crate::commands::experiment::{self, Told};
+use crate::failure::Failure;
+use crate::spelling;
 use crate::{refused, understood};
 use clap::CommandFactory;
+use plimsoll_model::completion::{GivenUrl, Supplied, complete, missing};
+use plimsoll_model::{BodyFrom, Terms, TextKind};
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The commands that measure, and record what they were told.
+const MEASURING: [&str; 6] = ["run", "find", "explain", "sweep", "prove", "demo"];
 
 /// Every flag of every command, by clap's own list.
 #[test]
@@ -30,7 +41,7 @@ fn every_flag_has_a_class() {
 fn what_is_left_out_can_be_given_again() {
     let cli = Cli::command();
     let rerun = cli.find_subcommand("rerun").expect("a command");
-    for name in ["run", "find", "sweep", "prove", "demo"] {
+    for name in MEASURING {
         let command = cli.find_subcommand(name).expect("a command");
         for arg in command.get_arguments() {
             let class = class_of(name, arg.get_id().as_str());
@@ -40,26 +51,6 @@ fn what_is_left_out_can_be_given_again() {
             assert!(asked || known, "rerun has no --{flag} to give again what {name} leaves out of its record");
         }
     }
-}
-
-#[test]
-fn commands_are_told_by_their_program() {
-    for (command, expect) in [
-        ("./server --port 8080", "server (sha256 "),
-        ("PASSWORD=s3cret /opt/new/api -v", "api (sha256 "),
-        ("Zq7xK2mW9vLp4TnR8sYd", "command (sha256 "),
-        ("mysql -ps3cret", "mysql (sha256 "),
-        ("OPENAI_KEY='s3 cret x' ./server", "command (sha256 "),
-        ("OPENAI_KEY=s3\\ cret ./server", "command (sha256 "),
-        ("'my secret'", "command (sha256 "),
-        ("./x:s3cret", "command (sha256 "),
-        ("s3cret", "command (sha256 "),
-        ("", "command (sha256 "),
-    ] {
-        let shown = command_shown(command);
-        assert!(shown.starts_with(expect) && !shown.contains("s3cret"), "{command}: {shown}");
-    }
-    assert_ne!(command_shown("./a 1"), command_shown("./a 2"));
 }
 
 /// As tokens are; it stands in every place where a secret could.
@@ -92,12 +83,38 @@ fn values(class: Class) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.replace('C', CANARY)).collect()
 }
 
-/// A value that each flag takes.
-fn sample(command: &str, id: &str) -> &'static str {
-    match (command, id) {
+/// A file of this test, until it ends.
+fn file(name: &str, text: &str) -> PathBuf {
+    let whose = format!("plimsoll-{}-{:?}-{name}", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(whose);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+/// A file that holds a body.
+fn body_file() -> PathBuf {
+    file("body", "a body")
+}
+
+/// A file of traffic.
+fn traffic_file() -> PathBuf {
+    let base = "base = \"http://127.0.0.1:1\"\n";
+    file("mix.toml", &format!("{base}[[request]]\nget = \"/items?token=s3cret\"\n[[request]]\npost = \"/\"\n"))
+}
+
+fn remove_files() {
+    [body_file(), traffic_file(), file(CANARY, "")]
+        .iter()
+        .for_each(|file| std::fs::remove_file(file).expect("removed"));
+}
+
+/// A value that each flag takes, other than its default.
+fn sample(command: &str, id: &str) -> String {
+    let text = match (command, id) {
         (_, "method") => "PUT",
         (_, "headers") => "Accept: text/html",
-        (_, "body") => "@/tmp/body",
+        (_, "body") => return format!("@{}", body_file().display()),
+        (_, "file") => return traffic_file().display().to_string(),
         (_, "ok_status") => "200-299,404",
         (_, "connect_to") => "127.0.0.1:8080",
         (_, "source_ip") => "127.0.0.1-127.0.0.9",
@@ -105,22 +122,29 @@ fn sample(command: &str, id: &str) -> &'static str {
         (_, "redact") => "all",
         (_, "spin") => "off",
         (_, "arrivals") => "poisson",
-        (_, "url" | "more" | "target" | "metrics") | ("run" | "find", "pprof") => "http://127.0.0.1:1/items?id=5",
+        (_, "url" | "more" | "target" | "metrics") | ("run" | "find" | "explain", "pprof") => {
+            "http://127.0.0.1:1/items?id=5"
+        }
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
+        ("prove", "rate") => "2.5k",
         (_, "rate") => "0..5000@4s,5000@4s",
-        (_, "concurrency") if command == "run" => "10@10s,100@30s",
+        (_, "concurrency") if command == "run" => "10@10s,100@1500ms",
         (_, "slo") => "success>=99.9%, p99<=50ms",
+        ("find", "fail_if") => "line<5000",
+        ("prove", "fail_if") => "worse",
         (_, "stop_if" | "fail_if") => "p99>200ms, errors>5%",
         (_, "margin") => "1.5%",
         (_, "measure") => "p99",
         (_, "a" | "b" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
-        (_, "file" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "output" | "dir") => "/run/a b/x=y.pem",
+        (_, "unix" | "cacert" | "cert" | "key" | "cgroup") => "/run/a b/x=y.pem",
+        (_, "output" | "dir") => "/run/a b/x.y",
         (_, "listen") => "127.0.0.1:0",
         (_, "timeout" | "resolve_every" | "duration" | "warmup" | "budget" | "level_time" | "start_timeout") => "3s",
         (_, "load_time") => "300ms",
-        _ => "5",
-    }
+        _ => "7",
+    };
+    text.to_owned()
 }
 
 /// A command line with one flag, in each way that clap takes.
@@ -150,26 +174,62 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
     all
 }
 
-/// What a command needs besides.
-fn besides(command: &str, id: &str) -> &'static [&'static str] {
-    match (command, id) {
-        ("prove", "a") => &["--b=./b", "http://127.0.0.1:1/"],
-        ("prove", "b") => &["--a=./a", "http://127.0.0.1:1/"],
+/// What a command needs besides, so that a flag has a meaning.
+fn besides(command: &str, id: &str) -> Vec<String> {
+    const URL: &str = "http://127.0.0.1:1/";
+    const TLS: &str = "https://127.0.0.1:1/";
+    let words: &[&str] = match (command, id) {
+        ("prove", "target") => {
+            return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &besides("run", id)].concat();
+        }
+        (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
+        ("prove", "a") => &["--b=./b", URL],
+        ("prove", "b") => &["--a=./a", URL],
+        ("prove", "url" | "more") => &[URL],
+        ("prove", "insecure" | "cacert" | "cert" | "no_resumption") => &[TLS, TLS],
+        ("prove", "key") => &["--cert=/run/own.pem", TLS, TLS],
+        ("prove", "rate" | "arrivals" | "max_connections") => &["--measure=p50", URL, URL],
+        ("prove", "pprof_seconds") => &["--pprof", URL, URL],
+        ("prove", _) => &[URL, URL],
         ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
-        ("check", _) | (_, "target") => &["--file=mix.toml"],
+        ("check", _) => &["--file=mix.toml"],
         ("diff", "a" | "b") => &["b.dat"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],
         ("profile", _) => &[],
-        _ => &["http://127.0.0.1:1/"],
-    }
+        (_, "insecure" | "cacert" | "cert" | "no_resumption") => &[TLS],
+        (_, "key") => &["--cert=/run/own.pem", TLS],
+        ("run", "arrivals" | "max_connections") => &["--rate=5", URL],
+        (_, "pprof_seconds") => &["--pprof=auto", URL],
+        ("sweep", "budget") => &["-c1,2", URL],
+        _ => &[URL],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn told(command: &str, words: &[String], besides: &[&str]) -> Result<(Cli, Told), String> {
+/// Flags that a command has and always refuses.
+fn is_refused(command: &str, id: &str) -> bool {
+    command == "sweep" && ["arrivals", "max_connections"].contains(&id)
+}
+
+fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, Hidden), String> {
     let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(words.iter().cloned());
-    let line = line.chain(besides.iter().map(|word| (*word).to_owned())).map(OsString::from);
+    let line = line.chain(besides.iter().cloned()).map(OsString::from);
     understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))
+}
+
+fn asked(command: &str, words: &[String], besides: &[String]) -> Option<Result<Told, Failure>> {
+    let (cli, _) = understood_as(command, words, besides).ok()?;
+    experiment::asked(&cli.command).transpose()
+}
+
+/// All that a run file has of it, and the command line that is shown of that.
+fn recorded((asked, terms): &Told) -> String {
+    let (asked, terms) = (asked.record(), terms.record());
+    let json = |value: serde_json::Result<String>| value.expect("serialises");
+    let words = spelling::words(&asked, &terms).join(" ");
+    format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&terms)))
 }
 
 fn commands() -> Vec<Command> {
@@ -188,17 +248,35 @@ fn no_way_of_writing_a_secret_is_recorded() {
             let id = arg.get_id().as_str();
             let class = class_of(name, id).unwrap_or(Class::Secret);
             let mut understood = class == Class::Switch || class == Class::Plain;
-            for value in values(class) {
+            let mut values = values(class);
+            // One that is there.
+            let present =
+                file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
+            match id {
+                "file" => values.push(present),
+                "body" => values.push(format!("@{present}")),
+                _ => {}
+            }
+            for value in values {
                 for words in spellings(arg, &value, has_quiet) {
                     tried += 1;
-                    match told(name, &words, besides(name, id)) {
-                        Ok((_, told)) => {
-                            understood = true;
-                            let recorded = super::words(name, &told.said).join(" ");
-                            assert!(!recorded.contains(CANARY), "{name} {words:?}: {recorded}");
-                            let message = told.hide(&format!("'{value}' is no good: {value}"));
+                    match understood_as(name, &words, &besides(name, id)) {
+                        Ok((cli, hidden)) => {
                             let may = class == Class::Place;
-                            assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
+                            let silent = |message: &str| {
+                                let message = hidden.hide(message);
+                                assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
+                            };
+                            silent(&format!("'{value}' is no good: {value}"));
+                            match experiment::asked(&cli.command) {
+                                Err(failure) => silent(&failure.to_string()),
+                                Ok(None) => understood = true,
+                                Ok(Some(question)) => {
+                                    understood = true;
+                                    let recorded = recorded(&question);
+                                    assert!(!recorded.contains(CANARY), "{name} {words:?}: {recorded}");
+                                }
+                            }
                         }
                         Err(sentence) => assert!(!sentence.contains(CANARY), "{name} {words:?}: {sentence}"),
                     }
@@ -208,6 +286,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
         }
     }
     assert!(tried > 500, "{tried}");
+    remove_files();
 }
 
 /// In the wrong place, too: an unquoted header leaves its value behind as a target.
@@ -232,7 +311,11 @@ fn sentences_about_mistakes_repeat_no_secret() {
         let words: Vec<String> = line.replace('C', CANARY).split_whitespace().map(str::to_owned).collect();
         let line = std::iter::once("plimsoll".to_owned()).chain(words.clone()).map(OsString::from);
         match understood(line) {
-            Ok((_, told)) => assert!(!super::words("", &told.said).join(" ").contains(CANARY), "{words:?}"),
+            Ok((cli, hidden)) => match experiment::asked(&cli.command) {
+                Ok(Some(question)) => assert!(!recorded(&question).contains(CANARY), "{words:?}"),
+                Ok(None) => {}
+                Err(failure) => assert!(!hidden.hide(&failure.to_string()).contains(CANARY), "{words:?}: {failure}"),
+            },
             Err(error) => {
                 let sentence = refused::sentence(&Cli::command(), &error);
                 assert!(
@@ -244,52 +327,97 @@ fn sentences_about_mistakes_repeat_no_secret() {
     }
 }
 
-/// What is recorded says the same again: the arguments of a repetition are understood as those that were recorded.
+/// What was left out of the record of a question, given again.
+fn given_again((asked, terms): &Told) -> Supplied {
+    let missing = missing(&asked.record(), &terms.record());
+    let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
+    let mut given = Supplied::default();
+    for plan in asked.plans() {
+        let request = &plan.traffic.routes[0].request;
+        if is_missing(TextKind::Url) {
+            let (origin, target) = (plan.traffic.origin.clone(), request.target.clone());
+            let text = format!("{origin}{target}");
+            given.urls.push_back(GivenUrl { text, origin, target, authorization: None });
+        }
+        let names = missing.iter().filter(|it| it.kind == TextKind::Header).map(|it| it.was.as_str());
+        let names: Vec<&str> = names.collect();
+        given.headers = request.headers.iter().filter(|(name, _)| names.contains(&name.as_str())).cloned().collect();
+        given.body = terms.body.clone().map(|from| (from, request.body.clone()));
+    }
+    let listed = terms.map(|kind, text: &String| {
+        if is_missing(kind) && kind != TextKind::Body {
+            given.texts.entry(kind).or_default().push_back(text.clone());
+        }
+        Ok::<_, Infallible>(())
+    });
+    let Ok(_) = listed;
+    if is_missing(TextKind::Unix) {
+        let path = asked.plans()[0].carriage.unix.clone().expect("a path");
+        given.texts.entry(TextKind::Unix).or_default().push_back(path);
+    }
+    given
+}
+
+/// Every flag of a command that measures is in what is recorded, and what is recorded asks the same again: completed with what
+/// was left out of it, and, where that is nothing, as the command line that is shown.
 #[test]
 fn a_record_says_the_same_again() {
-    for command in commands() {
+    let mut whole = 0;
+    for command in commands().iter().filter(|command| MEASURING.contains(&command.get_name())) {
         let name = command.get_name();
-        if !["run", "find", "sweep", "prove", "demo"].contains(&name) {
-            continue;
-        }
         for arg in command.get_arguments().filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())) {
             let id = arg.get_id().as_str();
             let value = sample(name, id);
             let spelled = match (arg.get_action().takes_values(), arg.get_long()) {
                 (false, Some(long)) => vec![vec![format!("--{long}")]],
-                _ => spellings(arg, value, false),
+                _ => spellings(arg, &value, false),
             };
-            let spelled_as = super::spelled(arg);
+            let without = asked(name, &[], &besides(name, id)).map(|without| without.map(|it| recorded(&it)));
             let mut understood_any = false;
             for words in spelled {
-                let Ok((cli, told)) = self::told(name, &words, besides(name, id)) else { continue };
+                let question = match asked(name, &words, &besides(name, id)) {
+                    Some(Ok(question)) => question,
+                    // Its value is taken for a target.
+                    Some(Err(_)) if arg.is_require_equals_set() && words.len() > 1 => continue,
+                    Some(Err(failure)) if !is_refused(name, id) => panic!("{name} {words:?}: {failure}"),
+                    _ => continue,
+                };
                 understood_any = true;
-                // What was left out is given again, as `rerun` does.
-                let given = |said: &Said| match said.flag.as_deref() {
-                    flag if flag == spelled_as.as_deref() => value,
-                    Some("--a") => "./a",
-                    _ => "./b",
-                };
-                let whole: Vec<Said> = told
-                    .said
-                    .iter()
-                    .map(|said| match said.withheld {
-                        Some(_) => Said { value: Some(given(said).to_owned()), withheld: None, ..said.clone() },
-                        None => said.clone(),
-                    })
-                    .collect();
-                let again = understood(super::words(name, &whole).into_iter().map(OsString::from));
-                let (again, told_again) = again.unwrap_or_else(|error| panic!("{name} {words:?}: {error}"));
-                // The seed was drawn; now it is said.
-                let unseeded = |cli: &Cli| {
-                    let text = format!("{cli:?}");
-                    let seed = format!("seed: Some({})", crate::resolve::fresh_seed());
-                    text.replace(&seed, "seed: None")
-                };
-                assert_eq!(unseeded(&cli), unseeded(&again), "{name} {words:?}");
-                assert_eq!(told.said, told_again.said, "{name} {words:?}");
+                let record = recorded(&question);
+                let lost = matches!(&without, Some(Ok(without)) if *without == record);
+                assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
+                let (asked_record, terms_record) = (question.0.record(), question.1.record());
+                let again = complete(&asked_record, &terms_record, given_again(&question), &mut |mix| {
+                    let asked = asking::of_file(mix, terms_record.redact).expect("a file of traffic");
+                    Some(asked.into_iter().map(|(traffic, _)| traffic).collect())
+                });
+                let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
+                assert_eq!(again, question, "{name} {words:?}");
+                if missing(&asked_record, &terms_record).is_empty() {
+                    whole += 1;
+                    let shown = spelling::words(&asked_record, &terms_record);
+                    let again = asked(name, &shown[2..], &[]);
+                    let again = again.unwrap_or_else(|| panic!("{shown:?} is not understood"));
+                    let again = again.unwrap_or_else(|failure| panic!("{shown:?}: {failure}"));
+                    assert_eq!(again, question, "{name} {words:?}: {shown:?}");
+                }
             }
-            assert!(understood_any, "{name} {id}: no sample value is understood: mend `sample`");
+            assert!(
+                understood_any || is_refused(name, id),
+                "{name} {id}: no sample value is understood: mend `sample`"
+            );
         }
     }
+    assert!(whole > 200, "{whole}");
+    remove_files();
+}
+
+/// Standard input, too, is only asked for again.
+#[test]
+fn a_body_that_is_gone_is_asked_for() {
+    let words = ["-b".to_owned(), "one".to_owned()];
+    let (asked, terms) = asked("run", &words, &besides("run", "body")).expect("understood").expect("a question");
+    let terms = Terms { body: Some(BodyFrom::Input), ..terms };
+    let missing = missing(&asked.record(), &terms.record());
+    assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);
 }

@@ -77,13 +77,16 @@ fn a_run_of_a_mix_is_repeated_from_its_record() {
     let record = folder("mix-again").join("run.plimsoll");
     let run = ["run", "-n", "50", "-c", "2", "-f", text(&path), "--target", &server.url, "-o", text(&record), "-q"];
     assert_eq!(plimsoll(&run).code, 0);
-    let again = plimsoll(&["rerun", text(&record), "-o", text(&record.with_file_name("again.plimsoll"))]);
+    let (again, other) = (record.with_file_name("again.plimsoll"), record.with_file_name("other.plimsoll"));
+    let unasked = plimsoll(&["rerun", text(&record)]);
+    assert!(unasked.code == 2 && unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let again = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&again)]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     // Another file is another load.
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
-    let other = plimsoll(&["rerun", text(&record), "-o", text(&record.with_file_name("other.plimsoll"))]);
+    let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
-    assert!(other.stderr.contains("path or query differs"), "{}", other.stderr);
+    assert!(other.stderr.contains("--file: this is not what was recorded"), "{}", other.stderr);
 }
 
 #[test]

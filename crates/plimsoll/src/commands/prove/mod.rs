@@ -1,10 +1,10 @@
 //! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
 
-mod asked;
 mod profiles;
+mod question;
+mod targets;
 
 use super::preflight;
-use crate::args_prove::ProveArgs;
 use crate::capacity::Limits;
 use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
@@ -14,39 +14,87 @@ use crate::recording::Recording;
 use crate::results::Results;
 use crate::results::page::write_beside;
 use crate::runner::Builds;
+use crate::runner::builds::BuildTarget;
 use crate::runner::machine::Fitting;
-use asked::ProveSetup;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict, arm_name};
 use plimsoll_analysis::{Finding, Study};
-use plimsoll_model::{Ending, Noted, Purpose, Stop, Trial};
+use plimsoll_model::{
+    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
+};
+use plimsoll_report::format::duration;
+use plimsoll_report::measure_text;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// Compares, reports, and says with which code to end.
-pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
-    let asked = ProveSetup::of(args)?;
+pub use question::asked;
+
+/// What is going to be found out, in a sentence.
+fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String {
+    let budget = duration(blocks.budget_ns as f64);
+    match criterion {
+        None => format!("what does each of {} rungs leave of the one before? ({budget} at most)", blocks.arms.len()),
+        Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
+    }
+}
+
+/// Compares two builds, reports, and says with which code to end.
+pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
+    let targets = targets::reach(&blocks.arms, terms, criterion)?;
+    let wanted = profiles::AskedProfiles::of(&blocks, terms, &targets)?;
+    let profiles = wanted.as_ref().map(profiles::AskedProfiles::recorded);
+    let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
+    compare(blocks, Some(criterion), terms, &targets, record, wanted.as_ref())
+}
+
+/// The same of the rungs of a ladder.
+pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let targets = targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let record = |blocks| Asked::Ladder(LadderAsked { blocks });
+    compare(asked.blocks, None, terms, &targets, record, None)
+}
+
+/// Measures in blocks. `criterion`: what decides between two sides; `record`: what is recorded of the question.
+fn compare(
+    blocks: BlocksAsked<Plan>,
+    criterion: Option<Criterion>,
+    terms: &Terms<String>,
+    targets: &[BuildTarget],
+    record: impl FnOnce(BlocksAsked) -> Asked,
+    wanted: Option<&profiles::AskedProfiles>,
+) -> Result<u8, Failure> {
     let mut warnings = Vec::new();
-    for (number, arm) in asked.arms.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
-        if let Some(warning) = preflight(&arm.base.plan, &arm.base.injector, args.request.no_preflight)? {
+    for (number, arm) in targets.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
+        if let Some(warning) = preflight(&arm.base.plan, &arm.base.injector, terms)? {
             warnings.push(format!("{}: {warning}", arm_name(number as u8)));
         }
     }
-    let (differing, hint) = asked.pasts();
+    let (differing, hint) = if criterion.is_some() { targets::pasts(targets) } else { (None, None) };
     warnings.extend(differing);
-    let mut live = Live::new(args.out.quiet);
-    live.line(&asked.question());
+    let mut live = Live::new(terms.output.quiet);
+    live.line(&question(&blocks, criterion));
     if let Some(hint) = hint {
         live.line(hint);
     }
-    let path = args.output.clone().unwrap_or_else(|| kept::new_path("prove"));
-    let local = asked.arms.iter().all(|arm| arm.base.local);
-    let question = asked.recorded();
+    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("prove"), PathBuf::from);
+    let local = targets.iter().all(|arm| arm.base.local);
+    // What was reached is what is recorded: addresses and certificates are known now.
+    let mut reached = targets.iter();
+    let blocks = blocks.with_plans(|plan| {
+        Ok::<_, Infallible>(reached.next().map_or_else(|| plan.record(), |target| target.base.plan.record()))
+    });
+    let Ok(blocks) = blocks;
+    let question = record(blocks);
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
     // The flags are the same for all sides.
-    let base = asked.arms[0].base.clone();
+    let base = targets[0].base.clone();
     let noted = Noted { warnings, fitted: Vec::new() };
-    let recording = Recording::begin(question, noted, local, &base.injector, Some(&path))?;
+    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path))?;
     let fitting = Fitting { base, limits: Limits::of_machine() };
-    let before_block = asked.before_block.as_deref();
-    let mut runner = Builds::new(&asked.arms, fitting, asked.start_patience, before_block, path.clone());
+    let before_block = terms.builds.before_block.as_deref();
+    let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
+    let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
     let mut conduct = Conduct::new(&mut runner, recording, live);
     let outcome = conduct.carry_out(&mut study, &mut |_, _| ());
     let died = conduct.recording.trials().last().and_then(|trial| match &trial.run.ending {
@@ -58,8 +106,8 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         Err(failure) => Some(failure.to_string()),
         Ok(()) => died,
     };
-    if let (None, Study::Blocks(comparison)) = (&broken, &study) {
-        profiles::take(&mut conduct, &asked, comparison.blocks(), &path);
+    if let (None, Study::Blocks(comparison), Some(wanted)) = (&broken, &study, wanted) {
+        profiles::take(&mut conduct, wanted, comparison.blocks(), &path);
     }
     let setup = std::mem::take(&mut conduct.fitted);
     let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
@@ -75,7 +123,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         return Err(Failure::start(reason.clone()));
     }
     let results = Results::of(&experiment, Some(&path))?;
-    results.print(args.out.json, true);
+    results.print(terms.output.json, true);
     setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
         live.note(&note);
@@ -90,7 +138,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
             return Err(Failure::start("the run file holds no comparison"));
         }
     };
-    if asked.fail_if_worse && verdict == ProveVerdict::Worse {
+    if terms.fail_if.is_some() && verdict == ProveVerdict::Worse {
         live.note("--fail-if worse: it is");
         return Ok(exit::CROSSED);
     }

@@ -4,18 +4,22 @@
 //! Kept beside the run file; what is said of them is computed from these and the run file. Not here: arithmetic
 //! (`plimsoll-analysis`), how it looks (`plimsoll-report`).
 
-use super::asked::ProveSetup;
-use crate::args_prove::ProveArgs;
+use crate::base::user_info;
 use crate::commands::capture::keep;
 use crate::conduct::{Conduct, Saying};
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::pprof::{Endpoint, PATIENCE};
+use crate::runner::builds::BuildTarget;
 use plimsoll_analysis::prove::{self, Block, arm_name};
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
 use plimsoll_analysis::study::{TrialPlan, Until};
+use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Curve, Ending, Load, LoadShape, Plan, PlanRecord, ProfilesAsked, Purpose, Stop, Trial};
+use plimsoll_model::{
+    ArmIndex, Arrivals, BlocksAsked, Curve, Ending, Load, LoadShape, Plan, PlanRecord, ProfilesAsked, Purpose, Served,
+    Stop, Tag, Terms, Trial,
+};
 use plimsoll_report::format;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,43 +36,48 @@ const RATE_SHARE: f64 = 0.6;
 const READY_MAX: f64 = 512.0;
 
 /// Profiles that are going to be taken.
-pub struct AskedProfiles {
+pub struct AskedProfiles<'a> {
+    targets: &'a [BuildTarget],
     endpoints: [Endpoint; 2],
     seconds: u32,
+    /// Load before a profile, ns.
+    warmup_ns: u64,
+    arrivals: Arrivals,
 }
 
-impl AskedProfiles {
-    /// What the flags mean. Of servers that run already, looks whether they will do it, so that nobody waits in vain.
-    pub fn of(args: &ProveArgs, urls: [&str; 2]) -> Result<Option<AskedProfiles>, Failure> {
-        let Some(named) = &args.pprof else { return Ok(None) };
-        if args.ladder {
-            return Err(Failure::usage("--pprof: profiles are compared between two builds; leave --ladder out"));
-        }
-        let public = args.request.allow_public;
+impl<'a> AskedProfiles<'a> {
+    /// The profiles that are asked for. Of servers that run already, looks whether they will do it, so that nobody waits in
+    /// vain.
+    pub fn of(
+        blocks: &BlocksAsked<Plan>,
+        terms: &Terms<String>,
+        targets: &'a [BuildTarget],
+    ) -> Result<Option<AskedProfiles<'a>>, Failure> {
+        let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
+        let (public, seconds) = (terms.public, *seconds);
         let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
-        let endpoints = match named.split_once(',') {
-            None if named == "auto" => urls.map(|url| Endpoint::of_target(url, public)),
-            // Builds that are started one after the other may have one address for it.
-            None if args.a.is_some() => [named, named].map(|url| Endpoint::resolve(url, public)),
-            None => {
-                return Err(Failure::usage(
-                    "--pprof: give the addresses of both sides, as --pprof=URL_A,URL_B, or none where each serves its own",
-                ));
-            }
-            Some((a, b)) => [a, b].map(|url| Endpoint::resolve(url, public)),
+        let of_target = |target: &BuildTarget, number| {
+            let plan = &target.base.plan;
+            Endpoint::of_target(&plan.traffic.origin, user_info(plan, terms, number), public)
         };
-        let [a, b] = endpoints;
-        let asked =
-            AskedProfiles { endpoints: [a.map_err(flagged)?, b.map_err(flagged)?], seconds: args.pprof_seconds };
-        if args.a.is_none() {
-            let [a, b] = &asked.endpoints;
-            a.check(asked.seconds)?;
+        let [a, b] = match served {
+            Served::ByTarget => [of_target(a, 0), of_target(b, 1)],
+            Served::At(urls) => {
+                [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public))
+            }
+        };
+        let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];
+        let fresh = targets.iter().any(|target| target.command.is_some());
+        if !fresh {
+            let [a, b] = &endpoints;
+            a.check(seconds)?;
             // A server takes a while to give up a profile for which nobody waits: the same is not asked twice.
             if b.shown != a.shown {
-                b.check(asked.seconds)?;
+                b.check(seconds)?;
             }
         }
-        Ok(Some(asked))
+        let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
+        Ok(Some(AskedProfiles { targets, endpoints, seconds, warmup_ns, arrivals: blocks.arrivals }))
     }
 
     /// What the run file says of it.
@@ -76,12 +85,11 @@ impl AskedProfiles {
         let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
         ProfilesAsked { bases, seconds: self.seconds }
     }
+}
 
-    /// Load before a profile, ns.
-    fn warmup_ns(asked: &ProveSetup) -> u64 {
-        let fresh = asked.arms.iter().any(|arm| arm.command.is_some());
-        WARMUP_NS + if fresh { asked.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 }
-    }
+/// The place of a profile among the loads.
+fn tag(turn: usize) -> Tag {
+    Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition(turn) as u32 }
 }
 
 /// How often this side had its turn before.
@@ -91,10 +99,9 @@ fn repetition(turn: usize) -> usize {
 
 /// Drives the loads and writes the profiles beside the run file. Each is recorded with its side, its turn and its load, or with
 /// the reason why there is none; nothing of that changes the verdict.
-pub fn take(conduct: &mut Conduct, asked: &ProveSetup, blocks: &[Block], beside: &Path) {
-    let Some(wanted) = &asked.profiles else { return };
-    let warmup_ns = AskedProfiles::warmup_ns(asked);
-    let place = |turn: usize| (asked.tag(Purpose::Profile, TURNS[turn], repetition(turn)), "cpu");
+pub fn take(conduct: &mut Conduct, wanted: &AskedProfiles, blocks: &[Block], beside: &Path) {
+    let warmup_ns = wanted.warmup_ns;
+    let place = |turn: usize| (tag(turn), "cpu");
     let Some(rate) = profile_rate(conduct.recording.trials(), blocks) else {
         // The first turn of each side.
         for turn in [0, 1] {
@@ -109,7 +116,7 @@ pub fn take(conduct: &mut Conduct, asked: &ProveSetup, blocks: &[Block], beside:
     let mut patience = PATIENCE;
     for turn in 0..TURNS.len() {
         let driven = conduct.recording.trials().len();
-        let taken = take_turn(conduct, asked, turn, plan(asked, turn, rate, (length_ns, warmup_ns)), &mut patience);
+        let taken = take_turn(conduct, wanted, turn, plan(wanted, turn, rate, length_ns), &mut patience);
         let trial = (conduct.recording.trials().len() > driven).then_some(driven as u32);
         keep(&mut conduct.recording, beside, place(turn), trial, taken);
         if plimsoll_sys::signal::interrupted() {
@@ -119,14 +126,14 @@ pub fn take(conduct: &mut Conduct, asked: &ProveSetup, blocks: &[Block], beside:
 }
 
 /// The load under which a profile is taken.
-fn plan(asked: &ProveSetup, turn: usize, rate: f64, (length_ns, warmup_ns): (u64, u64)) -> PlanRecord {
-    let base = &asked.arms[usize::from(TURNS[turn])].base;
+fn plan(wanted: &AskedProfiles, turn: usize, rate: f64, length_ns: u64) -> PlanRecord {
+    let base = &wanted.targets[usize::from(TURNS[turn])].base;
     let load = Load {
-        seed: plimsoll_model::rng::mix(asked.settings.seed ^ rate.to_bits()),
-        shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: base.arrivals },
+        seed: plimsoll_model::rng::mix(base.plan.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: wanted.arrivals },
         requests_max: None,
-        duration_ns: Some((length_ns - warmup_ns).next_multiple_of(Plan::TICK_NS)),
-        warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
+        duration_ns: Some((length_ns - wanted.warmup_ns).next_multiple_of(Plan::TICK_NS)),
+        warmup_ns: wanted.warmup_ns.next_multiple_of(Plan::TICK_NS),
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.plan.carriage.connections_max),
         ..base.plan.load.clone()
     };
@@ -136,14 +143,12 @@ fn plan(asked: &ProveSetup, turn: usize, rate: f64, (length_ns, warmup_ns): (u64
 /// One profile of one side; the error completes "no profile: ...".
 fn take_turn(
     conduct: &mut Conduct,
-    asked: &ProveSetup,
+    wanted: &AskedProfiles,
     turn: usize,
     plan: PlanRecord,
     patience: &mut Duration,
 ) -> Result<Vec<u8>, String> {
-    let Some(wanted) = &asked.profiles else { return Err("none was asked for".into()) };
-    let arm = TURNS[turn];
-    let tag = asked.tag(Purpose::Profile, arm, repetition(turn));
+    let (arm, tag) = (TURNS[turn], tag(turn));
     let (warmup_ns, total_ns) = (plan.load.warmup_ns, plan.load.warmup_ns + plan.load.duration_ns.unwrap_or(0));
     let endpoint = &wanted.endpoints[usize::from(arm)];
     let (mut taking, left) = (None, *patience);

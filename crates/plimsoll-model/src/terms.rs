@@ -1,0 +1,380 @@
+//! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks ([`crate::asked`]), from how
+//! its targets are reached and what is watched meanwhile to what its outcome is held against and where it goes.
+//!
+//! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds. One is made of the other in
+//! one place ([`Terms::record`]), and [`Terms::map`] names every text in which a secret could stand.
+//!
+//! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again ([`crate::completion`]), flags.
+
+use crate::addresses::AddressRange;
+use crate::injector::Spin;
+use crate::redact::{self, Redact};
+use crate::traffic::StatusSet;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+/// A text as a record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Redacted {
+    /// What is kept of it.
+    pub text: String,
+    /// Whether something was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
+}
+
+/// What may be left out of a record, by what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TextKind {
+    /// The URL of a target: user, path or query.
+    Url,
+    /// A header field.
+    Header,
+    /// A body.
+    Body,
+    /// The file that says what is asked.
+    Traffic,
+    /// The unix socket.
+    Unix,
+    /// The file of the issuers to trust.
+    Issuers,
+    /// The file of our own certificate.
+    Certificate,
+    /// The file of its key.
+    Key,
+    /// The control group that is watched.
+    Cgroup,
+    /// Where the server tells of itself.
+    Metrics,
+    /// Where profiles are served.
+    Profiles,
+    /// The command that starts build A.
+    BuildA,
+    /// The command that starts build B.
+    BuildB,
+    /// The command before each block.
+    BeforeBlock,
+    /// Where results go: recorded, and never asked for.
+    Place,
+}
+
+impl TextKind {
+    /// What a record has of such a text. The same text means that it has all of it.
+    pub fn kept(self, text: &str, how: Redact) -> String {
+        match self {
+            TextKind::Url | TextKind::Metrics | TextKind::Profiles => redact::url(text, how),
+            TextKind::Traffic
+            | TextKind::Unix
+            | TextKind::Issuers
+            | TextKind::Certificate
+            | TextKind::Key
+            | TextKind::Cgroup
+            | TextKind::Place => redact::path(text),
+            // A file; what was written out is never kept.
+            TextKind::Body => redact::path(text),
+            TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock => redact::command(text),
+            TextKind::Header => match text.split_once(": ") {
+                Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
+                None => redact::REDACTED.to_owned(),
+            },
+        }
+    }
+
+    /// Whether it is a command for the shell.
+    pub fn is_command(self) -> bool {
+        matches!(self, TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock)
+    }
+}
+
+/// All that decides an experiment besides what it asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms<T> {
+    /// The target is a server of plimsoll's own, started for the purpose.
+    #[serde(default)]
+    pub demo: bool,
+    /// How each target is named, in order.
+    pub targets: Vec<TargetTerms>,
+    /// How much is left out of records and reports.
+    #[serde(default)]
+    pub redact: Redact,
+    /// Whether load may go to addresses that are neither loopback nor private.
+    pub public: bool,
+    /// Whether a target is asked once first.
+    pub preflight: bool,
+    /// What is asked stands in a file.
+    pub mix: Option<MixTerms<T>>,
+    /// Where the body of the requests is from.
+    pub body: Option<BodyFrom<T>>,
+    /// Connections go to this host and port, not to the URL's.
+    pub connect_to: Option<(String, u16)>,
+    /// The file of the issuers to trust; `None`: those of the system.
+    pub issuers: Option<T>,
+    /// The file of our own certificate.
+    pub certificate: Option<T>,
+    /// The file of its key; `None`: it is with the certificate.
+    pub key: Option<T>,
+    /// At most so many connections; `None`: as many as are usual, and fit the machine.
+    pub connections_max: Option<u32>,
+    /// How this machine makes the load.
+    pub injector: InjectorTerms,
+    /// What is watched meanwhile.
+    pub probes: ProbesTerms<T>,
+    /// Profiles that are taken afterwards.
+    pub profiles: Option<ProfilesTerms<T>>,
+    /// How builds are started.
+    pub builds: BuildsTerms<T>,
+    /// The outcome that is a failure, as conditions are written.
+    pub fail_if: Option<String>,
+    /// Where results go.
+    pub output: OutputTerms<T>,
+}
+
+/// How a target is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TargetTerms {
+    /// Targets of one number are asked the same, secrets included.
+    pub number: u32,
+    /// The URL has a user and a password: the authorization that is sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user_info: bool,
+}
+
+/// What is asked stands in a file; the rest is what it leaves open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MixTerms<T> {
+    /// The file.
+    pub file: T,
+    /// Where each target is asked: URLs; none: where the file says.
+    pub bases: Vec<T>,
+    /// Header fields (`Name: value`) for requests that have none of that name.
+    pub headers: Vec<T>,
+    /// What counts as success where a request does not say.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, where it does not say, ns.
+    pub timeout_ns: u64,
+}
+
+/// Where a body is from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFrom<T> {
+    /// It was written out.
+    Text,
+    /// Standard input, which is gone once it was read.
+    Input,
+    /// A file.
+    File(T),
+}
+
+/// How this machine makes the load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct InjectorTerms {
+    /// Worker threads; `None`: as many as suit the machine.
+    pub workers: Option<u32>,
+    /// How they wait.
+    pub spin: Spin,
+    /// Local addresses, taken in turn; empty: the system chooses.
+    pub sources: Vec<AddressRange>,
+}
+
+/// What is watched while the load runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProbesTerms<T> {
+    /// Nothing.
+    #[serde(default)]
+    pub none: bool,
+    /// This process; without it and without a name, the one that listens on the target's address.
+    pub pid: Option<u32>,
+    /// The process of this name.
+    pub process: Option<String>,
+    /// What the server tells of itself.
+    pub metrics: Option<Served<T>>,
+    /// This control group; `None`: that of the process.
+    pub cgroup: Option<T>,
+}
+
+/// Where something is served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Served<T> {
+    /// On the target itself, at the usual place.
+    ByTarget,
+    /// There: one URL, or one for each target.
+    At(Vec<T>),
+}
+
+/// Profiles that are taken after the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfilesTerms<T> {
+    /// Where they are served.
+    pub served: Served<T>,
+    /// Length of a CPU profile, s.
+    pub seconds: u32,
+}
+
+/// How builds under test are started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildsTerms<T> {
+    /// The command that starts build A.
+    pub a: Option<T>,
+    /// The command that starts build B.
+    pub b: Option<T>,
+    /// A command to be run before each block.
+    pub before_block: Option<T>,
+    /// How long a build may take until it answers, ns.
+    pub start_ns_max: u64,
+    /// Whether records and reports have the commands as they are.
+    pub record_commands: bool,
+}
+
+/// Where results go, and what is said meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OutputTerms<T> {
+    /// One JSON document instead of text.
+    pub json: bool,
+    /// No progress is shown.
+    pub quiet: bool,
+    /// The run file.
+    pub file: Option<T>,
+    /// The folder and the name of several files.
+    pub files: Option<(T, T)>,
+}
+
+/// How long a build may take until it answers, where nothing else is said.
+pub const START_NS_MAX: u64 = 30_000_000_000;
+
+impl<T> Default for BuildsTerms<T> {
+    fn default() -> Self {
+        BuildsTerms { a: None, b: None, before_block: None, start_ns_max: START_NS_MAX, record_commands: false }
+    }
+}
+
+impl<T> Default for Terms<T> {
+    /// One target, reached, watched and shown as usual.
+    fn default() -> Self {
+        Terms {
+            demo: false,
+            targets: vec![TargetTerms::default()],
+            redact: Redact::Secrets,
+            public: false,
+            preflight: true,
+            mix: None,
+            body: None,
+            connect_to: None,
+            issuers: None,
+            certificate: None,
+            key: None,
+            connections_max: None,
+            injector: InjectorTerms::default(),
+            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None },
+            profiles: None,
+            builds: BuildsTerms::default(),
+            fail_if: None,
+            output: OutputTerms { json: false, quiet: false, file: None, files: None },
+        }
+    }
+}
+
+impl<T> Terms<T> {
+    /// The same with other texts: every one in which a secret could stand is given to `each`, with what it is.
+    pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
+        let each = &mut each;
+        Ok(Terms {
+            demo: self.demo,
+            targets: self.targets.clone(),
+            redact: self.redact,
+            public: self.public,
+            preflight: self.preflight,
+            mix: match &self.mix {
+                None => None,
+                Some(MixTerms { file, bases, headers, ok_status, timeout_ns }) => Some(MixTerms {
+                    file: each(TextKind::Traffic, file)?,
+                    bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
+                    headers: headers.iter().map(|header| each(TextKind::Header, header)).collect::<Result<_, E>>()?,
+                    ok_status: ok_status.clone(),
+                    timeout_ns: *timeout_ns,
+                }),
+            },
+            body: match &self.body {
+                None => None,
+                Some(BodyFrom::Text) => Some(BodyFrom::Text),
+                Some(BodyFrom::Input) => Some(BodyFrom::Input),
+                Some(BodyFrom::File(path)) => Some(BodyFrom::File(each(TextKind::Body, path)?)),
+            },
+            connect_to: self.connect_to.clone(),
+            issuers: optional(each, TextKind::Issuers, &self.issuers)?,
+            certificate: optional(each, TextKind::Certificate, &self.certificate)?,
+            key: optional(each, TextKind::Key, &self.key)?,
+            connections_max: self.connections_max,
+            injector: self.injector.clone(),
+            probes: ProbesTerms {
+                none: self.probes.none,
+                pid: self.probes.pid,
+                process: self.probes.process.clone(),
+                metrics: match &self.probes.metrics {
+                    Some(metrics) => Some(served(each, TextKind::Metrics, metrics)?),
+                    None => None,
+                },
+                cgroup: optional(each, TextKind::Cgroup, &self.probes.cgroup)?,
+            },
+            profiles: match &self.profiles {
+                Some(ProfilesTerms { served: at, seconds }) => {
+                    Some(ProfilesTerms { served: served(each, TextKind::Profiles, at)?, seconds: *seconds })
+                }
+                None => None,
+            },
+            builds: BuildsTerms {
+                a: optional(each, TextKind::BuildA, &self.builds.a)?,
+                b: optional(each, TextKind::BuildB, &self.builds.b)?,
+                before_block: optional(each, TextKind::BeforeBlock, &self.builds.before_block)?,
+                start_ns_max: self.builds.start_ns_max,
+                record_commands: self.builds.record_commands,
+            },
+            fail_if: self.fail_if.clone(),
+            output: OutputTerms {
+                json: self.output.json,
+                quiet: self.output.quiet,
+                file: optional(each, TextKind::Place, &self.output.file)?,
+                files: match &self.output.files {
+                    Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
+                    None => None,
+                },
+            },
+        })
+    }
+}
+
+fn optional<T, U, E>(
+    each: &mut impl FnMut(TextKind, &T) -> Result<U, E>,
+    kind: TextKind,
+    text: &Option<T>,
+) -> Result<Option<U>, E> {
+    text.as_ref().map(|text| each(kind, text)).transpose()
+}
+
+fn served<T, U, E>(
+    each: &mut impl FnMut(TextKind, &T) -> Result<U, E>,
+    kind: TextKind,
+    at: &Served<T>,
+) -> Result<Served<U>, E> {
+    Ok(match at {
+        Served::ByTarget => Served::ByTarget,
+        Served::At(urls) => Served::At(urls.iter().map(|url| each(kind, url)).collect::<Result<_, E>>()?),
+    })
+}
+
+impl Terms<String> {
+    /// What a run file holds of it.
+    pub fn record(&self) -> Terms<Redacted> {
+        let mapped = self.map(|kind, text| {
+            let kept = match kind.is_command() && self.builds.record_commands {
+                true => text.clone(),
+                false => kind.kept(text, self.redact),
+            };
+            Ok::<_, Infallible>(Redacted { withheld: kept != *text, text: kept })
+        });
+        match mapped {
+            Ok(terms) => terms,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! From what is to be carried out to its record and back: nothing is lost but secrets, and those are asked for; what is not the
+//! same is refused.
+
+use plimsoll_model::completion::{GivenUrl, Incomplete, Supplied, complete, missing, targets};
+use plimsoll_model::terms::{MixTerms, OutputTerms, ProfilesTerms};
+use plimsoll_model::*;
+use std::collections::VecDeque;
+
+/// As tokens are.
+const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
+
+fn plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
+    let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(3.0) });
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let (method, target) = ("POST".to_owned(), target.to_owned());
+    plan.traffic.routes = vec![Route::new(Request { method, target, headers, body: body.into() })];
+    plan.load.seed = 7;
+    plan
+}
+
+fn run(plan: Plan) -> Asked<Plan> {
+    Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles: None })
+}
+
+fn sides(a: Plan, b: Plan) -> Asked<Plan> {
+    let arm = |name: &str, plan| Arm { name: name.into(), plan, started: false };
+    let blocks = BlocksAsked {
+        arms: vec![arm("a", a), arm("b", b)],
+        users: Some(4),
+        rate: None,
+        arrivals: Arrivals::Constant,
+        load_ns: None,
+        warmup_ns: None,
+        budget_ns: 1,
+        blocks_max: None,
+        count_disturbed: false,
+    };
+    Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
+}
+
+fn terms(asked: &Asked<Plan>, user_info: &[bool]) -> Terms<String> {
+    Terms { targets: targets(asked.plans(), user_info), ..Terms::default() }
+}
+
+fn url(target: &str) -> GivenUrl {
+    let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
+    GivenUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
+}
+
+/// Nothing is in a file.
+fn none(_: &MixTerms<String>) -> Option<Vec<Traffic>> {
+    None
+}
+
+fn header(name: &str, value: &str) -> (String, String) {
+    (name.into(), value.into())
+}
+
+fn body(text: &str) -> Option<(BodyFrom<String>, Vec<u8>)> {
+    Some((BodyFrom::Text, text.into()))
+}
+
+fn texts(given: &[(TextKind, &str)]) -> Supplied {
+    let mut texts = Supplied::default();
+    for (kind, text) in given {
+        texts.texts.entry(*kind).or_default().push_back((*text).to_owned());
+    }
+    texts
+}
+
+/// What is recorded, what is missing of it, and that it is whole again with `given`.
+fn comes_back(name: &str, asked: &Asked<Plan>, terms: &Terms<String>, given: Supplied, expect: &[TextKind]) {
+    let (record, recorded) = (asked.record(), terms.record());
+    let json = format!(
+        "{}{}",
+        serde_json::to_string(&record).expect("serialises"),
+        serde_json::to_string(&recorded).expect("serialises")
+    );
+    assert!(!json.contains(CANARY) && !json.contains("s3cret"), "{name}: {json}");
+    let kinds: Vec<TextKind> = missing(&record, &recorded).iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, expect, "{name}");
+    let (again, terms_again) =
+        complete(&record, &recorded, given, &mut none).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+    assert_eq!((&again, &terms_again), (asked, terms), "{name}");
+    assert_eq!((again.record(), terms_again.record()), (record.clone(), recorded.clone()), "{name}");
+    if !expect.is_empty() {
+        assert_eq!(complete(&record, &recorded, Supplied::default(), &mut none), Err(Incomplete::Missing), "{name}");
+    }
+}
+
+#[test]
+fn what_is_recorded_comes_back() {
+    let plain = run(plan("/items?id=5", &[("Accept", "a/b")], ""));
+    comes_back("nothing is left out", &plain, &terms(&plain, &[]), Supplied::default(), &[]);
+    let query = format!("/items?token={CANARY}");
+    let headers = [("Accept", "a/b"), ("X-Any", "s3cret"), ("Cookie", "s3cret1"), ("x-any", "s3cret2")];
+    let secret = run(plan(&query, &headers, "s3cret body"));
+    let given = Supplied {
+        urls: [url(&query)].into(),
+        // In another order; of one name in theirs.
+        headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
+        body: body("s3cret body"),
+        ..Supplied::default()
+    };
+    let with_body = Terms { body: Some(BodyFrom::Text), ..terms(&secret, &[]) };
+    let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
+    comes_back("request", &secret, &with_body, given.clone(), &kinds);
+    // The path of a file that is no secret is kept, and the file read again.
+    let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
+    let from_file = Supplied { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
+    comes_back("file", &secret, &file, from_file, &kinds[..4]);
+    let mut unix = plan("/", &[], "");
+    unix.carriage.unix = Some(format!("/run/{CANARY}"));
+    unix.carriage.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
+    let unix = run(unix);
+    let complete = Terms {
+        issuers: Some(format!("/{CANARY}/ca.pem")),
+        certificate: Some(format!("/{CANARY}/own.pem")),
+        key: Some("/run/key.pem".to_owned()),
+        profiles: Some(ProfilesTerms {
+            served: Served::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
+            seconds: 5,
+        }),
+        output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms(&unix, &[]).output },
+        ..terms(&unix, &[])
+    };
+    let mut complete_with = complete.clone();
+    complete_with.builds.a = Some("KEY=s3cret ./a".into());
+    complete_with.builds.before_block = Some("true".into());
+    complete_with.probes.metrics = Some(Served::At(vec![format!("http://h/?k={CANARY}")]));
+    complete_with.probes.cgroup = Some(CANARY.into());
+    let given = texts(&[
+        (TextKind::Unix, &format!("/run/{CANARY}")),
+        (TextKind::Issuers, &format!("/{CANARY}/ca.pem")),
+        (TextKind::Certificate, &format!("/{CANARY}/own.pem")),
+        (TextKind::Cgroup, CANARY),
+        (TextKind::Metrics, &format!("http://h/?k={CANARY}")),
+        (TextKind::Profiles, "http://h/a"),
+        (TextKind::Profiles, &format!("http://u:{CANARY}@h/")),
+        (TextKind::BuildA, "KEY=s3cret ./a"),
+        (TextKind::BeforeBlock, "true"),
+    ]);
+    let kinds = [
+        TextKind::Unix,
+        TextKind::Issuers,
+        TextKind::Certificate,
+        TextKind::Cgroup,
+        TextKind::Metrics,
+        TextKind::Profiles,
+        TextKind::BuildA,
+        TextKind::BeforeBlock,
+    ];
+    comes_back("terms", &unix, &complete_with, given, &kinds);
+    let whole = Terms { builds: complete_with.builds.clone(), ..terms(&plain, &[]) };
+    let mut whole = Terms { ..whole };
+    whole.builds.record_commands = true;
+    whole.builds.a = Some("./a --port 1".into());
+    comes_back("whole commands", &plain, &whole, Supplied::default(), &[]);
+    let mut demo = terms(&plain, &[]);
+    demo.demo = true;
+    comes_back("demo", &plain, &demo, Supplied::default(), &[]);
+}
+
+#[test]
+fn users_in_urls_are_asked_for_as_urls() {
+    let side = |target: &str, value: &str| plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
+    let (a, b) = ("Basic s3cret1", "Basic s3cret2");
+    let asked = sides(side("/", a), side("/", b));
+    let terms = terms(&asked, &[true, true]);
+    let with = |value: &str| GivenUrl { authorization: Some(value.into()), ..url("/") };
+    let given = |urls: &[GivenUrl]| Supplied {
+        urls: urls.iter().cloned().collect(),
+        headers: vec![header("X-Any", "s3cret")],
+        ..Supplied::default()
+    };
+    comes_back("users", &asked, &terms, given(&[with(a), with(b)]), &[TextKind::Url, TextKind::Header, TextKind::Url]);
+    let (record, recorded) = (asked.record(), terms.record());
+    for (urls, expect) in [
+        (vec![with(a), with(a)], Incomplete::Alike),
+        (vec![with(a)], Incomplete::Missing),
+        (vec![with(a), with(b), with(b)], Incomplete::Superfluous(TextKind::Url)),
+    ] {
+        assert_eq!(complete(&record, &recorded, given(&urls), &mut none), Err(expect));
+    }
+    for urls in [[with(a), url("/")], [with(a), GivenUrl { target: "/x".into(), ..with(b) }]] {
+        assert!(
+            matches!(complete(&record, &recorded, given(&urls), &mut none), Err(Incomplete::Differs(it)) if it.kind == TextKind::Url)
+        );
+    }
+}
+
+#[test]
+fn what_is_not_the_same_is_refused() {
+    let (secret, other) = ("/?token=abc", "/?token=def");
+    let plain = run(plan("/", &[("Accept", "a/b")], ""));
+    let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
+    let header = |name: &str| vec![header(name, "x")];
+    let good =
+        Supplied { urls: [url(secret)].into(), headers: header("X-Any"), body: body("four"), ..Supplied::default() };
+    let urls = |all: &[GivenUrl]| all.iter().cloned().collect::<VecDeque<_>>();
+    let elsewhere = GivenUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..url(secret) };
+    for (name, asked, given, expect) in [
+        ("a target for none", &plain, Supplied { urls: urls(&[url("/")]), ..Supplied::default() }, "Superfluous(Url)"),
+        (
+            "a header for none",
+            &plain,
+            Supplied { headers: header("Accept"), ..Supplied::default() },
+            "Superfluous(Header)",
+        ),
+        ("a body for none", &plain, Supplied { body: body("x"), ..Supplied::default() }, "Superfluous(Body)"),
+        ("a socket for none", &plain, texts(&[(TextKind::Unix, "/x")]), "Superfluous(Unix)"),
+        ("a command for none", &plain, texts(&[(TextKind::BuildB, "true")]), "Superfluous(BuildB)"),
+        (
+            "another path",
+            &hidden,
+            Supplied { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
+            "Differs(Missing { kind: Url",
+        ),
+        ("another host", &hidden, Supplied { urls: urls(&[elsewhere]), ..good.clone() }, "Differs(Missing { kind: Url"),
+        ("no secret", &hidden, Supplied { urls: urls(&[url("/")]), ..good.clone() }, "Differs(Missing { kind: Url"),
+        ("another header", &hidden, Supplied { headers: header("Y"), ..good.clone() }, "Missing"),
+        (
+            "a body of another length",
+            &hidden,
+            Supplied { body: body("five5"), ..good.clone() },
+            "Differs(Missing { kind: Body",
+        ),
+        ("another body", &hidden, Supplied { body: body("fear"), ..good.clone() }, "Differs(Missing { kind: Body"),
+    ] {
+        let terms = Terms { body: Some(BodyFrom::Text), ..terms(asked, &[]) };
+        let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());
+        assert!(format!("{outcome:?}").starts_with(&format!("Err({expect}")), "{name}: {outcome:?}");
+    }
+    let side = |target: &str| plan(target, &[], "");
+    for (asked, given, good) in [
+        (sides(side(secret), side(other)), [secret, other], true),
+        (sides(side(secret), side(other)), [secret, secret], false),
+        (sides(side(secret), side(secret)), [secret, secret], true),
+        (sides(side(secret), side(secret)), [secret, other], false),
+    ] {
+        let given = Supplied { urls: given.into_iter().map(url).collect(), ..Supplied::default() };
+        let outcome = complete(&asked.record(), &terms(&asked, &[]).record(), given, &mut none);
+        assert_eq!(outcome.is_ok(), good, "{outcome:?}");
+    }
+}
+
+/// What is fitted to a machine is not repeated; what was asked for is.
+#[test]
+fn a_number_of_connections_is_kept_where_it_was_asked_for() {
+    for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
+        let mut fitted = plan("/", &[], "");
+        fitted.carriage.connections_max = 32;
+        let asked = run(fitted);
+        let terms = Terms { connections_max: asked_for, ..terms(&asked, &[]) };
+        let (again, _) = complete(&asked.record(), &terms.record(), Supplied::default(), &mut none).expect("whole");
+        assert_eq!(again.plans()[0].carriage.connections_max, expect);
+    }
+}
+
+/// What stands in a file is read from it again, and is the same or refused.
+#[test]
+fn what_a_file_asks_is_read_again() {
+    let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
+    mixed.traffic.routes.push(Route::new(Request::get()));
+    (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
+    let asked = run(mixed.clone());
+    let mix = MixTerms {
+        file: format!("/tmp/{CANARY}/mix.toml"),
+        bases: vec!["http://h/?token=abc".to_owned()],
+        headers: vec!["Accept: a/b".to_owned(), "X-Any: s3cret".to_owned()],
+        ok_status: StatusSet::default(),
+        timeout_ns: 1,
+    };
+    let terms = Terms { mix: Some(mix.clone()), ..terms(&asked, &[]) };
+    let (record, recorded) = (asked.record(), terms.record());
+    let json = serde_json::to_string(&recorded).expect("serialises");
+    assert!(!json.contains(CANARY) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
+    let kinds: Vec<TextKind> = missing(&record, &recorded).iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [TextKind::Url, TextKind::Header, TextKind::Traffic]);
+    let given = Supplied {
+        urls: [GivenUrl { text: "http://h/?token=abc".into(), ..url("/?token=abc") }].into(),
+        headers: vec![header("X-Any", "s3cret")],
+        ..texts(&[(TextKind::Traffic, &mix.file)])
+    };
+    let mut of_file = |read: &MixTerms<String>| (*read == mix).then(|| vec![mixed.traffic.clone()]);
+    assert_eq!(complete(&record, &recorded, given.clone(), &mut of_file), Ok((asked, terms)));
+    let mut other = mixed.traffic.clone();
+    other.routes[0].request.body = b"s3cret bode".to_vec();
+    let outcome = complete(&record, &recorded, given.clone(), &mut |_| Some(vec![other.clone()]));
+    assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
+    assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
+    for (name, given, expect) in [
+        ("no file", Supplied { texts: Default::default(), ..given.clone() }, Incomplete::Missing),
+        ("no base", Supplied { urls: VecDeque::new(), ..given.clone() }, Incomplete::Missing),
+        ("no header", Supplied { headers: vec![], ..given.clone() }, Incomplete::Missing),
+        (
+            "a header too many",
+            Supplied { headers: vec![header("X-Any", "s3cret"), header("Y", "x")], ..given },
+            Incomplete::Superfluous(TextKind::Header),
+        ),
+    ] {
+        assert_eq!(complete(&record, &recorded, given, &mut of_file), Err(expect), "{name}");
+    }
+}

@@ -1,0 +1,312 @@
+//! From the flags that several commands share to plans and terms: what is asked of each target, and how. Contradictions and bad
+//! values are refused here, before anything is looked up or started; nothing of the world is needed but the files of a body
+//! and of traffic.
+//!
+//! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
+//! say (`base`).
+
+use crate::args::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+use crate::failure::Failure;
+use crate::files::{self, Use};
+use crate::quantity::{flag, path_text, positive, positive_time};
+use crate::target::{Url, host_and_port};
+use crate::traffic_file;
+use plimsoll_model::bounds::WORKERS_ASKED_MAX;
+use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms};
+use plimsoll_model::{
+    AddressRange, Arrivals, BodyFrom, Carriage, Curve, Load, LoadShape, Origin, Plan, Redact, Request, ResolveSpec,
+    Route, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
+};
+use plimsoll_traffic::file::RequestDefaults;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// What stands for a place on the target itself.
+const AUTO: &str = "auto";
+
+/// The plan of one user for each of several URLs, the first in `request` or in a file, and the terms that they share: probes,
+/// profiles, builds, conditions and places are those of nobody yet.
+pub fn plans(
+    request: &RequestArgs,
+    more: &[String],
+    generator: &GeneratorArgs,
+) -> Result<(Vec<Plan>, Terms<String>), Failure> {
+    let timeout_ns = positive_time("--timeout", &request.timeout)?;
+    let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
+    let connections_max = request.max_connections.as_deref().map(|text| positive("--max-connections", text));
+    let connections_max = connections_max
+        .transpose()?
+        .map(u32::try_from)
+        .transpose()
+        .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
+    let workers = generator.threads.as_deref().map(|text| positive("--threads", text)).transpose()?;
+    let workers = match workers {
+        Some(workers) if workers > u64::from(WORKERS_ASKED_MAX) => {
+            return Err(Failure::usage(format!("--threads: at most {WORKERS_ASKED_MAX}")));
+        }
+        workers => workers.map(|workers| workers as u32),
+    };
+    let headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let (body_from, body) = match request.body.as_deref().map(body).transpose()? {
+        Some((from, body)) => (Some(from), body),
+        None => (None, Vec::new()),
+    };
+    let method = match (&request.method, &body_from) {
+        (Some(method), _) => method.clone(),
+        (None, Some(_)) => "POST".into(),
+        (None, None) => "GET".into(),
+    };
+    let flags = &request.connection;
+    refuse_contradictions(flags)?;
+    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let sources = flags.source_ip.as_deref().map(AddressRange::parse_list).transpose();
+    let sources = flag("--source-ip", sources)?.unwrap_or_default();
+    let urls: Vec<&String> = request.target.iter().chain(&request.url).chain(more).collect();
+    let mix = match &request.file {
+        Some(file) => Some(MixTerms {
+            file: path_text("-f", file)?,
+            bases: urls.iter().map(|url| (*url).clone()).collect(),
+            headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+            ok_status: ok_status.clone(),
+            timeout_ns,
+        }),
+        None => None,
+    };
+    let asked = match &mix {
+        Some(mix) => of_file(mix, request.redact)?,
+        None => {
+            let of_url = |url: &&String| {
+                let Url { origin, path, authorization } = Url::read(url)?;
+                let mut headers = headers.clone();
+                let user_info = push_authorization(&mut headers, authorization);
+                let asked = Request { method: method.clone(), target: path, headers, body: body.clone() };
+                let route = Route { ok_status: ok_status.clone(), timeout_ns, ..Route::new(asked) };
+                Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
+            };
+            urls.iter().map(of_url).collect::<Result<Vec<_>, Failure>>()?
+        }
+    };
+    let seed = generator.seed.unwrap_or_else(fresh_seed);
+    let (mut plans, mut user_info) = (Vec::new(), Vec::new());
+    for (traffic, has_user) in asked {
+        let mut carriage = carriage(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
+        carriage.keep_alive = !request.no_keepalive;
+        carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
+        let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+        load.seed = seed;
+        load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
+        plans.push(Plan { traffic, load, carriage });
+        user_info.push(has_user);
+    }
+    let path =
+        |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
+    let terms = Terms {
+        targets: completion::targets(&plans, &user_info),
+        redact: request.redact,
+        public: request.allow_public,
+        preflight: !request.no_preflight,
+        mix,
+        body: body_from,
+        connect_to,
+        issuers: path("--cacert", &flags.cacert)?,
+        certificate: path("--cert", &flags.cert)?,
+        key: path("--key", &flags.key)?,
+        connections_max,
+        injector: InjectorTerms { workers, spin: generator.spin, sources },
+        ..Terms::default()
+    };
+    Ok((plans, terms))
+}
+
+/// The same of one URL.
+pub fn plan(request: &RequestArgs, generator: &GeneratorArgs) -> Result<(Plan, Terms<String>), Failure> {
+    let (plans, terms) = plans(request, &[], generator)?;
+    let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    Ok((plan, terms))
+}
+
+/// What a file asks of each target, and whether the URL of that has a user.
+pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+    let file = traffic_file::read(mix.file.as_ref())?;
+    let in_file = match mix.bases.is_empty() {
+        true => Some(file.base().ok_or_else(|| {
+            Failure::usage(
+                "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
+            )
+        })?),
+        false => None,
+    };
+    let headers = mix.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let of_base = |base: &str| {
+        let Url { origin, path, authorization } = Url::read(base)?;
+        let mut headers = headers.clone();
+        let user_info = push_authorization(&mut headers, authorization);
+        let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
+        Ok((file.traffic(origin, &path, &defaults, redact), user_info))
+    };
+    mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
+}
+
+/// Adds the authorization of a URL's user, unless there is another; whether it was added.
+fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
+    let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let authorization = authorization.filter(|_| !said);
+    let user_info = authorization.is_some();
+    headers.extend(authorization.map(|value| ("Authorization".to_owned(), value)));
+    user_info
+}
+
+/// How arrivals of an open load are spaced.
+pub fn arrivals(generator: &GeneratorArgs) -> Result<Arrivals, Failure> {
+    match generator.arrivals.as_deref() {
+        None | Some("constant") => Ok(Arrivals::Constant),
+        Some("poisson") => Ok(Arrivals::Poisson),
+        Some(other) => Err(Failure::usage(format!("--arrivals: '{other}' is not constant or poisson"))),
+    }
+}
+
+/// What is watched.
+pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
+    if args.pid.is_some() && args.process.is_some() {
+        return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
+    }
+    Ok(ProbesTerms {
+        none: args.no_probes,
+        pid: args.pid,
+        process: args.process.clone(),
+        metrics: args.metrics.as_deref().map(|place| served(place, false)),
+        cgroup: args.cgroup.clone(),
+    })
+}
+
+/// Profiles of one target.
+pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
+    let place = args.pprof.as_deref()?;
+    Some(ProfilesTerms { served: served(place, false), seconds: args.pprof_seconds })
+}
+
+/// Where something is served. `two`: there may be a comma between two places.
+pub fn served(place: &str, two: bool) -> Served<String> {
+    match place {
+        AUTO => Served::ByTarget,
+        place if two => Served::At(two_urls(place)),
+        place => Served::At(vec![place.to_owned()]),
+    }
+}
+
+/// What is printed, and where the run file goes.
+pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
+    let file = file.map(|file| path_text("--output", file)).transpose()?;
+    Ok(OutputTerms { json: args.json, quiet: args.quiet, file, files: None })
+}
+
+/// Two URLs with a comma between them, or one. Other commas are part of a URL.
+fn two_urls(text: &str) -> Vec<String> {
+    let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
+    let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
+    let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
+    match comma {
+        Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
+        None => vec![text.to_owned()],
+    }
+}
+
+/// A body: where it is from, and its bytes.
+pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
+    if text == "-" {
+        let read = files::read_stdin(Use::Body);
+        return Ok((BodyFrom::Input, read.map_err(|why| Failure::start(format!("--body -: standard input {why}")))?));
+    }
+    match text.strip_prefix('@') {
+        Some(path) => Ok((BodyFrom::File(path.to_owned()), body_file(path)?)),
+        None => Ok((BodyFrom::Text, text.as_bytes().to_vec())),
+    }
+}
+
+/// The body in a file.
+pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
+    files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
+}
+
+/// A header field.
+pub fn header(text: &str) -> Result<(String, String), Failure> {
+    // The text may hold a secret: only the name is ever repeated.
+    let (name, value) =
+        text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Flags on connections that contradict each other.
+fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
+    if flags.unix.is_some() {
+        for (given, flag) in [
+            (flags.connect_to.is_some(), "--connect-to"),
+            (flags.source_ip.is_some(), "--source-ip"),
+            (flags.resolve_every.is_some(), "--resolve-every"),
+        ] {
+            if given {
+                return Err(Failure::usage(format!("--unix and {flag}: a unix socket has no address; leave one out")));
+            }
+        }
+    }
+    if flags.key.is_some() && flags.cert.is_none() {
+        return Err(Failure::usage("--key: there is no certificate for it; add --cert"));
+    }
+    if flags.insecure && flags.cacert.is_some() {
+        return Err(Failure::usage(
+            "--insecure and --cacert: either nobody is verified or these issuers; leave one out",
+        ));
+    }
+    Ok(())
+}
+
+/// The connections that the flags ask for; addresses and certificates are not looked up yet.
+fn carriage(
+    flags: &ConnectionArgs,
+    connect_to: Option<&(String, u16)>,
+    origin: &Origin,
+    public: bool,
+) -> Result<Carriage, Failure> {
+    let close_reset = match flags.close.as_deref() {
+        None | Some("fin") => false,
+        Some("reset") => true,
+        Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
+    };
+    let every_ns = flags.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
+    let resolve = every_ns.map(|every_ns| {
+        let (host, port) = connect_to.cloned().unwrap_or_else(|| (origin.host.clone(), origin.port));
+        ResolveSpec { host, port, every_ns, public }
+    });
+    let tls = match origin.scheme == "https" {
+        true => Some(TlsSpec {
+            server_name: origin.host.clone(),
+            verify: !flags.insecure,
+            resume: !flags.no_resumption,
+            ..TlsSpec::default()
+        }),
+        false => {
+            for (given, flag) in [
+                (flags.insecure, "--insecure"),
+                (flags.cacert.is_some(), "--cacert"),
+                (flags.cert.is_some(), "--cert"),
+                (flags.no_resumption, "--no-resumption"),
+            ] {
+                if given {
+                    let way_out = "only TLS has a use for it; write https:// in the URL";
+                    return Err(Failure::usage(format!("{flag}: {way_out}")));
+                }
+            }
+            None
+        }
+    };
+    Ok(Carriage { unix: flags.unix.clone(), resolve, close_reset, tls, ..Carriage::tcp(Vec::new()) })
+}
+
+/// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one for a process.
+pub fn fresh_seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+    })
+}

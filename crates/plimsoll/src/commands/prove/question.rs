@@ -1,0 +1,160 @@
+//! What a comparison is asked to do: flags become arms, a criterion and limits, checked before anything is looked up.
+
+use crate::args_prove::ProveArgs;
+use crate::asking;
+use crate::failure::Failure;
+use crate::quantity::{flag, positive, positive_time};
+use crate::traffic_file;
+use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
+use plimsoll_model::bounds::ARMS;
+use plimsoll_model::redact;
+use plimsoll_model::terms::{BuildsTerms, ProfilesTerms};
+use plimsoll_model::units::{parse_duration_ns, parse_number};
+use plimsoll_model::{Arm, Asked, BlocksAsked, Criterion, LadderAsked, Plan, ProveAsked, Served, Terms, completion};
+use plimsoll_report::format::flag_time;
+
+fn margin(text: &str) -> Result<f64, Failure> {
+    let bad =
+        || Failure::usage(format!("--margin: '{text}' is not a percentage between 0 and 100; write for example 2%"));
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()).ok_or_else(bad)?;
+    if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
+}
+
+fn measure(text: &str) -> Result<Criterion, Failure> {
+    let bad = || Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"));
+    Criterion::named(text).ok_or_else(bad)
+}
+
+/// Where the profiles of both sides are served.
+fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
+    let Some(named) = &args.pprof else { return Ok(None) };
+    if args.ladder {
+        return Err(Failure::usage("--pprof: profiles are compared between two builds; leave --ladder out"));
+    }
+    let served = asking::served(named, true);
+    match &served {
+        // Builds that are started one after the other may have one address for it.
+        Served::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
+            "--pprof: give the addresses of both sides, as --pprof=URL_A,URL_B, or none where each serves its own",
+        )),
+        _ => Ok(Some(ProfilesTerms { served, seconds: args.pprof_seconds })),
+    }
+}
+
+/// What the flags ask for.
+pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> {
+    let commands = args.a.is_some();
+    // Without a URL the file says where, or --target does.
+    let targets = 1 + args.more.len();
+    match (commands, args.ladder, targets) {
+        (true, _, 1) | (false, false, 2) => {}
+        (false, true, targets) if ARMS.contains(&targets) => {}
+        (true, _, _) => return Err(Failure::usage("--a and --b: one URL, at which both builds answer")),
+        (false, true, _) => return Err(Failure::usage(format!("--ladder: 2 to {} URLs, one a rung", ARMS.end()))),
+        (false, false, 1) => {
+            return Err(Failure::usage("a comparison needs two targets: give a second URL, or --a CMD and --b CMD"));
+        }
+        (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
+    }
+    let primary = measure(&args.measure)?;
+    if args.ladder && primary != Criterion::Goodput {
+        return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
+    }
+    if args.concurrency.is_some() && primary.at_fixed_rate() {
+        return Err(Failure::usage(format!("-c: {} is taken at a fixed rate; set --rate", primary.word())));
+    }
+    if args.rate.is_some() && !primary.at_fixed_rate() {
+        return Err(Failure::usage(format!("--rate: {} is taken with a number of users; set -c", primary.word())));
+    }
+    if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
+        return Err(Failure::usage("--arrivals: only the load of p50 and p99 has arrivals to space"));
+    }
+    if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
+        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+    }
+    let blocks_max = args.blocks.as_deref().map(|text| positive("--blocks", text)).transpose()?;
+    let users = args.concurrency.as_deref().map(|text| positive("--concurrency", text)).transpose()?;
+    if users.is_some_and(|users| users > 1_000_000) {
+        return Err(Failure::usage("--concurrency: at most 1M users"));
+    }
+    let rate = match args.rate.as_deref().map(parse_number).transpose() {
+        Ok(rate) if rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8) => rate,
+        Ok(_) => return Err(Failure::usage("--rate: more than 0 and at most 100M requests a second")),
+        Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
+    };
+    let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;
+    let warmup_ns = flag("--warmup", args.warmup.as_deref().map(parse_duration_ns).transpose())?;
+    let fail_if = match args.fail_if.as_deref() {
+        None => None,
+        Some("worse") if !args.ladder => Some("worse".to_owned()),
+        Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict")),
+        Some(other) => {
+            return Err(Failure::usage(format!(
+                "--fail-if: '{other}' is no verdict to fail on; a comparison knows one: worse (of --measure goodput, p50, \
+                 p99 or cpu)"
+            )));
+        }
+    };
+    let margin = margin(&args.margin)?;
+    let budget_ns = positive_time("--budget", &args.budget)?;
+    let start_ns_max = positive_time("--start-timeout", &args.start_timeout)?;
+    if let Some(load_ns) = load_ns {
+        let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_FRESH_NS } else { 0 });
+        let sides = if commands { 2 } else { targets as u64 };
+        let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
+        // What finds the load takes a quarter of the budget.
+        if block_ns > budget_ns / 4 * 3 {
+            return Err(Failure::usage(format!(
+                "--for {}: a block is such a load on each of {sides} sides, and --budget {} does not hold one: give at least \
+                 --budget {}, or a shorter --for",
+                args.load_time.as_deref().unwrap_or_default(),
+                args.budget,
+                flag_time(block_ns.saturating_mul(4).div_ceil(3))
+            )));
+        }
+    }
+    let arrivals = asking::arrivals(&args.generator)?;
+    // Both sides meet the same arrivals: one seed for all.
+    let (mut plans, mut terms) = asking::plans(&args.request, &args.more, &args.generator)?;
+    plans.iter().try_for_each(traffic_file::rows_again)?;
+    let mut started = vec![None; plans.len()];
+    if let (Some(a), Some(b)) = (&args.a, &args.b) {
+        plans.push(plans[0].clone());
+        started = vec![Some(a), Some(b)];
+        let user_info = terms.targets[0].user_info;
+        terms.targets = completion::targets(&plans, &[user_info, user_info]);
+    }
+    let name = |plan: &Plan, command: Option<&String>| match command {
+        Some(command) if args.record_commands => command.clone(),
+        Some(command) => redact::command(command),
+        None => plan.record().traffic.url(),
+    };
+    let arms = plans.into_iter().zip(started);
+    let arms = arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, started: command.is_some() });
+    let blocks = BlocksAsked {
+        arms: arms.collect(),
+        users,
+        rate,
+        arrivals,
+        load_ns,
+        warmup_ns,
+        budget_ns,
+        blocks_max,
+        count_disturbed: args.count_disturbed,
+    };
+    terms.profiles = profiles(args)?;
+    terms.builds = BuildsTerms {
+        a: args.a.clone(),
+        b: args.b.clone(),
+        before_block: args.before_block.clone(),
+        start_ns_max,
+        record_commands: args.record_commands,
+    };
+    terms.fail_if = fail_if;
+    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    let asked = match args.ladder {
+        true => Asked::Ladder(LadderAsked { blocks }),
+        false => Asked::Prove(ProveAsked { blocks, criterion: primary, margin, profiles: None }),
+    };
+    Ok((asked, terms))
+}

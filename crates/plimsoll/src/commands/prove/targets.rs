@@ -1,0 +1,57 @@
+//! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
+//! that are going to be started; and what is to be said of two servers with different pasts.
+
+use crate::base::Base;
+use crate::failure::Failure;
+use crate::probes::{Finder, FoundServer};
+use crate::runner::builds::BuildTarget;
+use plimsoll_analysis::prove::arm_name;
+use plimsoll_analysis::prove::past::{Past, pasts_differ};
+use plimsoll_model::{Arm, Criterion, Plan, Terms};
+use plimsoll_sys::group::CpuClocks;
+use plimsoll_sys::probe::process::{look_at, ticks_per_second};
+
+/// Reaches every arm. What is decided by CPU time needs processes that can be seen.
+pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
+    let commands = [&terms.builds.a, &terms.builds.b];
+    let mut targets = Vec::with_capacity(arms.len());
+    for (number, arm) in arms.iter().enumerate() {
+        let base = Base::reach(&arm.plan, terms)?;
+        if arm.started {
+            let command = commands.get(number).copied().cloned().flatten();
+            let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
+            targets.push(BuildTarget { base, command: Some(command), finder: None });
+            continue;
+        }
+        let finder = Finder::of_listener(&base);
+        if let (Criterion::Cpu, Err(reason)) = (criterion, finder.first()) {
+            return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
+        }
+        targets.push(BuildTarget { base, command: None, finder: Some(finder) });
+    }
+    Ok(targets)
+}
+
+/// What is known of the past of a server on this machine.
+fn past(found: &FoundServer) -> Option<Past> {
+    let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
+    let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let cpu_s = CpuClocks::below(&found.roots).cpu_ns() as f64 / 1e9;
+    Some(Past { age_s: (uptime_s - first_s).max(0.0), cpu_s })
+}
+
+/// Of two URLs: what to warn about where their processes have different pasts, and what to say in any case, unless it is one
+/// server.
+pub fn pasts(targets: &[BuildTarget]) -> (Option<String>, Option<&'static str>) {
+    let [a, b] = targets else { return (None, None) };
+    let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
+    let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
+    if found_a.roots == found_b.roots {
+        return (None, None);
+    }
+    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+    let hint = "two URLs compare two processes as they are: --a CMD --b CMD compares two builds, each started afresh";
+    (differing, Some(hint))
+}

@@ -1,0 +1,304 @@
+//! What was asked as a command line: the words that ask the same again, as far as the record has them. So a command is shown
+//! from its record, and nothing of it stands in a file or on a screen that the record does not have.
+//!
+//! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`, `asking`).
+
+use crate::target::default_port;
+use plimsoll_model::completion::has_one_url;
+use plimsoll_model::terms::START_NS_MAX;
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, Lengths, Load, LoadShape, PlanRecord, Redact, Redacted,
+    RouteRecord, Served, Spin, StatusSet, Terms,
+};
+
+/// Defaults of flags that are left out where they are meant.
+const TIMEOUT_NS: u64 = 30 * SECOND;
+
+/// The words of a command line.
+struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    fn switch(&mut self, flag: &str, on: bool) {
+        if on {
+            self.0.push(flag.to_owned());
+        }
+    }
+
+    fn value(&mut self, flag: &str, value: impl std::fmt::Display) {
+        self.0.push(format!("{flag}={value}"));
+    }
+
+    fn optional(&mut self, flag: &str, value: Option<impl std::fmt::Display>) {
+        value.into_iter().for_each(|value| self.value(flag, value));
+    }
+
+    fn text(&mut self, flag: &str, text: &Option<Redacted>) {
+        self.optional(flag, text.as_ref().map(|text| &text.text));
+    }
+
+    fn served(&mut self, flag: &str, served: &Served<Redacted>) {
+        match served {
+            Served::ByTarget => self.value(flag, "auto"),
+            Served::At(urls) => {
+                let urls: Vec<&str> = urls.iter().map(|url| url.text.as_str()).collect();
+                self.value(flag, urls.join(","));
+            }
+        }
+    }
+}
+
+/// The command line that asks this.
+pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
+    let command = match asked {
+        Asked::Run(_) => "run",
+        Asked::Sweep(_) => "sweep",
+        Asked::Find(_) if terms.demo => "demo",
+        Asked::Find(_) => "find",
+        Asked::Explain(_) => "explain",
+        Asked::Prove(_) | Asked::Ladder(_) => "prove",
+    };
+    let mut words = CommandLine(vec!["plimsoll".to_owned(), command.to_owned()]);
+    let plans = asked.plans();
+    let Some(first) = plans.first() else { return words.0 };
+    if !terms.demo {
+        request(&mut words, first, terms);
+        connections(&mut words, first, terms);
+    }
+    study(&mut words, asked, terms);
+    generator(&mut words, &first.load, asked, terms);
+    watched(&mut words, asked, terms);
+    words.optional("--fail-if", terms.fail_if.as_ref());
+    output(&mut words, terms);
+    if let Some(mix) = &terms.mix {
+        words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
+    } else if !terms.demo {
+        let shown = if has_one_url(asked) { &plans[..1] } else { &plans[..] };
+        words.0.extend(shown.iter().map(|plan| url(plan)));
+    }
+    words.0
+}
+
+fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) {
+    let route = plan.traffic.first();
+    let (ok_status, timeout_ns) = match &terms.mix {
+        Some(mix) => {
+            words.value("--file", &mix.file.text);
+            mix.headers.iter().for_each(|header| words.value("--header", &header.text));
+            (&mix.ok_status, mix.timeout_ns)
+        }
+        None => {
+            one_request(words, route, terms);
+            (&route.ok_status, route.timeout_ns)
+        }
+    };
+    if timeout_ns != TIMEOUT_NS {
+        words.value("--timeout", time(timeout_ns));
+    }
+    if *ok_status != StatusSet::default() {
+        words.value("--ok-status", String::from(ok_status.clone()));
+    }
+    words.switch("--no-keepalive", !plan.carriage.keep_alive);
+    words.optional("--max-connections", terms.connections_max);
+    words.switch("--no-preflight", !terms.preflight);
+    words.switch("--allow-public", terms.public);
+    words.switch("--redact=all", terms.redact == Redact::All);
+}
+
+/// The request that is asked of a URL.
+fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redacted>) {
+    let usual = if terms.body.is_some() { "POST" } else { "GET" };
+    words.optional("--method", Some(&route.method).filter(|method| *method != usual));
+    // That of a URL's user is in the URL.
+    let hidden = terms.targets.first().is_some_and(|target| target.user_info);
+    let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
+    for (at, (name, value)) in route.headers.iter().enumerate() {
+        if hidden.flatten() != Some(at) {
+            words.value("--header", format!("{name}: {value}"));
+        }
+    }
+    match &terms.body {
+        None => {}
+        Some(BodyFrom::Text) if route.body_bytes == 0 => words.value("--body", ""),
+        Some(BodyFrom::Text) => words.value("--body", route.body_text()),
+        Some(BodyFrom::Input) => words.value("--body", "-"),
+        Some(BodyFrom::File(path)) => words.value("--body", format!("@{}", path.text)),
+    }
+}
+
+fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) {
+    let carriage = &plan.carriage;
+    words.optional("--connect-to", terms.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", bracketed(host))));
+    words.optional("--unix", carriage.unix.as_ref());
+    let sources: Vec<String> = terms.injector.sources.iter().map(ToString::to_string).collect();
+    words.optional("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
+    words.optional("--resolve-every", carriage.resolve.as_ref().map(|resolve| time(resolve.every_ns)));
+    words.switch("--close=reset", carriage.close_reset);
+    words.switch("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
+    words.text("--cacert", &terms.issuers);
+    words.text("--cert", &terms.certificate);
+    words.text("--key", &terms.key);
+    words.switch("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
+}
+
+fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
+    match asked {
+        Asked::Run(run) => {
+            let load = &run.plan.load;
+            match &load.shape {
+                LoadShape::Closed { users } => words.value("--concurrency", curve(users)),
+                LoadShape::Open { rate, .. } => words.value("--rate", curve(rate)),
+            }
+            words.optional("--requests", load.requests_max);
+            let staged = load.shape.curve().duration_ns().is_some();
+            words.optional("--duration", load.duration_ns.filter(|_| !staged).map(time));
+            words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(time));
+            words.optional("--stop-if", run.stop_if.as_ref());
+        }
+        Asked::Sweep(sweep) => {
+            let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
+            words.value("--concurrency", levels.join(","));
+            match sweep.lengths {
+                Lengths::Fixed(ns) => words.value("--for", time(ns)),
+                Lengths::Budget(ns) => words.value("--budget", time(ns)),
+            }
+            words.value("--warmup", time(sweep.warmup_ns));
+        }
+        Asked::Find(find) => {
+            if !terms.demo {
+                words.value("--slo", &find.slo);
+            }
+            words.value("--budget", time(find.budget_ns));
+            words.optional("--max-rate", find.max_rate);
+        }
+        Asked::Explain(explain) => {
+            words.value("--slo", &explain.search.slo);
+            words.value("--budget", time(explain.budget_ns));
+            words.optional("--max-rate", explain.search.max_rate);
+        }
+        Asked::Prove(prove) => {
+            builds(words, terms);
+            words.optional(
+                "--measure",
+                Some(prove.criterion).filter(|it| *it != Criterion::Goodput).map(Criterion::word),
+            );
+            words.value("--margin", percent(prove.margin));
+            blocks(words, &prove.blocks);
+        }
+        Asked::Ladder(ladder) => {
+            builds(words, terms);
+            words.switch("--ladder", true);
+            blocks(words, &ladder.blocks);
+        }
+    }
+}
+
+fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
+    let builds = &terms.builds;
+    words.text("--a", &builds.a);
+    words.text("--b", &builds.b);
+    words.optional("--start-timeout", Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(time));
+    words.text("--before-block", &builds.before_block);
+    words.switch("--record-commands", builds.record_commands);
+}
+
+fn blocks(words: &mut CommandLine, blocks: &BlocksAsked) {
+    words.value("--budget", time(blocks.budget_ns));
+    words.optional("--blocks", blocks.blocks_max);
+    words.switch("--count-disturbed", blocks.count_disturbed);
+    words.optional("--concurrency", blocks.users);
+    words.optional("--rate", blocks.rate);
+    words.optional("--for", blocks.load_ns.map(time));
+    words.optional("--warmup", blocks.warmup_ns.map(time));
+}
+
+fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<Redacted>) {
+    words.optional("--threads", terms.injector.workers);
+    match terms.injector.spin {
+        Spin::Auto => {}
+        Spin::On => words.value("--spin", "on"),
+        Spin::Off => words.value("--spin", "off"),
+    }
+    words.value("--seed", load.seed);
+    let arrivals = match asked {
+        Asked::Run(run) => match &run.plan.load.shape {
+            LoadShape::Closed { .. } => Arrivals::Constant,
+            LoadShape::Open { arrivals, .. } => *arrivals,
+        },
+        Asked::Sweep(_) => Arrivals::Constant,
+        Asked::Find(find) => find.arrivals,
+        Asked::Explain(explain) => explain.search.arrivals,
+        Asked::Prove(_) | Asked::Ladder(_) => asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals),
+    };
+    words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson);
+}
+
+fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
+    let probes = &terms.probes;
+    words.optional("--pid", probes.pid);
+    words.optional("--process", probes.process.as_ref());
+    if let Some(metrics) = &probes.metrics {
+        words.served("--metrics", metrics);
+    }
+    words.text("--cgroup", &probes.cgroup);
+    words.switch("--no-probes", probes.none);
+    if let Some(profiles) = &terms.profiles {
+        words.served("--pprof", &profiles.served);
+        let usual = if matches!(asked, Asked::Prove(_)) { 5 } else { 10 };
+        words.optional("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
+    }
+}
+
+fn output(words: &mut CommandLine, terms: &Terms<Redacted>) {
+    let output = &terms.output;
+    words.text("--output", &output.file);
+    if let Some((folder, name)) = &output.files {
+        words.value("--dir", &folder.text);
+        words.value("--name", &name.text);
+    }
+    words.switch("--json", output.json);
+    words.switch("--quiet", output.quiet);
+}
+
+fn bracketed(host: &str) -> std::borrow::Cow<'_, str> {
+    plimsoll_model::traffic::bracketed(host)
+}
+
+/// A URL as people write it: without the port that it has anyway.
+fn url(plan: &PlanRecord) -> String {
+    let origin = &plan.traffic.origin;
+    let target = &plan.traffic.first().target;
+    match default_port(&origin.scheme) == Some(origin.port) {
+        true => format!("{}://{}{target}", origin.scheme, bracketed(&origin.host)),
+        false => format!("{origin}{target}"),
+    }
+}
+
+/// A time that reads back to the same nanosecond.
+fn time(ns: u64) -> String {
+    match ns {
+        ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
+        ns if ns.is_multiple_of(MS) => format!("{}ms", ns / MS),
+        ns => format!("{ns}ns"),
+    }
+}
+
+/// A share as a percentage that reads back to the same.
+fn percent(share: f64) -> String {
+    let digits = format!("{:.9}", share * 100.0);
+    format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn curve(curve: &Curve) -> String {
+    let stage = |stage: &plimsoll_model::Stage| {
+        let levels = match stage.from == stage.to {
+            true => stage.from.to_string(),
+            false => format!("{}..{}", stage.from, stage.to),
+        };
+        match stage.duration_ns {
+            Some(ns) => format!("{levels}@{}", time(ns)),
+            None => levels,
+        }
+    };
+    curve.stages.iter().map(stage).collect::<Vec<_>>().join(",")
+}

@@ -3,8 +3,10 @@
 use crate::block::{Report, Tone};
 use crate::chart::heading;
 use crate::format::{count, duration, rate, share};
+use crate::json;
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// One of the two recordings.
 #[derive(Debug, Clone)]
@@ -79,47 +81,84 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     report
 }
 
-/// The same as a document of the schema `plimsoll.diff/1`. Rates in 1/s, times in ns, shares 0..=1, changes as B over A
-/// less 1; a spread is a coefficient of variation, null where a file does not tell it.
+/// `plimsoll.diff/1` of two recordings of loads. Rates in 1/s, times in ns, shares 0..=1, changes as B over A less 1; a spread is a
+/// coefficient of variation, null where a file does not tell it.
+#[derive(Serialize)]
+struct LevelsDiffDocument<'a> {
+    schema: &'static str,
+    warnings: Vec<String>,
+    a: RecordingFields<'a>,
+    b: RecordingFields<'a>,
+    over: &'static str,
+    levels: Vec<LevelDiffFields>,
+    charts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct RecordingFields<'a> {
+    file: &'a str,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct LevelDiffFields {
+    load: f64,
+    a: DiffLevelFields,
+    b: DiffLevelFields,
+    change: LevelChangeFields,
+}
+
+#[derive(Serialize)]
+struct DiffLevelFields {
+    throughput_rps: f64,
+    mean_ns: f64,
+    p99_ns: Option<f64>,
+    success_rate: f64,
+    spread: Option<f64>,
+    spread_stretch_s: Option<f64>,
+}
+
+impl From<&Level> for DiffLevelFields {
+    fn from(level: &Level) -> DiffLevelFields {
+        DiffLevelFields {
+            throughput_rps: level.rps,
+            mean_ns: level.mean_ns,
+            p99_ns: level.p99_ns,
+            success_rate: level.success_rate,
+            spread: level.spread.map(|spread| spread.variation),
+            spread_stretch_s: level.spread.map(|spread| spread.stretch_ns as f64 / 1e9),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LevelChangeFields {
+    throughput: Option<f64>,
+    mean: Option<f64>,
+    success_points: f64,
+}
+
+/// The same as a document of the schema `plimsoll.diff/1`.
 pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
-    let level = |level: &Level| {
-        json!({
-            "throughput_rps": level.rps,
-            "mean_ns": level.mean_ns,
-            "p99_ns": level.p99_ns,
-            "success_rate": level.success_rate,
-            "spread": level.spread.map(|s| s.variation),
-            "spread_stretch_s": level.spread.map(|s| s.stretch_ns as f64 / 1e9),
-        })
-    };
     let rows = rows(sides);
-    let levels: Vec<Value> = rows
-        .iter()
-        .map(|(change, a, b)| {
-            json!({
-                "load": change.load,
-                "a": level(a),
-                "b": level(b),
-                "change": {
-                    "throughput": change.rps,
-                    "mean": change.mean,
-                    "success_points": change.success_points,
-                },
-            })
-        })
-        .collect();
     let [a, b] = sides;
-    let warnings: Vec<String> = [heading::caveat((a.name, a.levels), (b.name, b.levels))]
-        .into_iter()
-        .chain(unmatched(sides, rows.len()))
-        .collect();
-    json!({
-        "schema": "plimsoll.diff/1",
-        "warnings": warnings,
-        "a": { "file": a.file, "name": a.name },
-        "b": { "file": b.file, "name": b.name },
-        "over": match over { LoadUnit::Concurrency => "concurrency", LoadUnit::Rate => "rate" },
-        "levels": levels,
-        "charts": charts,
+    let caveat = heading::caveat((a.name, a.levels), (b.name, b.levels));
+    let level = |(change, a, b): &(LevelChange, Level, Level)| LevelDiffFields {
+        load: change.load,
+        a: DiffLevelFields::from(a),
+        b: DiffLevelFields::from(b),
+        change: LevelChangeFields { throughput: change.rps, mean: change.mean, success_points: change.success_points },
+    };
+    json::value(&LevelsDiffDocument {
+        schema: "plimsoll.diff/1",
+        warnings: [caveat].into_iter().chain(unmatched(sides, rows.len())).collect(),
+        a: RecordingFields { file: &a.file, name: a.name },
+        b: RecordingFields { file: &b.file, name: b.name },
+        over: match over {
+            LoadUnit::Concurrency => "concurrency",
+            LoadUnit::Rate => "rate",
+        },
+        levels: rows.iter().map(level).collect(),
+        charts,
     })
 }

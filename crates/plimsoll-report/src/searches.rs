@@ -4,10 +4,12 @@
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Searched, Theme};
 use crate::format::{change, count, duration, rate};
+use crate::json;
 use plimsoll_analysis::find::Bracket;
 use plimsoll_analysis::{Findings, Verdict};
 use plimsoll_model::Purpose;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// One of the two searches.
 #[derive(Debug, Clone)]
@@ -195,22 +197,65 @@ pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
     chart::find_chart(&heading, &searched, None, theme)
 }
 
+/// `plimsoll.diff/1` of two searches.
+#[derive(Serialize)]
+struct SearchesDiffDocument<'a> {
+    schema: &'static str,
+    warnings: Vec<String>,
+    a: SearchFields<'a>,
+    b: SearchFields<'a>,
+    over: &'static str,
+    levels: [u8; 0],
+    figures: ComparedFigures,
+    prove: String,
+    charts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct SearchFields<'a> {
+    file: &'a str,
+    name: &'a str,
+    url: &'a str,
+    slo: String,
+}
+
+impl<'a> From<&'a SearchSide<'a>> for SearchFields<'a> {
+    fn from(side: &'a SearchSide<'a>) -> SearchFields<'a> {
+        SearchFields { file: &side.file, name: side.name, url: &side.url, slo: side.findings.slo.to_string() }
+    }
+}
+
+/// The figures that both have, each by its name.
+struct ComparedFigures(Vec<ComparedFigure>);
+
+impl Serialize for ComparedFigures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = |figure: &ComparedFigure| {
+            let [a, b] = figure.values;
+            (figure.key, ComparedFigureFields { a, b, change: figure.change() })
+        };
+        serializer.collect_map(self.0.iter().map(fields))
+    }
+}
+
+#[derive(Serialize)]
+struct ComparedFigureFields {
+    a: Option<f64>,
+    b: Option<f64>,
+    change: Option<f64>,
+}
+
 /// The same as a document of the schema `plimsoll.diff/1`.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
-    let figures: serde_json::Map<String, Value> = figures(sides)
-        .into_iter()
-        .map(|f| (f.key.to_owned(), json!({ "a": f.values[0], "b": f.values[1], "change": f.change() })))
-        .collect();
-    let side = |side: &SearchSide| json!({ "file": side.file, "name": side.name, "url": side.url, "slo": side.findings.slo.to_string() });
-    json!({
-        "schema": "plimsoll.diff/1",
-        "warnings": warnings(sides),
-        "a": side(&sides[0]),
-        "b": side(&sides[1]),
-        "over": "search",
-        "levels": [],
-        "figures": figures,
-        "prove": prove_command(sides),
-        "charts": charts,
+    json::value(&SearchesDiffDocument {
+        schema: "plimsoll.diff/1",
+        warnings: warnings(sides),
+        a: SearchFields::from(&sides[0]),
+        b: SearchFields::from(&sides[1]),
+        over: "search",
+        levels: [],
+        figures: ComparedFigures(figures(sides)),
+        prove: prove_command(sides),
+        charts,
     })
 }

@@ -201,9 +201,9 @@ impl<F: Fn(u16) -> String> Serialize for Keyed<'_, F> {
 }
 
 /// What the table of measures says of a load, each figure under the name that it has there.
-struct Counted<'a>(&'a Summary);
+struct CountedFields<'a>(&'a Summary);
 
-impl Serialize for Counted<'_> {
+impl Serialize for CountedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let summary = self.0;
         let held = summary.whole.held().chain(summary.load.held());
@@ -239,7 +239,7 @@ struct LoadFields<'a> {
     throughput_rps: f64,
     duration_s: f64,
     #[serde(flatten)]
-    counted: Counted<'a>,
+    counted: CountedFields<'a>,
     generator: GeneratorFields<'a>,
     ended: String,
     #[serde(flatten)]
@@ -265,7 +265,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             success_rate: summary.success_rate,
             throughput_rps: summary.throughput_rps,
             duration_s: summary.duration_ns as f64 / 1e9,
-            counted: Counted(summary),
+            counted: CountedFields(summary),
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,

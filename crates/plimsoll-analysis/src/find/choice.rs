@@ -1,9 +1,9 @@
 //! Which trial a search makes next, in its four parts: the peak, the climb, the line and its confirmation.
 
 use super::evidence::Evidences;
-use super::known::Known;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::plans::{Planner, round_rate};
+use super::so_far::TrialsSoFar;
 use super::terms::{Measure, StoppedBy, disturbed, limited, near_line};
 use super::{line, peak};
 use crate::judge::{TrialOutcome, Verdict};
@@ -22,7 +22,7 @@ const DISTURBED_TRIES_FIRST: usize = 1;
 
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
-    known: &'a Known<'a>,
+    known: &'a TrialsSoFar<'a>,
     history: &'a [TrialOutcome],
     plans: Planner<'a>,
 }
@@ -38,7 +38,7 @@ enum Climb {
 }
 
 impl<'a> LoadChoice<'a> {
-    pub(super) fn new(known: &'a Known<'a>, elapsed_ns: u64) -> LoadChoice<'a> {
+    pub(super) fn new(known: &'a TrialsSoFar<'a>, elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, plans: Planner::new(known, elapsed_ns) }
     }
 

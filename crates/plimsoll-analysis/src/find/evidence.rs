@@ -5,9 +5,9 @@
 //! regime ([`Regimes`]), of which a passing trial at a higher load says nothing.
 
 use super::grid::{index_below, load_of};
-use super::known::Known;
 use super::peak;
 use super::posterior::{Place, Posterior, Sight};
+use super::so_far::TrialsSoFar;
 use super::stalls::Pool;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -117,16 +117,16 @@ pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
 
 impl<'a> Evidences<'a> {
     /// While the search goes on: a second regime must be certain.
-    pub(super) fn new(known: &Known<'a>) -> Evidences<'a> {
+    pub(super) fn new(known: &TrialsSoFar<'a>) -> Evidences<'a> {
         Evidences::believing(known, REGIME_FACT)
     }
 
     /// Once no further trial can tell: a second regime that is likelier than not is believed.
-    pub(super) fn concluding(known: &Known<'a>) -> Evidences<'a> {
+    pub(super) fn concluding(known: &TrialsSoFar<'a>) -> Evidences<'a> {
         Evidences::believing(known, REGIME_LIKELY)
     }
 
-    fn believing(known: &Known<'a>, regime_odds: f64) -> Evidences<'a> {
+    fn believing(known: &TrialsSoFar<'a>, regime_odds: f64) -> Evidences<'a> {
         let (settings, history) = (known.settings, known.history);
         let open: Vec<&TrialOutcome> = history
             .iter()

@@ -3,10 +3,10 @@
 
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::grid::index_below;
-use super::known::Known;
 use super::line::{self, Ceiling};
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
+use super::so_far::TrialsSoFar;
 use super::stalls::Stalls;
 use super::terms::{Settings, StoppedBy, disturbed, near_line, sound};
 use crate::condition::{format_number, share_syntax};
@@ -144,7 +144,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         }
         other => other,
     };
-    let known = Known::of(settings, history);
+    let known = TrialsSoFar::of(settings, history);
     let decide_s = known.pace.decide_s();
     let evidence = Evidences::concluding(&known);
     let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(&known, &evidence);

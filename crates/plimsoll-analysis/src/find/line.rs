@@ -2,9 +2,9 @@
 
 use super::evidence::{Evidences, LoadClass, Regimes, index_near, rate_of};
 use super::grid::index_below;
-use super::known::Known;
 use super::pace::Pace;
 use super::plans::{Planner, cost_ns, round_rate};
+use super::so_far::TrialsSoFar;
 use super::stalls::FEW_NS;
 use super::terms::{Measure, RATE_MIN, StoppedBy, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
@@ -33,7 +33,7 @@ const CEILING_STEP: f64 = 0.93;
 impl Ceiling {
     /// What was asked for, or where no load fails and a higher one is more than plimsoll can make, the highest that it
     /// could.
-    pub(super) fn of(known: &Known, evidence: &Evidences) -> Ceiling {
+    pub(super) fn of(known: &TrialsSoFar, evidence: &Evidences) -> Ceiling {
         let (settings, history) = (known.settings, known.history);
         let asked = Ceiling { rps: settings.max_rate.unwrap_or(f64::INFINITY), stopped_by: StoppedBy::MaxRate };
         let limited = |near: bool| {
@@ -166,7 +166,7 @@ impl LastTrials<'_> {
         }
         let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
         // In a small budget a stall that was seen once may recur: the longer nothing more is seen of it the better.
-        let Known { settings, stalls, .. } = self.plans.known;
+        let TrialsSoFar { settings, stalls, .. } = self.plans.known;
         let stalled = settings.budget_ns < FEW_NS && stalls.is_some();
         let most_ns = if stalled { settings.budget_ns } else { self.pace.line_ns };
         let longer_ns = (spare_ns.min(most_ns) / SECOND) * SECOND;
@@ -185,7 +185,7 @@ fn passed_at(history: &[TrialOutcome], rate: f64) -> bool {
 }
 
 /// Whether a confirming trial passed at `rate`; where the server stalls, one that was long enough.
-pub(super) fn confirmed(known: &Known, rate: f64) -> bool {
+pub(super) fn confirmed(known: &TrialsSoFar, rate: f64) -> bool {
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
     let trials = known.history.iter().filter(|t| t.purpose == Purpose::Confirm).filter(at(rate));
     trials.filter(|t| t.planned_ns >= long_ns / 5 * 4).any(|t| t.verdict == Verdict::Pass)

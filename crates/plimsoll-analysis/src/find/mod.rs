@@ -19,12 +19,12 @@ mod evidence;
 mod findings;
 mod gate;
 mod grid;
-mod known;
 mod line;
 mod pace;
 mod peak;
 mod plans;
 mod posterior;
+mod so_far;
 mod stalls;
 mod terms;
 
@@ -37,7 +37,7 @@ pub use terms::{Measure, Settings, StoppedBy};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
-use known::Known;
+use so_far::TrialsSoFar;
 use terms::sound;
 
 /// What to do next.
@@ -53,7 +53,7 @@ pub enum SearchStep {
 /// same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let sound = sound(history);
-    match LoadChoice::new(&Known::of(settings, &sound), elapsed_ns).step() {
+    match LoadChoice::new(&TrialsSoFar::of(settings, &sound), elapsed_ns).step() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => SearchStep::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
     }

@@ -1,8 +1,8 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
 use super::evidence::rejecting_rps;
-use super::known::Known;
 use super::peak;
+use super::so_far::TrialsSoFar;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
@@ -44,14 +44,14 @@ pub fn round_rate(rate: f64) -> f64 {
 
 /// Makes plans after a given history.
 pub(super) struct Planner<'a> {
-    pub known: &'a Known<'a>,
+    pub known: &'a TrialsSoFar<'a>,
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(known: &'a Known<'a>, elapsed_ns: u64) -> Planner<'a> {
+    pub(super) fn new(known: &'a TrialsSoFar<'a>, elapsed_ns: u64) -> Planner<'a> {
         Planner { known, settings: known.settings, history: known.history, elapsed_ns }
     }
 

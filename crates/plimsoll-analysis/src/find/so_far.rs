@@ -1,4 +1,4 @@
-//! What a step of the search knows before it looks for anything ([`Known`]): what is asked, the trials so far, and what all of them
+//! What a step of the search knows before it looks for anything ([`TrialsSoFar`]): what is asked, the trials so far, and what all of them
 //! together say of stalls and of the pace. It is worked out once a step, since it reads every trial.
 
 use super::pace::Pace;
@@ -7,7 +7,7 @@ use super::terms::Settings;
 use crate::judge::TrialOutcome;
 
 /// What is known after some trials.
-pub(super) struct Known<'a> {
+pub(super) struct TrialsSoFar<'a> {
     /// What is searched for.
     pub(super) settings: &'a Settings,
     /// The trials, in order.
@@ -18,10 +18,10 @@ pub(super) struct Known<'a> {
     pub(super) pace: Pace,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn of(settings: &'a Settings, history: &'a [TrialOutcome]) -> Known<'a> {
+impl<'a> TrialsSoFar<'a> {
+    pub(super) fn of(settings: &'a Settings, history: &'a [TrialOutcome]) -> TrialsSoFar<'a> {
         let stalls = Stalls::seen(settings, history);
         let pace = Pace::after(settings, history, stalls.as_ref());
-        Known { settings, history, stalls, pace }
+        TrialsSoFar { settings, history, stalls, pace }
     }
 }

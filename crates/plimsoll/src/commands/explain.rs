@@ -1,7 +1,7 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
 use super::capture::Like;
-use super::search::{Flags, Prepared, hint};
+use super::search::{Flags, PreparedSearch, hint};
 use crate::args::ExplainArgs;
 use crate::asking;
 use crate::conduct::Conduct;
@@ -46,9 +46,9 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
 /// Explains, reports, and says with which code to end.
 pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ExplainAsked { search, budget_ns } = asked;
-    let prepared = Prepared::of(search, terms, Effort::Thorough)?;
+    let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
     let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns });
-    let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
+    let PreparedSearch { base, plan, injector, settings, profiles, noted, watcher } = prepared;
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what holds the load line of {} under {}: {} at most",

@@ -1,7 +1,7 @@
 //! `plimsoll find`: the search for the load line.
 
 use super::capture::Like;
-use super::search::{Flags, Prepared, hint};
+use super::search::{Flags, PreparedSearch, hint};
 use crate::args::FindArgs;
 use crate::asking;
 use crate::conduct::Conduct;
@@ -44,9 +44,9 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
 pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Demand::parse_list(text)));
     let fail_if = fail_if.transpose()?.unwrap_or_default();
-    let prepared = Prepared::of(asked, terms, Effort::Little)?;
+    let prepared = PreparedSearch::of(asked, terms, Effort::Little)?;
     let asked = Asked::Find(prepared.asked());
-    let Prepared { base, plan, injector, settings, profiles, noted, watcher } = prepared;
+    let PreparedSearch { base, plan, injector, settings, profiles, noted, watcher } = prepared;
     let mut live = Live::new(terms.output.quiet);
     live.line(&question(&settings, &find::forecast(&settings)));
 

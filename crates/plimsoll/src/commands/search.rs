@@ -26,7 +26,7 @@ pub struct Flags<'a> {
 }
 
 /// A search that can begin.
-pub struct Prepared {
+pub struct PreparedSearch {
     pub base: Base,
     pub plan: Plan,
     pub injector: Injector,
@@ -57,9 +57,9 @@ impl Flags<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedSearch {
     /// What is asked, on this machine; asks the target once.
-    pub fn of(asked: FindAsked<Plan>, terms: &Terms<String>, effort: Effort) -> Result<Prepared, Failure> {
+    pub fn of(asked: FindAsked<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
         let FindAsked { base: plan, slo, budget_ns, max_rate, arrivals, .. } = asked;
         let slo = flag("--slo", Slo::parse(&slo))?;
         let base = Base::reach(&plan, terms)?;
@@ -75,7 +75,7 @@ impl Prepared {
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let watcher = Watcher::begin(&terms.probes, &base, effort)?;
-        Ok(Prepared { base, plan, injector, settings, profiles, noted, watcher })
+        Ok(PreparedSearch { base, plan, injector, settings, profiles, noted, watcher })
     }
 
     /// What the run file says of the search.

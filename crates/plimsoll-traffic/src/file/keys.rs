@@ -17,3 +17,31 @@ pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
 /// Of what is expected of an answer.
 pub const EXPECT: [&str; 1] = ["status"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::json;
+    use crate::file::tree::TreeNode;
+
+    /// What lies at the end of a path of keys.
+    fn at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
+        path.iter().fold(node, |node, key| node.open_table("a schema").expect("a table").get(key).expect(key))
+    }
+
+    #[test]
+    fn the_published_schema_has_these_keys() {
+        let schema = json::tree(include_str!("../../../../docs/traffic.schema.json")).expect("JSON");
+        for (path, keys) in [
+            (&["properties"][..], &FILE[..]),
+            (&["$defs", "request", "properties"], &REQUEST),
+            (&["$defs", "request", "properties", "expect", "properties"], &EXPECT),
+            (&["$defs", "data", "properties"], &DATA),
+        ] {
+            let table = at(&schema, path).open_table("properties").expect("a table");
+            let named: Vec<&str> = table.entries.iter().map(|(key, _)| key.name.as_str()).collect();
+            assert_eq!(named, keys, "{path:?}");
+        }
+        assert!(VERBS.iter().all(|verb| REQUEST.contains(verb)));
+    }
+}

@@ -30,7 +30,7 @@ pub use encode::{encode_request, tls_client};
 pub use prepared::{Prepared, prepare};
 pub use source::SourceError;
 
-use plimsoll_model::{Plan, Route, RouteNumber, Stripe};
+use plimsoll_model::{Plan, Route, RouteNumber, Stripe, Traffic};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 
@@ -58,9 +58,22 @@ pub fn first_request(plan: &Plan, route: RouteNumber) -> Result<EncodedRequest, 
 
 /// Whether a route of the plan can be asked, whatever is filled in.
 pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
-    let mut alone = plan.clone();
-    alone.traffic.routes = vec![route.clone()];
-    Source::compile(&alone)?;
+    if !route.filled.any() {
+        encode_request(plan, &route.request).map_err(SourceError::Request)?;
+        return Ok(());
+    }
+    // With none of the other routes, of which there may be very many.
+    let Traffic { origin, choice, data, variables, redact, routes: _, first: _ } = &plan.traffic;
+    let traffic = Traffic {
+        origin: origin.clone(),
+        routes: vec![route.clone()],
+        choice: *choice,
+        first: None,
+        data: data.clone(),
+        variables: variables.clone(),
+        redact: *redact,
+    };
+    Source::compile(&Plan { traffic, load: plan.load.clone(), carriage: plan.carriage.clone() })?;
     Ok(())
 }
 

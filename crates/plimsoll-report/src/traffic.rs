@@ -3,6 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Heading, Line, Measured, Panel, Theme, curve_chart, time_chart};
 use crate::format;
+use crate::profile::name_text;
 use plimsoll_model::Histogram;
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, GAP_NS, Popularity, WINDOW_S};
@@ -59,8 +60,9 @@ fn answer(figures: &Figures) -> String {
         figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the fullest second", format::count(peak)));
     let minute = format::rate(figures.peak_1min as f64 / 60.0);
     format!(
-        "{} requests in {span}: {mean}/s on average{peak}, {minute}/s in the fullest minute",
-        format::count(figures.requests)
+        "{} request{} in {span}: {mean}/s on average{peak}, {minute}/s in the fullest minute",
+        format::count(figures.requests),
+        if figures.requests == 1 { "" } else { "s" }
     )
 }
 
@@ -220,7 +222,7 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
 fn endpoint_rows(figures: &Figures, top: usize) -> Vec<Vec<String>> {
     let row = |endpoint: &plimsoll_traffic::survey::TrafficEndpoint| {
         vec![
-            endpoint_text(&endpoint.method, &endpoint.template),
+            name_text(&endpoint_text(&endpoint.method, &endpoint.template)),
             format::count(endpoint.requests),
             percent(endpoint.requests, figures.requests),
         ]

@@ -228,7 +228,8 @@ fn sessions_are_told_apart_as_asked() {
     let format = Format::said("$msec $cookie_sid \"$request\"", Some("$cookie_sid")).expect("a format");
     assert_eq!(session(&format, "971211336.5 abc \"GET / HTTP/1.1\"").as_deref(), Some("abc"));
     assert!(matches!(find_format(&[COMBINED.as_bytes()], Some(".user")), Err(FormatError::Session(..))));
-    assert!(find_format(&[COMBINED.as_bytes()], Some("client")).is_ok());
+    let format = find_format(&[COMBINED.as_bytes()], Some("client")).expect("a format");
+    assert_eq!(session(&format, COMBINED).as_deref(), Some("127.0.0.1"));
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub struct LogArgs {
     zcat access.log.gz | plimsoll traffic - --json                one document\n  \
     plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
     plimsoll traffic access.log --log-format '$remote_addr $msec \"$request\" $status $request_time'\n\n\
-    Reads combined, common, Traefik, Envoy and AWS load balancers' logs, JSON of Caddy, Traefik, Envoy and others; .gz and\n\
-    .zst; several files are merged by time. Memory is bounded, whatever their size.")]
+    Reads combined, common, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy, Traefik,\n\
+    Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
 pub struct TrafficArgs {
     /// Access logs; - is standard input
     #[arg(required = true, value_name = "LOG")]

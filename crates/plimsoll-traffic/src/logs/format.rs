@@ -14,6 +14,8 @@ pub struct Format {
     name: String,
     stamp: Stamp,
     lines: LogLines,
+    /// Sessions are told apart by who asked alone.
+    by_client: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -50,17 +52,21 @@ impl Format {
             format.telling_sessions(session)?;
             return Ok(format);
         }
-        let said = directives::read(text, session.filter(|field| *field != "client")).map_err(FormatError::Said)?;
+        let (session, by_client) = by_client(session);
+        let said = directives::read(text, session).map_err(FormatError::Said)?;
         let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
             FormatError::Said("has two names with nothing between them, which cannot be told apart".into())
         })?;
-        Ok(Format { name: format!("{}'s, as given", said.language), stamp: said.stamp, lines: LogLines::Text(pattern) })
+        let name = format!("{}'s, as given", said.language);
+        Ok(Format { name, stamp: said.stamp, lines: LogLines::Text(pattern), by_client })
     }
 
-    /// LogLines of JSON with fields as mapped: `path=.url,time=.ts`.
+    /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
-        let (wanted, stamp) = json::mapping(mapping, session.filter(|field| *field != "client"))?;
-        Ok(Format { name: "JSON, fields as given".into(), stamp, lines: LogLines::Json(PathNode::new(&wanted)) })
+        let (session, by_client) = by_client(session);
+        let (wanted, stamp) = json::mapping(mapping, session)?;
+        let lines = LogLines::Json(PathNode::new(&wanted));
+        Ok(Format { name: "JSON, fields as given".into(), stamp, lines, by_client })
     }
 
     /// What it is called, for people.
@@ -80,21 +86,27 @@ impl Format {
             LogLines::Text(pattern) => pattern.read(line)?,
             LogLines::Json(root) => json::read(root, line, buffer)?,
         };
-        raw.entry(self.stamp)
+        let mut entry = raw.entry(self.stamp)?;
+        if self.by_client {
+            entry.session = entry.client;
+        }
+        Some(entry)
     }
 
     fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
         let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
-        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern) }
+        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern), by_client: false }
     }
 
     fn of_json(name: &str, stamp: Stamp, wanted: &[Wanted]) -> Format {
-        Format { name: name.to_owned(), stamp, lines: LogLines::Json(PathNode::new(wanted)) }
+        Format { name: name.to_owned(), stamp, lines: LogLines::Json(PathNode::new(wanted)), by_client: false }
     }
 
     /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which every format has.
     fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
-        let Some(field) = field.filter(|field| *field != "client") else { return Ok(()) };
+        let (field, by_client) = by_client(field);
+        self.by_client = by_client;
+        let Some(field) = field else { return Ok(()) };
         match (&mut self.lines, json::keys(field)) {
             (LogLines::Json(root), Some(keys)) => {
                 root.also(&keys, LinePlace::Session);
@@ -103,6 +115,11 @@ impl Format {
             _ => Err(FormatError::Session(field.to_owned(), self.name.clone())),
         }
     }
+}
+
+/// What tells sessions apart: a field, or who asked alone, which every format has.
+fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
+    (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
 /// The places of one of the formats above.

@@ -164,6 +164,7 @@ impl Logs {
 }
 
 fn with_flag(error: &FormatError, flag: &str) -> Failure {
+    let flag = if matches!(error, FormatError::Session(..)) { "--session" } else { flag };
     Failure::usage(format!("{flag} {error}"))
 }
 
@@ -218,7 +219,7 @@ impl Log {
         let format = match said {
             Some(format) => format.clone(),
             None => find_format(&lines, session).map_err(|error| match error {
-                FormatError::Session(..) => with_flag(&error, "--session"),
+                FormatError::Session(..) => with_flag(&error, "--log-format"),
                 error => {
                     let begin = beginning(first);
                     failed(format!("{error}: it begins with \"{begin}\"; say how to read it: --log-format, --field"))

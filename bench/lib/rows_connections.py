@@ -17,9 +17,10 @@ from rows import alternate, plimsoll_run, without_absent, wrk_run
 
 
 class Nginx(measure.Server):
-    """nginx on a free port of the loopback, over TLS."""
+    """nginx on a free port of the loopback, over TLS or as `listen` says."""
 
-    def __init__(self, cpus):
+    def __init__(self, cpus, listen="ssl", scheme="https"):
+        self.listen, self.scheme = listen, scheme
         binary = tool("nginx") or ("/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else None)
         if not binary or not tool("openssl"):
             raise Failure("nginx and openssl are needed for this row: scripts/needs nginx openssl")
@@ -53,7 +54,7 @@ class Nginx(measure.Server):
                 f"http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;\n"
                 f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n"
                 "keepalive_requests 100000000; default_type text/plain;\n"
-                f"server {{ listen 127.0.0.1:{self.port} ssl backlog=4096; ssl_certificate cert.pem;\n"
+                f"server {{ listen 127.0.0.1:{self.port} {self.listen} backlog=4096; ssl_certificate cert.pem;\n"
                 "ssl_certificate_key key.pem; location / { return 200 'hello'; } } }\n")
         return super().__enter__()
 
@@ -62,7 +63,7 @@ class Nginx(measure.Server):
         self.folder.cleanup()
 
     def url(self, path):
-        return f"https://{self.address}{path}"
+        return f"{self.scheme}://{self.address}{path}"
 
 
 def https(settings):

@@ -635,7 +635,7 @@ mod tests {
             ledger: Ledger {
                 scheduled: succeeded + failed,
                 succeeded,
-                failed: [failed, 0, 0, 0, 0, 0, 0],
+                failed: [failed, 0, 0, 0, 0, 0, 0, 0, 0],
                 ..Ledger::default()
             },
             succeeded_in_window: succeeded,

@@ -238,7 +238,9 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
         let connections_max = run.plan.carriage.connections_max;
-        return Some(match connections_open.max(under_way_max(run)) >= u64::from(connections_max) {
+        let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
+        let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
+        return Some(match waited {
             // Waiting for a slow server is the server's doing.
             true => (
                 false,

@@ -1,5 +1,6 @@
 //! One connection slot: its socket, how far it is, and what it is ready for. What travels over it is `plimsoll_wire`'s to say.
 
+use crate::exchanges::WaitingLine;
 use crate::net::Ready;
 use plimsoll_wire::Conn;
 
@@ -58,14 +59,14 @@ pub struct Connection<S> {
     pub generation: u32,
     /// What it speaks, and the exchanges that it carries.
     pub conn: Conn,
-    /// The exchange that waits for the connection to stand.
-    pub waiting: Option<u32>,
+    /// Exchanges that wait for the connection to stand, or for room on it.
+    pub waiting: WaitingLine,
     /// The socket took not all that is to be sent: the next writable event goes on with it.
     pub sending: bool,
     /// What was left over for the next turn.
     pub deferred: Readiness,
-    /// Its user waits before trying again (closed loads).
-    pub paused: bool,
+    /// Its slot is in the list of idle ones, or of free ones (open loads).
+    pub listed: bool,
     /// When opening it began, or its handshake, once it is connected.
     pub began_ns: u64,
     /// Number of the address that it goes to.
@@ -81,10 +82,10 @@ impl<S> Connection<S> {
             state: State::Free,
             generation: 0,
             conn: Conn::new(),
-            waiting: None,
+            waiting: WaitingLine::EMPTY,
             sending: false,
             deferred: Readiness::NONE,
-            paused: false,
+            listed: false,
             began_ns: 0,
             address: 0,
             tried: 0,
@@ -94,7 +95,12 @@ impl<S> Connection<S> {
     /// Whether an exchange is under way on it, or waits for it.
     #[inline]
     pub fn is_at_work(&self) -> bool {
-        self.waiting.is_some() || self.conn.is_busy()
+        !self.waiting.is_empty() || self.conn.is_busy()
+    }
+
+    /// Whether it is on its way to standing.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::Connecting | State::Handshaking)
     }
 
     /// Whether an exchange can be started on it at once.

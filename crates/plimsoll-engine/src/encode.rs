@@ -1,20 +1,25 @@
 //! What connections of a plan need that is made once, before any: requests as bytes, and the set-up of TLS.
 
 use plimsoll_model::traffic::bracketed;
-use plimsoll_model::{Plan, Request};
+use plimsoll_model::{Carriage, HttpChoice, Plan, Request};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
 /// Writes a request of the plan as it goes on the wire.
 pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
     let host = host_field(plan);
-    EncodedRequest::new(&h1::RequestParts {
+    let parts = h1::RequestParts {
         method: &request.method,
         target: &request.target,
         host: &host,
         headers: &request.headers,
         body: &request.body,
         keep_alive: plan.carriage.keep_alive,
-    })
+    };
+    let encoded = EncodedRequest::new(&parts)?;
+    // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew each time.
+    let Carriage { http, tls, .. } = &plan.carriage;
+    let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
+    Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.scheme == "https") } else { encoded })
 }
 
 /// The value of the `Host` field.

@@ -30,9 +30,13 @@ pub struct Exchange {
     pub route: RouteNumber,
     /// Whether it counts.
     pub measured: bool,
+    /// How often it was sent again.
+    pub resent: u8,
     /// Its neighbours by deadline in its lane.
     before: u32,
     after: u32,
+    /// Who comes after it in the line that it waits in.
+    behind: u32,
 }
 
 // There is one for each connection that is at work, and there may be very many.
@@ -51,9 +55,33 @@ impl Exchange {
             slot,
             route,
             measured,
+            resent: 0,
             before: NONE,
             after: NONE,
+            behind: NONE,
         }
+    }
+}
+
+/// Exchanges that wait for the same connection, in the order of their coming.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitingLine {
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+impl WaitingLine {
+    pub const EMPTY: WaitingLine = WaitingLine { first: NONE, last: NONE, length: 0 };
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.length
     }
 }
 
@@ -143,6 +171,53 @@ impl Exchanges {
         self.free.push(number);
     }
 
+    /// Puts an exchange at the end of a line.
+    pub fn queue(&mut self, line: &mut WaitingLine, number: u32) {
+        self.places[number as usize].behind = NONE;
+        match line.last {
+            NONE => line.first = number,
+            last => self.places[last as usize].behind = number,
+        }
+        line.last = number;
+        line.length += 1;
+    }
+
+    /// Takes the first of a line out of it.
+    pub fn take_first(&mut self, line: &mut WaitingLine) -> Option<u32> {
+        let number = line.first;
+        if number == NONE {
+            return None;
+        }
+        line.first = self.places[number as usize].behind;
+        if line.first == NONE {
+            line.last = NONE;
+        }
+        line.length -= 1;
+        Some(number)
+    }
+
+    /// Takes an exchange out of a line. Returns whether it was there.
+    pub fn take_out(&mut self, line: &mut WaitingLine, number: u32) -> bool {
+        let Some(before) = self.in_line(line).take_while(|other| *other != number).last() else {
+            return line.first == number && self.take_first(line).is_some();
+        };
+        if self.places[before as usize].behind != number {
+            return false;
+        }
+        self.places[before as usize].behind = self.places[number as usize].behind;
+        if line.last == number {
+            line.last = before;
+        }
+        line.length -= 1;
+        true
+    }
+
+    /// Those in a line, in order.
+    pub fn in_line(&self, line: &WaitingLine) -> impl Iterator<Item = u32> {
+        let some = |number: u32| (number != NONE).then_some(number);
+        std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
+    }
+
     /// Those that have begun and not ended, in no order.
     pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
         let at = |number: u32| (number != NONE).then(|| &self.places[number as usize]);
@@ -206,6 +281,35 @@ mod tests {
                 assert!(first.is_none_or(|(at_ns, number)| expect.iter().any(|e| (e.0, e.1) == (at_ns, number))));
             }
             assert!(exchanges.places.len() <= 20, "places are used again");
+        }
+    }
+
+    #[test]
+    fn lines_keep_their_order_whoever_leaves() {
+        let mut rng = plimsoll_model::rng::Rng::new(5);
+        let mut exchanges = Exchanges::with_timeouts([50].into_iter());
+        let (mut line, mut expect) = (WaitingLine::EMPTY, Vec::new());
+        let numbers: Vec<u32> = (0..9).map(|user| exchanges.begin(Exchange::new(0, user, 0, 0, true), 0)).collect();
+        for _ in 0..5_000 {
+            let number = numbers[rng.below(9) as usize];
+            match (rng.below(3), expect.iter().position(|other| *other == number)) {
+                (0, Some(at)) => {
+                    expect.remove(at);
+                    assert!(exchanges.take_out(&mut line, number));
+                }
+                (1, _) => {
+                    let first = (!expect.is_empty()).then(|| expect.remove(0));
+                    assert_eq!(exchanges.take_first(&mut line), first);
+                }
+                (_, None) => {
+                    assert!(!exchanges.take_out(&mut line, number));
+                    exchanges.queue(&mut line, number);
+                    expect.push(number);
+                }
+                _ => {}
+            }
+            assert_eq!(exchanges.in_line(&line).collect::<Vec<_>>(), expect);
+            assert_eq!((line.len() as usize, line.is_empty()), (expect.len(), expect.is_empty()));
         }
     }
 

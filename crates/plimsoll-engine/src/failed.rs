@@ -34,6 +34,8 @@ pub struct AnswerPiece<'a> {
     pub exchange: u32,
     /// Whether the answer begins with them.
     pub first: bool,
+    /// Whether they are content alone, and the status was told apart from them.
+    pub bare: bool,
     pub bytes: &'a [u8],
     /// Schedule time, ns.
     pub at_ns: u64,
@@ -109,6 +111,9 @@ impl FailedAnswers {
             return None;
         }
         let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
+        if let (true, AnswerKind::Status(status)) = (piece.bare, kind) {
+            kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
+        }
         kept.add(piece.bytes);
         self.kept.push(kept);
         Some(self.kept.len() - 1)
@@ -141,7 +146,7 @@ mod tests {
     use super::*;
 
     fn piece(exchange: u32, first: bool, bytes: &[u8]) -> AnswerPiece<'_> {
-        AnswerPiece { exchange, first, bytes, at_ns: u64::from(exchange) }
+        AnswerPiece { exchange, first, bare: false, bytes, at_ns: u64::from(exchange) }
     }
 
     #[test]

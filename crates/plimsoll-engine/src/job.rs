@@ -2,7 +2,7 @@
 
 use crate::addresses::{Addresses, Resolved};
 use crate::source::Source;
-use plimsoll_model::{Injector, Load, Plan, Schedule, Spin, Stripe};
+use plimsoll_model::{HttpChoice, Injector, Load, Plan, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
@@ -31,6 +31,10 @@ pub struct Job {
     pub addresses: Addresses,
     /// Set when connections speak TLS.
     pub tls: Option<tls::Client>,
+    /// Whether connections without TLS speak HTTP/2.
+    pub plain_h2: bool,
+    /// Exchanges at a time on a connection that can have several; of a closed load so many users share one.
+    pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
     /// Whether the number of requests ends an open load, and not its duration.
@@ -62,12 +66,20 @@ impl Job {
         // Its part of arrivals, users and connections alike.
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
+        let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
+        // Users are divided, not their connections.
+        let connections_ready = match users {
+            Some(users) => stripe.count_of(ready * shared).min(stripe.count_of(users)).div_ceil(shared),
+            None => stripe.count_of(ready.div_ceil(shared)),
+        };
         Job {
             index: index as usize,
             number: number as u32,
             source: resources.source.for_worker(stripe, users),
             addresses: Addresses::new(&plan.carriage, &injector.sources, number, resources.resolved.clone()),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
+            plain_h2: plan.carriage.http == HttpChoice::H2,
+            streams_max: plan.carriage.streams_max.max(1),
             ramp_per_s: (OPENED_PER_S_MAX / workers).max(1),
             workers,
             schedule: Arc::clone(schedule),
@@ -75,7 +87,7 @@ impl Job {
             ends_by_number: ends_by_number(&plan.load, schedule),
             grace_ns: plan.load.grace_ns,
             connections_max: stripe.count_of(u64::from(plan.carriage.connections_max)) as usize,
-            connections_ready: stripe.count_of(u64::from(plan.load.connections_ready)) as u32,
+            connections_ready: connections_ready as u32,
             spin: injector.spin,
             spare_core,
         }

@@ -1,7 +1,7 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
 use plimsoll_model::{
-    CountingHistogram, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber, TlsFailure,
+    CountingHistogram, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber, TlsFailure,
     WorkerTime,
 };
 
@@ -112,6 +112,31 @@ impl Recorder {
     /// TLS has failed.
     pub fn tls_failed(&mut self, reason: TlsFailure) {
         self.load.tls_errors.add(reason as u16, 1);
+    }
+
+    /// A connection that stands speaks HTTP/2.
+    pub fn speaks_h2(&mut self) {
+        self.load.h2_connections += 1;
+    }
+
+    /// A request waits because all streams of its connection are taken.
+    pub fn waits_for_stream(&mut self) {
+        self.load.stream_waits += 1;
+    }
+
+    /// A request is sent again.
+    pub fn resent(&mut self) {
+        self.load.resent += 1;
+    }
+
+    /// The server has reset a stream.
+    pub fn stream_reset(&mut self, error: H2Error) {
+        self.load.stream_resets.add(error as u16, 1);
+    }
+
+    /// The server is about to end a connection.
+    pub fn leaves(&mut self, error: H2Error) {
+        self.load.goaways.add(error as u16, 1);
     }
 
     /// A connection brought bytes that belong to no answer; it is not used again.

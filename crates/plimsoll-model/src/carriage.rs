@@ -18,6 +18,10 @@ pub struct Carriage {
     pub resolve: Option<ResolveSpec>,
     /// Speak TLS.
     pub tls: Option<TlsSpec>,
+    /// Which HTTP is spoken.
+    pub http: HttpChoice,
+    /// Over HTTP/2, at most so many requests at a time on a connection; over HTTP/1.1 it is one. At least 1.
+    pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
     /// Close by a reset, which leaves no port in TIME-WAIT.
@@ -34,10 +38,48 @@ impl Carriage {
             unix: None,
             resolve: None,
             tls: None,
+            http: HttpChoice::Auto,
+            streams_max: 1,
             keep_alive: true,
             close_reset: false,
             connections_max: 10_000,
         }
+    }
+}
+
+/// Which HTTP a load's connections speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum HttpChoice {
+    /// Over TLS what the server takes, HTTP/2 before HTTP/1.1; without it HTTP/1.1.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// HTTP/1.1.
+    #[serde(rename = "1.1")]
+    H1,
+    /// HTTP/2; without TLS both sides have to know beforehand.
+    #[serde(rename = "2")]
+    H2,
+}
+
+impl HttpChoice {
+    /// The name that users and records have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HttpChoice::Auto => "auto",
+            HttpChoice::H1 => "1.1",
+            HttpChoice::H2 => "2",
+        }
+    }
+
+    /// What is offered over TLS (ALPN), the preferred first.
+    pub fn alpn(self) -> Vec<String> {
+        let offered: &[&str] = match self {
+            HttpChoice::Auto => &["h2", "http/1.1"],
+            HttpChoice::H1 => &["http/1.1"],
+            HttpChoice::H2 => &["h2"],
+        };
+        offered.iter().map(|name| (*name).to_owned()).collect()
     }
 }
 

@@ -21,6 +21,10 @@ pub enum RequestFailure {
     Timeout = 5,
     /// TLS failed: the certificate, the handshake, or a record.
     Tls = 6,
+    /// The server reset the request's stream (HTTP/2).
+    StreamReset = 7,
+    /// The server went away with the request under way, or did not take it again and again (HTTP/2).
+    Goaway = 8,
 }
 
 impl RequestFailure {
@@ -33,9 +37,11 @@ impl RequestFailure {
         RequestFailure::Protocol,
         RequestFailure::Timeout,
         RequestFailure::Tls,
+        RequestFailure::StreamReset,
+        RequestFailure::Goaway,
     ];
     /// Number of kinds.
-    pub const KINDS: usize = 7;
+    pub const KINDS: usize = 9;
 
     /// The name used in every output.
     pub fn name(self) -> &'static str {
@@ -47,6 +53,8 @@ impl RequestFailure {
             RequestFailure::Protocol => "protocol",
             RequestFailure::Timeout => "timeout",
             RequestFailure::Tls => "tls",
+            RequestFailure::StreamReset => "stream_reset",
+            RequestFailure::Goaway => "goaway",
         }
     }
 }
@@ -114,7 +122,8 @@ mod tests {
 
     #[test]
     fn closes_only_when_every_request_is_accounted_for() {
-        let mut ledger = Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0], unsent: 1, in_flight: 1 };
+        let mut ledger =
+            Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
         assert_eq!(ledger.requests(), 8);
         assert_eq!(ledger.success_rate(), 0.5);

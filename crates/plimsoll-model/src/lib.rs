@@ -14,6 +14,7 @@ pub mod codec;
 pub mod completion;
 pub mod data;
 pub mod failed_answer;
+pub mod h2;
 pub mod histogram;
 pub mod injector;
 pub mod interval;
@@ -44,8 +45,9 @@ pub use asked::{
     Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked,
     RunAsked, SweepAsked,
 };
-pub use carriage::{Carriage, ResolveSpec};
+pub use carriage::{Carriage, HttpChoice, ResolveSpec};
 pub use failed_answer::FailedAnswer;
+pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};
 pub use interval::{Interval, RouteNumber, Routes};

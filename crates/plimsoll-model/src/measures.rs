@@ -42,6 +42,8 @@ pub enum Key {
     Address,
     /// The number of a reason ([`crate::TlsFailure`]).
     TlsFailure,
+    /// A code of HTTP/2 ([`crate::H2Error`]).
+    H2Error,
 }
 
 /// The unit of a figure.
@@ -314,6 +316,16 @@ table! {
     14 in_flight_ns: Counter of RequestNs;
     /// The workers' times, ascending by worker.
     15 workers: Workers of Ns;
+    /// Connections opened that speak HTTP/2.
+    16 h2_connections: Counter of Connections;
+    /// Requests that waited on a connection over HTTP/2 because all of its streams were taken: for us, not for the server.
+    17 stream_waits: Counter of Requests, json "stream_waits";
+    /// Requests sent again because the server said that it had not taken them (a refused stream, or GOAWAY).
+    18 resent: Counter of Requests, json "resent";
+    /// Streams that the server reset, by the code of its reason ([`crate::H2Error`]).
+    19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
+    /// Connections that the server has announced the end of (GOAWAY), by the code of its reason ([`crate::H2Error`]).
+    20 goaways: Tally(H2Error) of Connections, json "goaways";
 }
 
 /// What figures are added over.

@@ -4,7 +4,7 @@
 //! is understood in part would be another load. Only what is plainly a plan comes back ([`Plan::from_bytes`]); what it takes in
 //! memory is bounded by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
 
-use crate::carriage::{Carriage, ResolveSpec};
+use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
 /// The form written by this crate; another is refused.
-const FORM: u64 = 1;
+const FORM: u64 = 2;
 /// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody has.
 const ITEMS_MAX: usize = 1 << 16;
 
@@ -343,7 +343,8 @@ fn read_stage(message: Reader) -> Option<Stage> {
 }
 
 fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
-    let Carriage { addresses, unix, resolve, tls, keep_alive, close_reset, connections_max } = carriage;
+    let Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
+        carriage;
     addresses.iter().for_each(|it| field(out, 1, |out| address(out, it)));
     unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
     if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
@@ -358,11 +359,19 @@ fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
     number(out, 5, u64::from(*keep_alive));
     number(out, 6, u64::from(*close_reset));
     number(out, 7, u64::from(*connections_max));
+    let http = match http {
+        HttpChoice::Auto => 0,
+        HttpChoice::H1 => 1,
+        HttpChoice::H2 => 2,
+    };
+    number(out, 8, http);
+    number(out, 9, u64::from(*streams_max));
 }
 
 fn read_carriage(message: Reader) -> Option<Carriage> {
     let (mut unix, mut resolve, mut tls) = (None, None, None);
     let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
+    let (mut http, mut streams_max) = (None, None);
     let mut addresses = Vec::new();
     read(message, |tag, value| match tag {
         1 => push(&mut addresses, read_address(value)?),
@@ -372,10 +381,21 @@ fn read_carriage(message: Reader) -> Option<Carriage> {
         5 => once(&mut keep_alive, read_flag(value)?),
         6 => once(&mut close_reset, read_flag(value)?),
         7 => once(&mut connections_max, read_u32(value)?),
+        8 => once(
+            &mut http,
+            match value.number()? {
+                0 => HttpChoice::Auto,
+                1 => HttpChoice::H1,
+                2 => HttpChoice::H2,
+                _ => return None,
+            },
+        ),
+        9 => once(&mut streams_max, read_u32(value).filter(|streams| *streams > 0)?),
         _ => None,
     })?;
     let (keep_alive, close_reset, connections_max) = (keep_alive?, close_reset?, connections_max?);
-    Some(Carriage { addresses, unix, resolve, tls, keep_alive, close_reset, connections_max })
+    let (http, streams_max) = (http?, streams_max?);
+    Some(Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
 }
 
 /// The bytes of the IP address, the port, and of IPv6 also flow and scope.

@@ -3,7 +3,7 @@
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
-use crate::carriage::{Carriage, ResolveSpec};
+use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::load::Load;
 use crate::plan::Plan;
@@ -98,12 +98,23 @@ pub struct CarriageRecord {
     pub resolve: Option<ResolveSpec>,
     /// See [`Carriage::tls`].
     pub tls: Option<TlsRecord>,
+    /// See [`Carriage::http`].
+    #[serde(default)]
+    pub http: HttpChoice,
+    /// See [`Carriage::streams_max`].
+    #[serde(default = "one")]
+    pub streams_max: u32,
     /// See [`Carriage::keep_alive`].
     pub keep_alive: bool,
     /// See [`Carriage::close_reset`].
     pub close_reset: bool,
     /// See [`Carriage::connections_max`].
     pub connections_max: u32,
+}
+
+/// Records of versions that spoke HTTP/1.1 only say nothing of it.
+fn one() -> u32 {
+    1
 }
 
 /// How a load speaks TLS, without certificates and keys.
@@ -192,6 +203,8 @@ impl Carriage {
             unix,
             resolve: self.resolve.clone(),
             tls: self.tls.as_ref().map(TlsSpec::record),
+            http: self.http,
+            streams_max: self.streams_max,
             keep_alive: self.keep_alive,
             close_reset: self.close_reset,
             connections_max: self.connections_max,

@@ -112,6 +112,8 @@ fn plan(seed: u64) -> Plan {
         public: rng.below(2) == 0,
     });
     plan.carriage.tls = some(rng, tls);
+    plan.carriage.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.below(3) as usize];
+    plan.carriage.streams_max = 1 + rng.below(1 << 31) as u32;
     plan.carriage.keep_alive = rng.below(2) == 0;
     plan.carriage.close_reset = rng.below(2) == 0;
     plan.carriage.connections_max = rng.below(1 << 32) as u32;
@@ -157,7 +159,7 @@ fn what_is_no_plan_of_ours_is_refused() {
     let whole = plan(1).to_bytes();
     let with = |extra: &[u8]| [&whole[..], extra].concat();
     let mut other = whole.clone();
-    other[2] = 2;
+    other[2] = 99;
     for (bytes, expect) in [
         (Vec::new(), PlanError::NotAPlan),
         (b"hello, world".to_vec(), PlanError::NotAPlan),

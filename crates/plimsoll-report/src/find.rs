@@ -3,7 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{count, duration, rate, share};
-use crate::run::{RunContext, setup_fact, threads_text};
+use crate::run::{RunContext, setup_fact, target_text, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
@@ -182,7 +182,7 @@ pub(crate) fn find_report(
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     report.text(Tone::Answer, answer(findings, doubts));
-    let mut facts = vec![("target", context.plan.traffic.title())];
+    let mut facts = vec![("target", target_text(context.plan))];
     if findings.load_line_rps.lower > 0.0 {
         let confirmed = if findings.load_line_rps.confirmed { ", confirmed" } else { "" };
         let held = match findings.held_s {

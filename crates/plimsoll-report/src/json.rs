@@ -7,7 +7,7 @@ use crate::csv::purpose_name;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::{Profiles, profiles_document};
-use crate::run::{RunContext, load_text, stop_text, system_text};
+use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::Level;
@@ -15,7 +15,9 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
-use plimsoll_model::{Ending, Experiment, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure};
+use plimsoll_model::{
+    Ending, Experiment, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure,
+};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -68,6 +70,8 @@ pub(crate) struct MadeFields<'a> {
     url: String,
     method: &'a str,
     seed: u64,
+    http: &'static str,
+    streams_max: u32,
     threads: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     addresses: Option<Vec<String>>,
@@ -81,6 +85,8 @@ impl<'a> MadeFields<'a> {
             url: plan.traffic.url(),
             method: &plan.traffic.first().method,
             seed: plan.load.seed,
+            http: plan.carriage.http.name(),
+            streams_max: plan.carriage.streams_max,
             threads: injectors.iter().map(|injector| injector.workers).sum(),
             addresses: plan.carriage.unix.is_none().then(addresses),
         }
@@ -221,6 +227,7 @@ fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
+                Kind::Tally(Key::H2Error) => H2Error::of_code(key.into()).name().to_owned(),
                 Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
                 _ => key.to_string(),
             };
@@ -240,6 +247,7 @@ struct LoadFields<'a> {
     duration_s: f64,
     #[serde(flatten)]
     counted: CountedFields<'a>,
+    protocol: &'static str,
     generator: GeneratorFields<'a>,
     ended: String,
     #[serde(flatten)]
@@ -266,6 +274,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             throughput_rps: summary.throughput_rps,
             duration_s: summary.duration_ns as f64 / 1e9,
             counted: CountedFields(summary),
+            protocol: protocol(summary),
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,

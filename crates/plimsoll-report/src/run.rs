@@ -6,7 +6,9 @@ use crate::format::{self, bytes, count, duration, rate, share};
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, RouteSummary, Summary};
-use plimsoll_model::{Arrivals, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure};
+use plimsoll_model::{
+    Arrivals, H2Error, HttpChoice, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure,
+};
 use std::borrow::Cow;
 
 /// What stands around the figures of a run.
@@ -62,11 +64,14 @@ pub fn load_text(load: &LoadShape) -> String {
     }
 }
 
-/// What is asked, and where, if that is not where the URL says.
-fn target_text(plan: &PlanRecord) -> String {
+/// What is asked, and where, if that is not where the URL says; and over HTTP/2, if that is known beforehand.
+pub(crate) fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
+    }
+    if plan.carriage.http == HttpChoice::H2 {
+        text.push_str(" over HTTP/2");
     }
     if plan.carriage.tls.as_ref().is_some_and(|tls| !tls.verify) {
         text.push_str(" (certificate not verified)");
@@ -238,6 +243,39 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
+/// What connections spoke, as it was seen: HTTP/1.1, HTTP/2, or both.
+pub(crate) fn protocol(summary: &Summary) -> &'static str {
+    let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
+    // Connections on which TLS came to nothing have spoken neither.
+    let failed: u64 = summary.load.tls_errors.iter().map(|(_, count)| count).sum();
+    match (h2, opened.saturating_sub(failed)) {
+        (0, _) => "HTTP/1.1",
+        (h2, spoken) if h2 >= spoken => "HTTP/2",
+        _ => "HTTP/1.1 and HTTP/2",
+    }
+}
+
+/// The same with what HTTP/2 adds to it.
+fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
+    let mut text = protocol(summary).to_owned();
+    if summary.load.h2_connections == 0 {
+        return text;
+    }
+    match plan.carriage.streams_max {
+        1 => text.push_str(" with one request at a time"),
+        streams => text.push_str(&format!(" with up to {} requests at a time", count(streams.into()))),
+    }
+    let of = |requests: u64| share(requests as f64 / summary.whole.ledger.scheduled.max(1) as f64);
+    if summary.load.stream_waits > 0 {
+        let waits = summary.load.stream_waits;
+        text.push_str(&format!(", {} ({}) waited for a free stream", count(waits), of(waits)));
+    }
+    if summary.load.resent > 0 {
+        text.push_str(&format!(", {} sent again that the server had not taken", count(summary.load.resent)));
+    }
+    text
+}
+
 /// Counts by the words for their keys.
 fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
@@ -316,7 +354,15 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),
     };
-    facts.push(("connections", format!("{} opened{at_once}{resumed}", count(summary.load.connections_opened))));
+    let opened = count(summary.load.connections_opened);
+    facts.push(("connections", format!("{opened} opened{at_once}{resumed}, {}", spoken_text(context.plan, summary))));
+    let reasons = |tally: &Tally| list(keyed(tally, |code| H2Error::of_code(code.into()).name().to_owned()));
+    if !summary.load.stream_resets.is_empty() {
+        facts.push(("streams reset", reasons(&summary.load.stream_resets)));
+    }
+    if !summary.load.goaways.is_empty() {
+        facts.push(("GOAWAY", reasons(&summary.load.goaways)));
+    }
     facts.push(("generator", generator_text(context, summary)));
     facts.push(("others", others_text(&summary.others)));
     facts.extend(setup_fact(context));

@@ -7,12 +7,14 @@
 //!
 //! Bytes that are to be sent may come due without a request: when a connection over TLS begins, and when [`Fact::Owes`] says so.
 //! An exchange that is given up takes the connection with it only where the protocol cannot go on without it: ask
-//! [`is_over`](Conn::is_over).
+//! [`is_over`](Conn::is_over). Where several exchanges are under way, what is started while facts are asked for is sent after
+//! them, in one go: [`start`](Conn::start) says so.
 //!
 //! Not here: sockets, deadlines, how often something is tried, what a status means.
 
 use crate::fact::{ExchangeNumber, Fact};
 use crate::h1::H1;
+use crate::h2::H2;
 use crate::request::EncodedRequest;
 use crate::tls::{Client, Session};
 use plimsoll_model::TlsFailure;
@@ -29,6 +31,8 @@ pub struct Conn {
 #[derive(Debug)]
 enum Protocol {
     H1(H1),
+    // Apart: those that speak HTTP/1.1 are to stay small.
+    H2(Box<H2>),
 }
 
 #[derive(Debug)]
@@ -39,6 +43,10 @@ struct Tls {
     unsent_from: usize,
     /// The peer has ended its stream properly.
     ended: bool,
+    /// Exchanges wanted at a time, if HTTP/2 is agreed on.
+    streams: u32,
+    /// Nothing but HTTP/2 was offered.
+    only_h2: bool,
 }
 
 /// Bytes that have come, as far as their facts are not told yet.
@@ -48,6 +56,8 @@ pub struct Incoming<'a> {
     text: &'a [u8],
     /// What TLS has to tell.
     news: Option<TlsNews>,
+    /// There may be facts beyond the text.
+    more: bool,
 }
 
 #[derive(Debug)]
@@ -64,7 +74,7 @@ impl Incoming<'_> {
     /// Whether nothing more is to be told.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.news.is_none()
+        self.text.is_empty() && self.news.is_none() && !self.more
     }
 }
 
@@ -80,11 +90,30 @@ impl Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// A connection over TLS; its first message is to be sent at once, and it stands when [`Fact::Stands`] says so.
-    pub fn over_tls(client: &Client) -> Result<Conn, TlsFailure> {
-        let tls = Tls { session: client.session()?, unsent: Vec::new(), unsent_from: 0, ended: false };
-        // One protocol is offered, so that nothing else can have been agreed on.
+    /// A plain connection that speaks HTTP/2, as both sides know beforehand, with up to so many exchanges at a time.
+    pub fn h2(streams: u32) -> Conn {
+        Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams))) }
+    }
+
+    /// A connection over TLS; its first message is to be sent at once, and it stands when [`Fact::Stands`] says so. With up to
+    /// so many exchanges at a time, if HTTP/2 is agreed on.
+    pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
+        let tls = Tls {
+            session: client.session()?,
+            unsent: Vec::new(),
+            unsent_from: 0,
+            ended: false,
+            streams,
+            only_h2: client.offers_only_h2(),
+        };
+        // Until something else is agreed on.
         Ok(Conn { tls: Some(Box::new(tls)), protocol: Protocol::H1(H1::new()) })
+    }
+
+    /// Whether HTTP/2 is spoken; over TLS that is known when the connection stands.
+    #[inline]
+    pub fn is_h2(&self) -> bool {
+        matches!(self.protocol, Protocol::H2(_))
     }
 
     /// How many exchanges can be started now.
@@ -95,6 +124,7 @@ impl Conn {
         }
         match &self.protocol {
             Protocol::H1(h1) => h1.room(),
+            Protocol::H2(h2) => h2.room(),
         }
     }
 
@@ -103,6 +133,23 @@ impl Conn {
     pub fn is_busy(&self) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.is_busy(),
+            Protocol::H2(h2) => h2.is_busy(),
+        }
+    }
+
+    /// Whether an exchange for which this is true is under way.
+    pub fn carries(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
+        match &self.protocol {
+            Protocol::H1(h1) => h1.exchange().is_some_and(is_wanted),
+            Protocol::H2(h2) => h2.carries(is_wanted),
+        }
+    }
+
+    /// Whether something is to be sent that no exchange asked for, or for which there was no room before.
+    pub fn wants_to_send(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(h1) => h1.unsent().is_some(),
+            Protocol::H2(h2) => h2.wants_to_send(),
         }
     }
 
@@ -111,14 +158,20 @@ impl Conn {
     pub fn is_over(&self) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.is_over(),
+            Protocol::H2(h2) => h2.is_over(),
         }
     }
 
-    /// Starts an exchange, for which there must be room; its request is to be sent from now on.
-    #[inline]
-    pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) {
+    /// Starts an exchange, for which there must be room. Returns whether its request is to be sent now; else it goes with what is
+    /// sent next, of which a fact tells.
+    #[inline(always)]
+    pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
-            Protocol::H1(h1) => h1.start(exchange, request.h1().len(), request.expect(), request.keep_alive()),
+            Protocol::H1(h1) => {
+                h1.start(exchange, request.h1().len(), request.expect(), request.keep_alive());
+                true
+            }
+            Protocol::H2(h2) => h2.start(exchange, request.keep_alive()),
         }
     }
 
@@ -129,10 +182,11 @@ impl Conn {
     #[inline(always)]
     pub fn out<'a>(
         &'a mut self,
-        request: impl FnOnce(ExchangeNumber) -> &'a EncodedRequest,
+        request: impl Fn(ExchangeNumber) -> &'a EncodedRequest,
         scratch: &'a mut Vec<u8>,
     ) -> &'a [u8] {
         let text = match &self.protocol {
+            Protocol::H2(_) => return self.out_h2(request, scratch),
             Protocol::H1(h1) => h1.unsent().map_or(&[][..], |(exchange, unsent)| {
                 let bytes = request(exchange).h1();
                 &bytes[bytes.len() - unsent..]
@@ -151,9 +205,41 @@ impl Conn {
         if tls.session.is_established() && !text.is_empty() {
             // What is left of the handshake travels with it.
             let taken = tls.session.send(text);
-            match &mut self.protocol {
-                Protocol::H1(h1) => h1.sent(taken),
-            };
+            if let Protocol::H1(h1) = &mut self.protocol {
+                h1.sent(taken);
+            }
+        }
+        scratch.clear();
+        tls.session.take_cipher(scratch);
+        scratch
+    }
+
+    /// The same for HTTP/2, with or without TLS.
+    fn out_h2<'a>(
+        &'a mut self,
+        request: impl Fn(ExchangeNumber) -> &'a EncodedRequest,
+        scratch: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let Protocol::H2(h2) = &mut self.protocol else { return &[] };
+        let Some(tls) = &mut self.tls else {
+            if h2.unsent().is_empty() {
+                scratch.clear();
+                h2.write(|exchange| request(exchange).h2(), scratch);
+                return scratch;
+            }
+            return h2.unsent();
+        };
+        if tls.unsent_from < tls.unsent.len() {
+            return &tls.unsent[tls.unsent_from..];
+        }
+        if h2.unsent().is_empty() {
+            scratch.clear();
+            h2.write(|exchange| request(exchange).h2(), scratch);
+            let taken = tls.session.send(scratch);
+            h2.keep_unsent(&scratch[taken..]);
+        } else {
+            let taken = tls.session.send(h2.unsent());
+            h2.sent_more(taken);
         }
         scratch.clear();
         tls.session.take_cipher(scratch);
@@ -169,6 +255,14 @@ impl Conn {
         }
         match &mut self.protocol {
             Protocol::H1(h1) => h1.sent(count),
+            Protocol::H2(h2) => {
+                if h2.unsent().is_empty() {
+                    h2.keep_unsent(&scratch[count..]);
+                } else {
+                    h2.sent_more(count);
+                }
+                !h2.wants_to_send()
+            }
         }
     }
 
@@ -183,8 +277,7 @@ impl Conn {
         } else {
             tls.unsent.extend_from_slice(&scratch[count..]);
         }
-        let Protocol::H1(h1) = &self.protocol;
-        tls.unsent.is_empty() && h1.unsent().is_none()
+        tls.unsent.is_empty() && !self.wants_to_send()
     }
 
     /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch` is room for what TLS makes of it.
@@ -193,14 +286,21 @@ impl Conn {
         if self.tls.is_some() {
             return self.decrypt(bytes, scratch);
         }
-        Incoming { text: bytes, news: None }
+        let more = match &mut self.protocol {
+            Protocol::H1(_) => false,
+            Protocol::H2(h2) => {
+                h2.received();
+                true
+            }
+        };
+        Incoming { text: bytes, news: None, more }
     }
 
     #[inline(never)]
     fn decrypt<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
         scratch.clear();
-        let Some(tls) = &mut self.tls else { return Incoming { text: &[], news: None } };
-        let news = match tls.session.receive(cipher, scratch) {
+        let Some(tls) = &mut self.tls else { return Incoming { text: &[], news: None, more: false } };
+        let mut news = match tls.session.receive(cipher, scratch) {
             Ok(progress) => TlsNews {
                 stands: progress.established,
                 owes: tls.session.wants_to_send(),
@@ -210,14 +310,34 @@ impl Conn {
             // An end that came with a failure is none.
             Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
-        if news.ended {
-            tls.ended = true;
-            match &mut self.protocol {
-                Protocol::H1(h1) => h1.end_after(),
+        if news.stands {
+            if tls.session.protocol() == Some(b"h2") {
+                self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
+            } else if tls.only_h2 {
+                // A server that passes over what was offered, and speaks something else.
+                news = TlsNews { stands: false, owes: false, ended: false, failed: Some(TlsFailure::NothingInCommon) };
             }
         }
+        if news.ended {
+            tls.ended = true;
+        }
+        let more = match &mut self.protocol {
+            Protocol::H1(h1) => {
+                if news.ended {
+                    h1.end_after();
+                }
+                false
+            }
+            Protocol::H2(h2) => {
+                if news.ended {
+                    h2.end_after();
+                }
+                h2.received();
+                true
+            }
+        };
         let quiet = !news.stands && !news.owes && !news.ended && news.failed.is_none();
-        Incoming { text: scratch, news: (!quiet).then_some(news) }
+        Incoming { text: scratch, news: (!quiet).then_some(news), more }
     }
 
     /// The next fact in what was received, until there is none.
@@ -228,6 +348,7 @@ impl Conn {
         }
         match &mut self.protocol {
             Protocol::H1(h1) => h1.next(&mut received.text),
+            Protocol::H2(h2) => h2.next(&mut received.text),
         }
     }
 
@@ -240,14 +361,16 @@ impl Conn {
             return Some(Fact::Stands { resumed: tls.session.is_resumed() });
         }
         let fact = match &mut self.protocol {
-            Protocol::H1(h1) => h1.next(&mut received.text),
-        };
-        if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
-            // Answered before all of the request was sent.
-            match &mut self.protocol {
-                Protocol::H1(h1) => h1.end_after(),
+            Protocol::H1(h1) => {
+                let fact = h1.next(&mut received.text);
+                if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
+                    // Answered before all of the request was sent.
+                    h1.end_after();
+                }
+                fact
             }
-        }
+            Protocol::H2(h2) => h2.next(&mut received.text),
+        };
         fact.or_else(|| {
             if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
                 return Some(Fact::Owes);
@@ -263,6 +386,8 @@ impl Conn {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
             Protocol::H1(h1) => h1.end(vouched),
+            // Every answer says where it ends.
+            Protocol::H2(h2) => h2.end(),
         }
     }
 
@@ -273,6 +398,7 @@ impl Conn {
                 let cancelled = h1.give_up();
                 debug_assert_eq!(cancelled, Some(exchange));
             }
+            Protocol::H2(h2) => h2.cancel(exchange),
         }
     }
 
@@ -281,6 +407,7 @@ impl Conn {
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {
             Protocol::H1(h1) => h1.give_up(),
+            Protocol::H2(h2) => h2.give_up(),
         }
     }
 }

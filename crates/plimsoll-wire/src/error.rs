@@ -1,10 +1,11 @@
 //! What a server can do wrong on a connection, whatever protocol is spoken there: it sends what is no answer, or it ends before
 //! an answer does. Not here: what goes wrong in TLS (`plimsoll_model::TlsFailure`), statuses, timeouts.
 
+use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// What the server sent is not HTTP/1.x, or not what was asked for. Always the fault of the server (or of something
-/// in between), and the end of the connection.
+/// What the server sent is not HTTP, or not what was asked for. Always the fault of the server (or of something in between), and
+/// mostly the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of 100 to 599
@@ -35,6 +36,68 @@ pub enum ProtocolError {
     /// Bytes after the end of a reply, before the next request.
     #[error("the server sent bytes that no request asked for")]
     Surplus,
+
+    /// No settings as the first frame ([RFC 9113, 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
+    #[error("the server does not speak HTTP/2 there")]
+    NotHttp2,
+    /// A frame longer than was allowed, or of another length than its kind has
+    /// ([RFC 9113, 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
+    #[error("a frame has a length that none of its kind may have")]
+    FrameSize,
+    /// A frame where none of its kind may be: of the wrong stream, of one that does not exist, between the pieces of a head.
+    #[error("a frame came where none of its kind may")]
+    FrameOrder,
+    /// Padding as long as the frame it is in, or longer.
+    #[error("a frame's padding is longer than the frame")]
+    Padding,
+    /// A setting with a value that it may not have.
+    #[error("a setting has a value that it may not have")]
+    Setting,
+    /// A head whose compression is broken ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)).
+    #[error("the compression of a head is broken")]
+    Compression,
+    /// More content than the window had room for, or a window larger than there may be.
+    #[error("the server disregarded the flow control")]
+    Window,
+    /// A window to be enlarged by nothing.
+    #[error("the server enlarged a window by nothing")]
+    ZeroWindow,
+    /// A pushed stream, which was forbidden.
+    #[error("the server pushed a stream, which it was told not to")]
+    Pushed,
+    /// Very many frames that bring no answer forward.
+    #[error("the server sent a flood of frames that bring no answer forward")]
+    Flood,
+    /// A pseudo-header that no answer has, or where none may be, or none where one must be.
+    #[error("the head of the answer lacks its status, or has pseudo-headers that it may not have")]
+    PseudoHeader,
+    /// A status that is none of 100 to 599, or none that may stand there.
+    #[error("the status of the answer is none of 100 to 599, or may not stand there")]
+    BadStatus,
+    /// A field that HTTP/2 has no place for ([RFC 9113, 8.2.2](https://www.rfc-editor.org/rfc/rfc9113#section-8.2.2)).
+    #[error("the answer has a header of HTTP/1.1 connections, which HTTP/2 forbids")]
+    ConnectionHeader,
+    /// Content of another length than was said.
+    #[error("the content of the answer is not as long as its Content-Length says")]
+    WrongLength,
+    /// Content of an answer that has none.
+    #[error("the answer has content where none may be")]
+    UnexpectedContent,
+}
+
+impl ProtocolError {
+    /// What the server is told of it in HTTP/2.
+    pub(crate) fn h2_error(self) -> H2Error {
+        match self {
+            ProtocolError::FrameSize => H2Error::FrameSizeError,
+            ProtocolError::Compression => H2Error::CompressionError,
+            ProtocolError::Window => H2Error::FlowControlError,
+            ProtocolError::Flood | ProtocolError::HeadTooLarge | ProtocolError::TooManyInterim => {
+                H2Error::EnhanceYourCalm
+            }
+            _ => H2Error::ProtocolError,
+        }
+    }
 }
 
 /// The connection was closed, and that did not end a reply.
@@ -60,4 +123,10 @@ pub enum ExchangeError {
     /// The connection broke.
     #[error("the connection was reset")]
     Reset,
+    /// The server ended its stream, and the connection goes on.
+    #[error("the server reset the stream ({})", .0.name())]
+    StreamReset(H2Error),
+    /// The server ended the connection for this reason, with the exchange under way.
+    #[error("the server went away ({})", .0.name())]
+    Left(H2Error),
 }

@@ -1,7 +1,7 @@
 //! What a connection has to tell of the bytes that came: facts, one at a time, in the order in which they happened.
 
-use crate::error::ExchangeError;
-use plimsoll_model::TlsFailure;
+use crate::error::{ExchangeError, ProtocolError};
+use plimsoll_model::{H2Error, TlsFailure};
 
 /// The number that the caller gave an exchange.
 pub type ExchangeNumber = u32;
@@ -9,7 +9,8 @@ pub type ExchangeNumber = u32;
 /// Bytes of an answer as they came, without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
-    /// With the framing and fields among them; those that end an answer with what came beyond it.
+    /// Over HTTP/1.1 with the framing and fields among them, those that end an answer with what came beyond it; over HTTP/2 its
+    /// content alone.
     pub bytes: &'a [u8],
     /// How many of them are content, and where that ends.
     pub(crate) content_bytes: usize,
@@ -62,6 +63,20 @@ pub enum Fact<'a> {
         /// What came last.
         piece: Piece<'a>,
     },
+    /// The server has not taken an exchange's request, and has done nothing for it: it can be asked again, elsewhere.
+    Refused {
+        /// Which.
+        exchange: ExchangeNumber,
+        /// What has become of it, if it is not asked again.
+        error: ExchangeError,
+    },
+    /// The server is about to end the connection: what it has taken it may still answer, and no exchange can be started any more.
+    Leaves {
+        /// Why.
+        error: H2Error,
+    },
+    /// The server has broken a rule, and no exchange was under way: the connection is over.
+    Broke(ProtocolError),
     /// Bytes that no request asked for: the connection is over.
     Surplus(&'a [u8]),
     /// Something is to be sent that no request asked for, such as an acknowledgement.

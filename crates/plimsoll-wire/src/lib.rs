@@ -1,7 +1,7 @@
 //! How requests become bytes, and bytes become replies.
 //!
 //! Everything here is a pure state machine: bytes go in, facts come out. A connection is a [`Conn`], whatever it speaks; a
-//! protocol is a module of its own (today [`h1`], under it [`tls`] where it is asked for) and an arm of `Conn`.
+//! protocol is a module of its own ([`h1`], [`h2`]; under it [`tls`] where it is asked for) and an arm of `Conn`.
 //!
 //! What this crate must never know: sockets, clocks, threads, schedules, histograms. It reads no file, asks for no
 //! time and never blocks, so the same bytes always give the same answer however they are split. (TLS draws random numbers,
@@ -13,6 +13,7 @@ mod conn;
 mod error;
 mod fact;
 pub mod h1;
+pub mod h2;
 mod request;
 pub mod tls;
 

@@ -1,22 +1,43 @@
 //! A request, encoded once in each form that connections may turn out to speak, and what is wanted of its answer.
 
 use crate::h1::{self, Expect};
+use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
 /// A request as connections take it.
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
-    /// In HTTP/1.1.
+    /// In HTTP/1.1, with its content at the end.
     h1: Arc<Vec<u8>>,
+    body_bytes: usize,
+    /// In HTTP/2, where it is wanted.
+    h2: Option<InH2>,
     expect: Expect,
     keep_alive: bool,
 }
 
+/// What HTTP/2 needs of a request beside its content.
+#[derive(Clone, Debug)]
+struct InH2 {
+    /// The frames of its head.
+    head: Arc<Vec<u8>>,
+    is_https: bool,
+}
+
 impl EncodedRequest {
-    /// Encodes a request, of whose answer nothing is wanted but its status and its end.
+    /// Encodes a request for HTTP/1.1, of whose answer nothing is wanted but its status and its end.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect { head_request: parts.method.eq_ignore_ascii_case("HEAD"), content: false };
-        Ok(EncodedRequest { h1: h1::encode(parts)?.into(), expect, keep_alive: parts.keep_alive })
+        let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
+        Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive })
+    }
+
+    /// The same request for connections that may speak HTTP/2, too.
+    pub fn with_h2(mut self, parts: &h1::RequestParts, is_https: bool) -> EncodedRequest {
+        let mut head = Vec::new();
+        h2::write(parts, is_https, &mut head);
+        self.h2 = Some(InH2 { head: head.into(), is_https });
+        self
     }
 
     /// The same with the content of its answer asked for, which then is in the facts.
@@ -31,6 +52,12 @@ impl EncodedRequest {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
         h1::write(parts, bytes);
+        self.body_bytes = parts.body.len();
+        if let (Some(h2), Some(like)) = (&mut self.h2, &like.h2) {
+            let head = Arc::make_mut(&mut h2.head);
+            head.clear();
+            h2::write(parts, like.is_https, head);
+        }
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
@@ -38,6 +65,15 @@ impl EncodedRequest {
     #[inline]
     pub fn h1(&self) -> &[u8] {
         &self.h1
+    }
+
+    /// As HTTP/2 sends it.
+    #[inline]
+    pub(crate) fn h2(&self) -> H2Request<'_> {
+        let body = &self.h1[self.h1.len() - self.body_bytes..];
+        let head = self.h2.as_ref().map_or(&[][..], |h2| &h2.head);
+        debug_assert!(!head.is_empty(), "a request for HTTP/2 is written for it");
+        H2Request { head, body, expect: self.expect }
     }
 
     /// What may be expected of its answer.

@@ -120,6 +120,12 @@ pub struct ConnectionArgs {
     /// How connections are closed: fin, or reset (leaves no port in TIME-WAIT)
     #[arg(long, value_name = "HOW")]
     pub close: Option<String>,
+    /// Which HTTP is spoken: 1.1, 2, or auto (over TLS what the server takes, 2 before 1.1; without TLS 1.1)
+    #[arg(long, value_name = "VERSION")]
+    pub http: Option<String>,
+    /// Over HTTP/2, carry up to so many requests at a time on a connection [default: 1]
+    #[arg(long, value_name = "N")]
+    pub streams: Option<String>,
     /// Do not verify the server's certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
@@ -228,6 +234,7 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --rate 2k --pprof http://localhost:8080/\n  \
     plimsoll run --cacert ca.pem https://api.test/\n  \
     plimsoll run --unix /run/api.sock http://api/items\n  \
+    plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/   64 users on 8 connections\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
     plimsoll run -f mix.toml --rate 500 -d 30s            several requests, by weight\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \

@@ -14,8 +14,8 @@ use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, BodyFrom, Carriage, Curve, Load, LoadShape, Origin, Plan, Redact, Request, ResolveSpec,
-    Route, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
+    AddressRange, Arrivals, BodyFrom, Carriage, Curve, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Request,
+    ResolveSpec, Route, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
 };
 use plimsoll_traffic::file::RequestDefaults;
 use std::path::Path;
@@ -91,6 +91,11 @@ pub fn plans(
     for (traffic, has_user) in asked {
         let mut carriage = carriage(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
         carriage.keep_alive = !request.no_keepalive;
+        if request.no_keepalive && carriage.streams_max > 1 {
+            return Err(Failure::usage(
+                "--streams and --no-keepalive: a connection of one request has one stream; leave one out",
+            ));
+        }
         carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
         let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
         load.seed = seed;
@@ -260,6 +265,9 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// More on a connection than any server takes.
+const STREAMS_MAX: u32 = 1_000_000;
+
 /// The connections that the flags ask for; addresses and certificates are not looked up yet.
 fn carriage(
     flags: &ConnectionArgs,
@@ -272,6 +280,24 @@ fn carriage(
         Some("reset") => true,
         Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
     };
+    let http = match flags.http.as_deref() {
+        None | Some("auto") => HttpChoice::Auto,
+        Some("1.1" | "1") => HttpChoice::H1,
+        Some("2") => HttpChoice::H2,
+        Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
+    };
+    let streams_max = match &flags.streams {
+        None => 1,
+        Some(text) => u32::try_from(positive("--streams", text)?)
+            .ok()
+            .filter(|streams| *streams <= STREAMS_MAX)
+            .ok_or_else(|| Failure::usage("--streams: at most 1M requests at a time on a connection"))?,
+    };
+    if streams_max > 1 && (http == HttpChoice::H1 || (http == HttpChoice::Auto && origin.scheme != "https")) {
+        return Err(Failure::usage(format!(
+            "--streams {streams_max}: HTTP/1.1 carries one request at a time on a connection; add --http 2"
+        )));
+    }
     let every_ns = flags.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
     let resolve = every_ns.map(|every_ns| {
         let (host, port) = connect_to.cloned().unwrap_or_else(|| (origin.host.clone(), origin.port));
@@ -282,6 +308,7 @@ fn carriage(
             server_name: origin.host.clone(),
             verify: !flags.insecure,
             resume: !flags.no_resumption,
+            alpn: http.alpn(),
             ..TlsSpec::default()
         }),
         false => {
@@ -299,7 +326,8 @@ fn carriage(
             None
         }
     };
-    Ok(Carriage { unix: flags.unix.clone(), resolve, close_reset, tls, ..Carriage::tcp(Vec::new()) })
+    let unix = flags.unix.clone();
+    Ok(Carriage { unix, resolve, close_reset, tls, http, streams_max, ..Carriage::tcp(Vec::new()) })
 }
 
 /// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one for a process.

@@ -94,6 +94,8 @@ pub fn fit(
             ));
         }
     }
+    // Users who share connections need fewer of them.
+    let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
     let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
     said.extend(fit_files(injector, fixed, connections, limits)?);
     if plan.carriage.unix.is_none() {

@@ -5,7 +5,7 @@
 //! is tried, redirects, connections that are kept.
 
 use crate::target::system_text;
-use plimsoll_model::TlsFailure;
+use plimsoll_model::{HttpChoice, TlsFailure};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
@@ -51,7 +51,10 @@ impl AskError {
             }
             AskError::LateAnswer => format!("gave no whole answer within {seconds} s"),
             AskError::Tls(reason) => tls_text(*reason),
-            AskError::Exchange(ExchangeError::Protocol(error)) => format!("does not answer in HTTP/1.1: {error}"),
+            AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
+                "does not speak HTTP/2 there (leave --http 2 out)".into()
+            }
+            AskError::Exchange(ExchangeError::Protocol(error)) => format!("does not answer in HTTP: {error}"),
             AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
                 "closed the connection without an answer".into()
             }
@@ -59,6 +62,10 @@ impl AskError {
                 "closed the connection in the middle of its answer".into()
             }
             AskError::Exchange(ExchangeError::Reset) => "reset the connection".into(),
+            AskError::Exchange(ExchangeError::StreamReset(error)) => {
+                format!("reset the stream of the request ({})", error.name())
+            }
+            AskError::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
             AskError::System(error) => format!("failed: {}", system_text(error)),
             AskError::TooLong => "sent more than was asked for".into(),
             AskError::Interrupted => "failed: interrupted".into(),
@@ -75,6 +82,7 @@ fn tls_text(reason: TlsFailure) -> String {
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",
         TlsFailure::NotTls => " (write http:// if it speaks plain HTTP)",
+        TlsFailure::NothingInCommon => " (leave --http out to take any protocol)",
         _ => "",
     };
     format!("fails in TLS: {}{way_out}", reason.text())
@@ -116,11 +124,21 @@ fn interrupted() -> io::Error {
     io::Error::other("interrupted")
 }
 
+/// What answered.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstReply {
+    pub status: u16,
+    /// Over HTTP/2.
+    pub is_h2: bool,
+}
+
 /// What is asked, and how long the answer may take.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     pub request: &'a EncodedRequest,
     pub tls: Option<&'a tls::Client>,
+    /// What is spoken without TLS; over TLS what is agreed on.
+    pub http: HttpChoice,
     /// For all of it.
     pub deadline: Instant,
     /// For connecting; no later than `deadline` counts.
@@ -128,19 +146,20 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Asks over the connection that `connect` begins, and returns the answer's status. Every piece of the answer is shown to
+    /// Asks over the connection that `connect` begins, and returns what answered. Every piece of the answer is shown to
     /// `heard`, which may want no more of it (`false`).
     pub fn ask(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
         heard: &mut dyn FnMut(&Piece) -> bool,
-    ) -> Result<u16, AskError> {
+    ) -> Result<FirstReply, AskError> {
         let mut line =
             BlockingSocket::open(connect, self.connect_until.min(self.deadline)).map_err(AskError::Connect)?;
         line.deadline = self.deadline;
-        let mut conn = match self.tls {
-            None => Conn::new(),
-            Some(client) => Conn::over_tls(client).map_err(AskError::Tls)?,
+        let mut conn = match (self.tls, self.http) {
+            (Some(client), _) => Conn::over_tls(client, 1).map_err(AskError::Tls)?,
+            (None, HttpChoice::H2) => Conn::h2(1),
+            (None, HttpChoice::Auto | HttpChoice::H1) => Conn::new(),
         };
         let mut stands = self.tls.is_none();
         if stands {
@@ -184,8 +203,11 @@ impl Question<'_> {
                     // What is to be sent is sent before more is read.
                     Fact::Piece { .. } | Fact::Owes => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
-                    Fact::Answered { status, .. } => return Ok(status),
-                    Fact::Failed { error, .. } => return Err(AskError::Exchange(error)),
+                    Fact::Answered { status, .. } => return Ok(FirstReply { status, is_h2: conn.is_h2() }),
+                    Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
+                    Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
+                    // What was taken is still answered.
+                    Fact::Leaves { .. } => {}
                     Fact::Surplus(_) => return Err(AskError::Exchange(ProtocolError::Surplus.into())),
                     Fact::Ended => return ended(&mut conn, stands),
                     Fact::TlsFailed(reason) => {
@@ -223,10 +245,10 @@ impl Question<'_> {
 }
 
 /// The server has ended the connection: the answer's status, if that ends an answer.
-fn ended(conn: &mut Conn, stands: bool) -> Result<u16, AskError> {
+fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
     match conn.end() {
         _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),
-        Some(Fact::Answered { status, .. }) => Ok(status),
+        Some(Fact::Answered { status, .. }) => Ok(FirstReply { status, is_h2: conn.is_h2() }),
         Some(Fact::Failed { error, .. }) => Err(AskError::Exchange(error)),
         _ => Err(AskError::Exchange(EndError::NothingReceived.into())),
     }

@@ -4,6 +4,7 @@
 
 use crate::client::{AskError, Question};
 use crate::target::Target;
+use plimsoll_model::HttpChoice;
 use plimsoll_model::Origin;
 use plimsoll_model::traffic::bracketed;
 use plimsoll_sys::signal;
@@ -83,16 +84,18 @@ pub fn fetch(target: &Target, path: &str, timeout: Duration, left: &BytesLeft) -
     }
     let host = bracketed(host);
     let authorization = target.authorization.as_ref().map(|value| ("Authorization".to_owned(), value.clone()));
-    let request = EncodedRequest::new(&RequestParts {
+    let host = format!("{host}:{port}");
+    let parts = RequestParts {
         method: "GET",
         target: path,
-        host: &format!("{host}:{port}"),
+        host: &host,
         headers: authorization.as_slice(),
         body: &[],
         keep_alive: false,
-    })
-    .map_err(|error| FetchError::Other(format!("cannot be asked: {error}")))?
-    .with_content();
+    };
+    let request = EncodedRequest::new(&parts)
+        .map_err(|error| FetchError::Other(format!("cannot be asked: {error}")))?
+        .with_content();
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
     for address in &target.addresses {
@@ -123,13 +126,13 @@ fn fetch_at(
     bytes_left: &BytesLeft,
 ) -> Result<Fetched, FetchError> {
     let connect_until = Instant::now() + CONNECT;
-    let question = Question { request, tls: None, deadline, connect_until };
+    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until };
     let mut body = Vec::new();
     let asked = question.ask(|| Socket::connect_from(None, address), &mut |piece| {
         body.extend_from_slice(piece.content());
         bytes_left.take(piece.bytes.len())
     });
-    let status = asked.map_err(|error| match error {
+    let reply = asked.map_err(|error| match error {
         AskError::LateAnswer => FetchError::Late,
         AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::other("cannot be connected to: connection timed out (is the server running?)")
@@ -139,5 +142,5 @@ fn fetch_at(
         AskError::Interrupted => FetchError::other("was not waited for: the user ended it"),
         error => FetchError::Other(error.text(CONNECT)),
     })?;
-    Ok(Fetched { status, body })
+    Ok(Fetched { status: reply.status, body })
 }

@@ -4,7 +4,7 @@ use crate::client::{AskError, BlockingSocket, Question};
 use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, FailedAnswer, Injector, Plan};
+use plimsoll_model::{AddressRange, FailedAnswer, HttpChoice, Injector, Plan};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -24,6 +24,8 @@ pub struct Answer {
     pub status: u16,
     /// How long it took from the first attempt to connect, in ns.
     pub took_ns: u64,
+    /// Over HTTP/2.
+    pub is_h2: bool,
     /// Its status line and the beginning of its content, as a reader may have them.
     pub text: String,
 }
@@ -44,6 +46,7 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> 
     let first = First {
         request: plimsoll_engine::first_request(plan, number).map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(TIMEOUT_MAX),
+        http: plan.carriage.http,
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
     };
     let mut reasons = Vec::new();
@@ -85,6 +88,7 @@ pub fn is_taken(plan: &Plan) -> bool {
 struct First {
     request: EncodedRequest,
     timeout: Duration,
+    http: HttpChoice,
     tls: Option<Client>,
 }
 
@@ -92,9 +96,15 @@ impl First {
     fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
         let began = Instant::now();
         let deadline = began + self.timeout;
-        let question = Question { request: &self.request, tls: self.tls.as_ref(), deadline, connect_until: deadline };
+        let question = Question {
+            request: &self.request,
+            tls: self.tls.as_ref(),
+            http: self.http,
+            deadline,
+            connect_until: deadline,
+        };
         let mut kept = Vec::new();
-        let status = question
+        let reply = question
             .ask(connect, &mut |piece| {
                 kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_BYTES - kept.len())]);
                 true
@@ -105,8 +115,14 @@ impl First {
                 }
                 error => error.text(self.timeout),
             })?;
+        // Over HTTP/2 what was heard is content, and its head was told apart from it.
+        if reply.is_h2 {
+            kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
+        }
+        let status = reply.status;
         Ok(Answer {
             status,
+            is_h2: reply.is_h2,
             took_ns: began.elapsed().as_nanos() as u64,
             text: FailedAnswer::answer(status, 0, &kept).text(),
         })

@@ -56,11 +56,12 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (
             _,
             "method" | "timeout" | "ok_status" | "max_connections" | "connect_to" | "source_ip" | "resolve_every"
-            | "close" | "redact" | "threads" | "spin" | "seed" | "arrivals" | "pprof_seconds" | "pid" | "process"
-            | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if" | "slo" | "budget"
-            | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks"
-            | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by"
-            | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold",
+            | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals" | "pprof_seconds"
+            | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if"
+            | "slo" | "budget" | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure"
+            | "margin" | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus"
+            | "ignore" | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session"
+            | "fold",
         ) => Class::Plain,
         _ => return None,
     })

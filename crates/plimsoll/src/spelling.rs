@@ -8,8 +8,8 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::START_NS_MAX;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, Lengths, Load, LoadShape, PlanRecord, Redact, Redacted,
-    RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, HttpChoice, Lengths, Load, LoadShape, PlanRecord, Redact,
+    Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 
 /// Defaults of flags that are left out where they are meant.
@@ -97,6 +97,12 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     }
     if *ok_status != StatusSet::default() {
         words.value("--ok-status", String::from(ok_status.clone()));
+    }
+    if plan.carriage.http != HttpChoice::Auto {
+        words.value("--http", plan.carriage.http.name());
+    }
+    if plan.carriage.streams_max > 1 {
+        words.value("--streams", plan.carriage.streams_max.to_string());
     }
     words.switch("--no-keepalive", !plan.carriage.keep_alive);
     words.optional("--max-connections", terms.connections_max);

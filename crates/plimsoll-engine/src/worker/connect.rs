@@ -79,9 +79,14 @@ impl<N: Net> Worker<N> {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
         match &self.job.tls {
-            None => self.stands(slot),
+            None => {
+                if self.job.plain_h2 {
+                    self.connections[slot as usize].conn = Conn::h2(self.job.streams_max);
+                }
+                self.stands(slot);
+            }
             Some(client) => {
-                let conn = Conn::over_tls(client);
+                let conn = Conn::over_tls(client, self.job.streams_max);
                 self.begin_handshake(slot, conn);
             }
         }
@@ -122,9 +127,40 @@ impl<N: Net> Worker<N> {
         connection.state = State::Standing;
         self.opening -= 1;
         self.connections_open += 1;
-        match connection.waiting.take() {
-            Some(number) => self.ask(slot, number),
-            None => self.rest(slot),
+        if connection.conn.is_h2() {
+            self.recorder.speaks_h2();
+        }
+        self.feed(slot);
+        // A connection may begin with something of its own.
+        if self.connections[slot as usize].conn.wants_to_send() {
+            self.send(slot);
+        }
+        self.rest(slot);
+    }
+
+    /// Has the slot's connection, which stands, carry those who wait for it, as far as it has room.
+    pub(super) fn feed(&mut self, slot: u32) {
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            if !connection.has_room() {
+                return;
+            }
+            let Some(number) = self.exchanges.take_first(&mut connection.waiting) else { return };
+            self.ask(slot, number);
+        }
+    }
+
+    /// Those who wait on the slot go on, now that its connection has room, or is gone.
+    #[cold]
+    pub(super) fn serve_waiting(&mut self, slot: u32) {
+        match self.connections[slot as usize].state {
+            State::Standing => self.feed(slot),
+            State::Free => {
+                if self.open(slot).is_err() {
+                    self.give_up(slot, RequestFailure::Connect);
+                }
+            }
+            State::Connecting | State::Handshaking => {}
         }
     }
 
@@ -136,6 +172,8 @@ impl<N: Net> Worker<N> {
             State::Connecting | State::Handshaking => self.opening -= 1,
             State::Standing => self.connections_open -= 1,
         }
+        // What is said of it in the list of idle ones is of the past.
+        connection.listed = false;
         connection.socket = None;
         connection.conn = Conn::new();
         connection.sending = false;
@@ -145,17 +183,28 @@ impl<N: Net> Worker<N> {
     /// A connection without a request is gone.
     pub(super) fn lose(&mut self, slot: u32) {
         self.close(slot);
+        if !self.connections[slot as usize].waiting.is_empty() {
+            self.serve_waiting(slot);
+        }
         self.rest(slot);
     }
 
-    /// Puts a slot without a request back to where the next arrival looks (open loads).
+    /// Puts a slot back to where the next arrival looks (open loads), if its connection has room, or it has none.
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {
-            let connection = &self.connections[slot as usize];
+            let connection = &mut self.connections[slot as usize];
             match connection.state {
-                State::Standing => self.idle.push((slot, connection.generation)),
-                _ => self.free.push(slot),
+                _ if connection.listed => {}
+                State::Standing if connection.conn.room() > 0 => {
+                    connection.listed = true;
+                    self.idle.push((slot, connection.generation));
+                }
+                State::Free => {
+                    connection.listed = true;
+                    self.free.push(slot);
+                }
+                State::Standing | State::Connecting | State::Handshaking => {}
             }
         }
     }

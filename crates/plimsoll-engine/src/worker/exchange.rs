@@ -1,7 +1,7 @@
 //! One request and its answer on a connection, and how each ends: the connection tells facts, here they are given their time,
 //! judged and counted.
 
-use super::state::Worker;
+use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;
@@ -11,6 +11,9 @@ use crate::recorder::FinishedRequest;
 use crate::source::Last;
 use plimsoll_model::{Outcome, RequestFailure, RouteNumber, TlsFailure};
 use plimsoll_wire::{ExchangeError, Fact, ProtocolError};
+
+/// A request that servers have not taken so often is not sent once more.
+const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
     /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
@@ -23,15 +26,28 @@ impl<N: Net> Worker<N> {
             // The server is not charged for it.
             self.now_ns = self.net.now_ns();
         }
-        let connection = &mut self.connections[slot as usize];
-        if connection.state == State::Standing {
+        self.carry(slot, number);
+    }
+
+    /// Has the slot's connection carry an exchange: at once, or as soon as it can.
+    #[inline]
+    fn carry(&mut self, slot: u32, number: u32) {
+        if self.connections[slot as usize].has_room() {
             self.ask(slot, number);
-            return;
+        } else {
+            self.wait_for_room(slot, number);
         }
-        debug_assert!(connection.state == State::Free, "a slot carries one request at a time");
-        connection.waiting = Some(number);
-        if self.open(slot).is_err() {
-            self.give_up(slot, RequestFailure::Connect);
+    }
+
+    /// The exchange waits for the slot's connection to stand, or for room on it.
+    #[inline(never)]
+    fn wait_for_room(&mut self, slot: u32, number: u32) {
+        let connection = &mut self.connections[slot as usize];
+        self.exchanges.queue(&mut connection.waiting, number);
+        match connection.state {
+            State::Standing => self.recorder.waits_for_stream(),
+            State::Free => self.serve_waiting(slot),
+            State::Connecting | State::Handshaking => {}
         }
     }
 
@@ -42,8 +58,9 @@ impl<N: Net> Worker<N> {
         let exchange = &mut self.exchanges[number];
         exchange.sent_ns = self.now_ns;
         let request = self.job.source.request(number, exchange.route);
-        self.connections[slot as usize].conn.start(number, request);
-        self.send(slot);
+        if self.connections[slot as usize].conn.start(number, request) {
+            self.send(slot);
+        }
     }
 
     /// Sends what the slot's connection has to send, or the rest of it.
@@ -177,11 +194,34 @@ impl<N: Net> Worker<N> {
                 self.fail(exchange, RequestFailure::ClosedEarly)
             }
             Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, RequestFailure::Reset),
+            Fact::Failed { exchange, error: ExchangeError::StreamReset(error), .. } => {
+                self.recorder.stream_reset(error);
+                self.fail(exchange, RequestFailure::StreamReset);
+            }
+            Fact::Failed { exchange, error: ExchangeError::Left(_), .. } => {
+                self.fail(exchange, RequestFailure::Goaway);
+            }
+            Fact::Refused { exchange, error } => self.ask_again(slot, exchange, error),
+            Fact::Leaves { error } => {
+                self.recorder.leaves(error);
+                if self.connections[slot as usize].conn.is_over() {
+                    self.lose(slot);
+                }
+            }
+            // Nothing was asked on it: there is nothing to fail.
+            Fact::Broke(_) => self.lose(slot),
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
             Fact::Stands { resumed } => self.handshaken(slot, resumed),
-            // A connection that waits for room goes on with it by itself.
-            Fact::Owes if self.connections[slot as usize].sending => {}
-            Fact::Owes => self.send(slot),
+            Fact::Owes => {
+                // There may be room for more than before.
+                if !self.connections[slot as usize].waiting.is_empty() {
+                    self.feed(slot);
+                }
+                // A connection that waits for the network goes on by itself.
+                if !self.connections[slot as usize].sending {
+                    self.send(slot);
+                }
+            }
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
                 // The alert tells the server why.
@@ -206,7 +246,8 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn on_surplus(&mut self, slot: u32, bytes: &[u8]) {
         self.recorder.surplus(bytes.len());
-        match self.connections[slot as usize].waiting.take() {
+        let waiting = &mut self.connections[slot as usize].waiting;
+        match self.exchanges.take_first(waiting) {
             Some(number) => self.broke_protocol(number, ProtocolError::Surplus, (true, bytes)),
             None => self.lose(slot),
         }
@@ -218,7 +259,7 @@ impl<N: Net> Worker<N> {
         match connection.state {
             State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
             // The outcome of connecting is told by the writable event.
-            State::Connecting if connection.waiting.is_some() => {}
+            State::Connecting if !connection.waiting.is_empty() => {}
             _ if broken => self.give_up(slot, RequestFailure::Reset),
             _ => {
                 let generation = connection.generation;
@@ -239,12 +280,13 @@ impl<N: Net> Worker<N> {
     /// A piece of an answer has come that does not end it: of one that fails it is kept.
     fn unfinished(&mut self, number: u32, status: Option<u16>, (first, bytes): (bool, &[u8])) {
         let exchange = &self.exchanges[number];
+        let bare = self.connections[exchange.slot as usize].conn.is_h2();
         let status = status.or_else(|| if first { status_of(bytes) } else { None });
         let fails = |status| !self.job.source.route(exchange.route).ok_status.contains(status);
         if exchange.measured && status.is_none_or(fails) {
             let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.begun(kind, AnswerPiece { exchange: number, first, bytes, at_ns });
+            self.failed_answers.begun(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
         }
     }
 
@@ -258,9 +300,11 @@ impl<N: Net> Worker<N> {
     /// The exchange's answer has come to an end, and is a failure.
     #[cold]
     fn answered_badly(&mut self, number: u32, kind: AnswerKind, (first, bytes): (bool, &[u8])) {
-        if self.exchanges[number].measured {
+        let exchange = &self.exchanges[number];
+        if exchange.measured {
+            let bare = self.connections[exchange.slot as usize].conn.is_h2();
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.ended(kind, AnswerPiece { exchange: number, first, bytes, at_ns });
+            self.failed_answers.ended(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
         }
     }
 
@@ -292,40 +336,86 @@ impl<N: Net> Worker<N> {
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
             self.close(slot);
         }
+        if !self.connections[slot as usize].waiting.is_empty() {
+            self.serve_waiting(slot);
+        }
         self.go_on(slot, user, last);
+    }
+
+    /// The server has not taken the exchange's request: it is asked again, on another connection where there is a choice.
+    #[cold]
+    fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
+        let exchange = &mut self.exchanges[number];
+        exchange.resent += 1;
+        exchange.first_byte_ns = 0;
+        let is_enough = exchange.resent > RESENT_MAX || self.stopped_ns.is_some();
+        self.recorder.resent();
+        let other = match (is_enough, &self.starts) {
+            (true, _) => None,
+            (false, Starts::Closed(_)) => Some(slot),
+            (false, Starts::Open { .. }) => self.slot_for_arrival(),
+        };
+        let Some(other) = other else {
+            let failure = match error {
+                ExchangeError::StreamReset(error) => {
+                    self.recorder.stream_reset(error);
+                    RequestFailure::StreamReset
+                }
+                ExchangeError::Left(_) => RequestFailure::Goaway,
+                _ => RequestFailure::ClosedEarly,
+            };
+            return self.fail(number, failure);
+        };
+        self.exchanges[number].slot = other;
+        self.carry(other, number);
+        // The connection that it was on may be of no more use.
+        let connection = &self.connections[slot as usize];
+        if connection.state == State::Standing && connection.conn.is_over() {
+            self.lose(slot);
+        } else {
+            self.rest(slot);
+        }
     }
 
     /// The exchange is given up at its deadline.
     #[cold]
     pub(super) fn time_out(&mut self, number: u32) {
-        let connection = &mut self.connections[self.exchanges[number].slot as usize];
-        if connection.waiting == Some(number) {
-            connection.waiting = None;
-        } else {
+        let slot = self.exchanges[number].slot;
+        let connection = &mut self.connections[slot as usize];
+        if !self.exchanges.take_out(&mut connection.waiting, number) {
             connection.conn.cancel(number);
+            // Where the connection goes on, the server is told.
+            if !connection.sending && connection.conn.wants_to_send() {
+                self.send(slot);
+            }
         }
         self.fail(number, RequestFailure::Timeout);
     }
 
-    /// The slot's connection is given up; whatever was under way on it, or waited for it, has failed.
+    /// The slot's connection is given up: whatever was under way on it has failed, and whoever waited for it to stand.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
-        let generation = connection.generation;
-        if let Some(number) = connection.waiting.take() {
-            self.fail(number, failure);
-            return;
+        let mut fallen = std::mem::take(&mut self.fallen);
+        if connection.state == State::Standing {
+            // Who waits for room on it goes on with the next.
+            while let Some(number) = connection.conn.give_up() {
+                fallen.push(number);
+            }
+        } else {
+            while let Some(number) = self.exchanges.take_first(&mut connection.waiting) {
+                fallen.push(number);
+            }
         }
-        let mut idle = true;
-        while self.is_there(slot, generation)
-            && let Some(number) = self.connections[slot as usize].conn.give_up()
-        {
-            idle = false;
-            self.fail(number, failure);
-        }
-        if idle {
+        if fallen.is_empty() {
             self.lose(slot);
+        } else {
+            self.close(slot);
+            for number in fallen.drain(..) {
+                self.fail(number, failure);
+            }
         }
+        self.fallen = fallen;
     }
 
     /// The exchange has failed, and is no longer its connection's; that ends where it is of no more use.
@@ -335,8 +425,15 @@ impl<N: Net> Worker<N> {
         let slot = self.exchanges[number].slot;
         let (user, last) = self.finish(number, 0, Outcome::Failed(failure));
         let connection = &self.connections[slot as usize];
-        if connection.state != State::Standing || connection.conn.is_over() {
+        let is_of_use = match connection.state {
+            State::Standing => !connection.conn.is_over(),
+            _ => !connection.waiting.is_empty(),
+        };
+        if !is_of_use {
             self.close(slot);
+        }
+        if !self.connections[slot as usize].waiting.is_empty() {
+            self.serve_waiting(slot);
         }
         self.go_on(slot, user, last);
     }

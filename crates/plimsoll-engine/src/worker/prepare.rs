@@ -40,7 +40,7 @@ impl<N: Net> Worker<N> {
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST {
                 if !closed {
-                    slot = self.free.pop().unwrap_or_else(|| self.add_slot());
+                    slot = self.free_slot().unwrap_or_else(|| self.add_slot());
                 }
                 match self.open(slot) {
                     Ok(()) => {
@@ -49,9 +49,7 @@ impl<N: Net> Worker<N> {
                         slot += 1;
                     }
                     Err(error) => {
-                        if !closed {
-                            self.free.push(slot);
-                        }
+                        self.rest(slot);
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {

@@ -1,6 +1,7 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
 use super::state::{Starts, Waiting, Worker};
+use crate::connection::State;
 use crate::net::Net;
 use crate::source::{Last, Next};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
@@ -105,15 +106,56 @@ impl<N: Net> Worker<N> {
         released > 0
     }
 
-    /// An idle connection, else a slot for a new one, else nothing.
-    fn slot_for_arrival(&mut self) -> Option<u32> {
-        while let Some((slot, generation)) = self.idle.pop() {
-            let connection = &self.connections[slot as usize];
-            if connection.has_room() && connection.generation == generation {
+    /// A connection with room, else one that is being opened and has room to come, else a slot for a new one, else nothing.
+    pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
+        while let Some(&(slot, generation)) = self.idle.last() {
+            let connection = &mut self.connections[slot as usize];
+            let is_listed = connection.generation == generation && connection.state == State::Standing;
+            let room = if is_listed { connection.conn.room() } else { 0 };
+            // One that is not full after this stays where it is.
+            if room > 1 {
+                return Some(slot);
+            }
+            self.idle.pop();
+            if is_listed {
+                connection.listed = false;
+            }
+            if room == 1 {
                 return Some(slot);
             }
         }
-        self.free.pop().or_else(|| (self.connections.len() < self.job.connections_max).then(|| self.add_slot()))
+        if self.job.streams_max > 1
+            && let Some(slot) = self.filling
+        {
+            let connection = &self.connections[slot as usize];
+            let waiting = connection.waiting.len();
+            if connection.is_opening() && waiting > 0 && waiting < self.job.streams_max {
+                return Some(slot);
+            }
+        }
+        let has_place = self.connections.len() < self.job.connections_max;
+        self.filling = self.free_slot().or_else(|| has_place.then(|| self.add_slot()));
+        self.filling
+    }
+
+    /// Takes a slot without a connection from the list of those.
+    pub(super) fn free_slot(&mut self) -> Option<u32> {
+        let slot = self.free.pop()?;
+        self.connections[slot as usize].listed = false;
+        Some(slot)
+    }
+
+    /// The slot of a user of a closed load: those whose connection can carry several share one.
+    #[inline]
+    pub(super) fn slot_of(&self, user: u64) -> u32 {
+        if self.job.streams_max == 1 { user as u32 } else { (user / u64::from(self.job.streams_max)) as u32 }
+    }
+
+    /// Whether a request of this user's (closed loads) is under way, or waits.
+    fn is_at_work(&self, user: u64) -> bool {
+        let connection = &self.connections[self.slot_of(user) as usize];
+        let is_of_user = |number: u32| self.exchanges[number].user == user;
+        connection.conn.carries(is_of_user) || self.exchanges.in_line(&connection.waiting).any(is_of_user)
     }
 
     /// Closed loads: brings the number of active users to what the schedule says.
@@ -140,8 +182,7 @@ impl<N: Net> Worker<N> {
             started += 1;
             // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
             let intended_ns = users.joined_ns;
-            let connection = &self.connections[user as usize];
-            if !connection.is_at_work() && !connection.paused {
+            if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
                 if self.next_of_user(user, None, intended_ns) {
@@ -156,7 +197,7 @@ impl<N: Net> Worker<N> {
             started += 1;
             self.waiting.pop();
             if matches!(self.starts, Starts::Closed(_)) {
-                self.connections[waiting.user as usize].paused = false;
+                self.paused[waiting.user as usize] = false;
             }
             self.now_ns = self.net.now_ns();
             self.next_of_user(waiting.user, waiting.route, waiting.at_ns);
@@ -181,7 +222,7 @@ impl<N: Net> Worker<N> {
     fn wait_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
         self.waiting.push(Reverse(Waiting { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
         if matches!(self.starts, Starts::Closed(_)) {
-            self.connections[user as usize].paused = true;
+            self.paused[user as usize] = true;
         }
     }
 
@@ -200,12 +241,12 @@ impl<N: Net> Worker<N> {
         }
         let Some(route) = route.or_else(|| self.first_of(user)) else { return false };
         let slot = match &mut self.starts {
-            // A user of a closed load has the connection with its own number.
+            // A user of a closed load has a connection of its own, or its part of one.
             Starts::Closed(users) => {
                 if measured && let Some(left) = &mut users.left {
                     *left -= 1;
                 }
-                user as u32
+                self.slot_of(user)
             }
             Starts::Open { .. } => match self.slot_for_arrival() {
                 Some(slot) => slot,

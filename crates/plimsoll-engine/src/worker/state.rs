@@ -17,11 +17,11 @@ use std::sync::atomic::AtomicBool;
 
 /// A closed load's part in a worker.
 pub(super) struct Users {
-    /// Slots 0..active make requests.
+    /// Users 0..active make requests.
     pub(super) active: u64,
     /// When `active` changes next (absolute).
     pub(super) change_ns: u64,
-    /// Slots of users that have joined and whose first request is still to be started, and when it was to be (absolute).
+    /// Users that have joined and whose first request is still to be started, and when it was to be (absolute).
     pub(super) joining: Range<u64>,
     pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
@@ -70,6 +70,12 @@ pub struct Worker<N: Net> {
     pub(super) idle: Vec<(u32, u32)>,
     /// Slots without a socket.
     pub(super) free: Vec<u32>,
+    /// The slot that was last given to an arrival that needs a new connection: others may wait for it too.
+    pub(super) filling: Option<u32>,
+    /// Of each user of a closed load: whether it waits before it goes on.
+    pub(super) paused: Vec<bool>,
+    /// Room for exchanges that end together.
+    pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
     /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
@@ -121,6 +127,9 @@ impl<N: Net> Worker<N> {
             connections: Vec::new(),
             idle: Vec::new(),
             free: Vec::new(),
+            filling: None,
+            paused: Vec::new(),
+            fallen: Vec::new(),
             connections_open: 0,
             opening: 0,
             deferred: VecDeque::new(),
@@ -141,7 +150,8 @@ impl<N: Net> Worker<N> {
         };
         if matches!(worker.starts, Starts::Closed(_)) {
             let users = worker.job.stripe.count_of(worker.job.schedule.users_max());
-            for _ in 0..users {
+            worker.paused = vec![false; users as usize];
+            for _ in 0..users.div_ceil(u64::from(worker.job.streams_max)) {
                 worker.add_slot();
             }
         }

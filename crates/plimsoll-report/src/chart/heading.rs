@@ -7,11 +7,14 @@ use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Summary};
-use plimsoll_model::{PlanRecord, Purpose};
+use plimsoll_model::{HttpChoice, PlanRecord, Purpose};
 
 /// The request of a plan in a few words, without secrets.
 pub fn target(plan: &PlanRecord) -> String {
-    plan.traffic.title()
+    match plan.carriage.http {
+        HttpChoice::H2 => format!("{} over HTTP/2", plan.traffic.title()),
+        HttpChoice::Auto | HttpChoice::H1 => plan.traffic.title(),
+    }
 }
 
 /// Above the picture of one search.

@@ -28,6 +28,11 @@ impl H1 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
+    /// The exchange under way.
+    pub fn exchange(&self) -> Option<ExchangeNumber> {
+        self.exchange
+    }
+
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.exchange.is_some()

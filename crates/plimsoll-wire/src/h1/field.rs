@@ -106,7 +106,7 @@ pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
 
 /// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes of repeated
 /// fields on the way ([RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
-pub(super) fn content_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     number(value).or_else(|| {
         let mut numbers = list(value).map(number);
         let first = numbers.next()??;

@@ -28,4 +28,6 @@ pub use response::{Expect, Fed, INTERIM_REPLIES_MAX, Reply, ResponseParser};
 pub use serving::{REQUEST_HEAD_BYTES_MAX, Refusal, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;
+pub(crate) use field::content_length;
 pub(crate) use request::write;
+pub(crate) use token::{TOKEN, trim};

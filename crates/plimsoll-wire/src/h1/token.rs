@@ -1,7 +1,7 @@
 //! The alphabet of HTTP/1.1 and its lists: what requests and replies are both checked against.
 
 /// Which bytes may stand in a token ([RFC 9110, 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
-pub(super) const TOKEN: [bool; 256] = {
+pub(crate) const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
@@ -17,12 +17,12 @@ pub(super) const TOKEN: [bool; 256] = {
 };
 
 /// Whether `bytes` is a token: at least one byte, all of the alphabet.
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
 }
 
 /// `bytes` without the spaces and tabs around it (OWS, [RFC 9110, 5.6.3](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.3)).
-pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
     }
@@ -34,6 +34,6 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 
 /// The elements of a comma separated list, trimmed; empty ones too
 /// ([RFC 9110, 5.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.1)).
-pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(trim)
 }

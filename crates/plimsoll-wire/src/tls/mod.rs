@@ -75,6 +75,12 @@ impl Client {
         Client { config: Arc::new(config), ..self.clone() }
     }
 
+    /// Whether nothing but HTTP/2 is offered to servers.
+    pub(crate) fn offers_only_h2(&self) -> bool {
+        let offered = &self.config.alpn_protocols;
+        !offered.is_empty() && offered.iter().all(|name| name == b"h2")
+    }
+
     /// Begins a connection; its first message is ready to be sent.
     pub fn session(&self) -> Result<Session, TlsFailure> {
         let mut connection =

@@ -91,7 +91,7 @@ fn over_tls(
     random: &mut Random,
     longest: usize,
 ) -> Heard {
-    let mut conn = Conn::over_tls(client).expect("a connection");
+    let mut conn = Conn::over_tls(client, 1).expect("a connection");
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
     server.set_buffer_limit(None);
     let (mut scratch, mut plain, mut heard_there) = (Vec::new(), Vec::new(), Vec::new());
@@ -188,7 +188,8 @@ fn over_tls_the_same_is_told_whatever_the_cuts() {
 #[test]
 fn a_failure_of_tls_is_told_and_the_peer_is_told_why() {
     let client = Client::new(&spec()).expect("a client");
-    let (mut conn, mut scratch, mut plain) = (Conn::over_tls(&client).expect("a connection"), Vec::new(), Vec::new());
+    let (mut conn, mut scratch, mut plain) =
+        (Conn::over_tls(&client, 1).expect("a connection"), Vec::new(), Vec::new());
     let asked = request("GET", b"", false);
     let count = conn.out(|_| &asked, &mut scratch).len();
     conn.sent(count, &scratch);

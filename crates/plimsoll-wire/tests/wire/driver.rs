@@ -107,7 +107,7 @@ pub fn same_in_all_splits(
 }
 
 /// Has `compare` look at `bytes` byte by byte and in a few random splits.
-fn in_all_splits(
+pub fn in_all_splits(
     bytes: &[u8],
     random: &mut Random,
     mut compare: impl FnMut(&str, &mut dyn Iterator<Item = &[u8]>) -> Result<(), String>,
@@ -143,7 +143,7 @@ pub struct Heard {
 /// A request for the connection driver.
 pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
     let parts = RequestParts { method, target: "/", host: "h", headers: &[], body, keep_alive: true };
-    let request = EncodedRequest::new(&parts).expect("a request");
+    let request = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
     if content { request.with_content() } else { request }
 }
 

@@ -2,6 +2,7 @@
 //! nothing.
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
+use crate::h2_driver::fuzz_h2;
 use plimsoll_wire::h1::{Expect, Fed, Reply, ResponseParser};
 use plimsoll_wire::{EndError, ProtocolError};
 
@@ -16,6 +17,11 @@ fn no_split_changes_the_answer() {
 #[test]
 fn no_split_changes_the_facts() {
     fuzz_conn(crate::seed(), CASES / 2).unwrap_or_else(|what| panic!("{what}"));
+}
+
+#[test]
+fn no_split_changes_what_becomes_of_exchanges_over_http2() {
+    fuzz_h2(crate::seed(), CASES / 10).unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// A parser with one of the mistakes that parsers make.

@@ -7,6 +7,8 @@
 mod conn;
 mod driver;
 mod fuzz;
+mod h2;
+mod h2_driver;
 mod property;
 mod request;
 mod response;

@@ -2,6 +2,7 @@
 
 use super::request::{Resource, ServedRequest};
 use plimsoll_sys::clock;
+use plimsoll_wire::h2::Content;
 use std::io::Write;
 
 /// The body of `/bytes/N`, as often as needed.
@@ -65,6 +66,43 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: 
     });
 }
 
+/// An answer, whatever it is written in.
+pub(super) struct BareAnswer {
+    pub(super) status: u16,
+    pub(super) kind: &'static str,
+    pub(super) content: Content,
+}
+
+/// What is answered to a request for `resource`.
+pub(super) fn answer(resource: Resource) -> BareAnswer {
+    let json = |status: u16, body: &[u8]| {
+        let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
+        BareAnswer { status, kind: "application/json", content: Content::Bytes(body.to_vec()) }
+    };
+    match resource {
+        Resource::Health | Resource::Delay(_) | Resource::Burn(_) => json(200, OK),
+        Resource::Bytes(length) => {
+            BareAnswer { status: 200, kind: "application/octet-stream", content: Content::Filling(length) }
+        }
+        Resource::Status(status) => json(status, &status_body(status)),
+        Resource::BadNumber => json(400, BAD_NUMBER),
+        Resource::Unknown => json(404, UNKNOWN),
+    }
+}
+
+const BAD_NUMBER: &[u8] = b"{\"error\":\"not a number within bounds\"}";
+const UNKNOWN: &[u8] =
+    b"{\"error\":\"not found\",\"routes\":[\"/healthz\",\"/bytes/N\",\"/delay/MS\",\"/status/N\",\"/burn/US\"]}";
+
+fn status_body(status: u16) -> [u8; 14] {
+    let mut body = *b"{\"status\":000}";
+    let at = body.len() - 4;
+    for (place, ten) in [100, 10, 1].into_iter().enumerate() {
+        body[at + place] = b'0' + (status / ten % 10) as u8;
+    }
+    body
+}
+
 pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: u16, body: &[u8]) {
     let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
     write_head(output, request, status, "application/json", body.len() as u64);
@@ -79,29 +117,24 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
             output.extend_from_slice(HEALTHY);
         }
-        Resource::Health | Resource::Delay(_) | Resource::Burn(_) => write_json(output, request, 200, OK),
-        Resource::Bytes(length) => {
-            write_head(output, request, 200, "application/octet-stream", length);
-            let length = if request.head { 0 } else { length };
-            let now = length.min(FILLER.len() as u64 / 4);
-            output.extend_from_slice(&FILLER[..now as usize]);
-            return length - now;
-        }
-        Resource::Status(status) => {
-            let mut body = *b"{\"status\":000}";
-            let at = body.len() - 4;
-            for (place, ten) in [100, 10, 1].into_iter().enumerate() {
-                body[at + place] = b'0' + (status / ten % 10) as u8;
+        resource => {
+            let BareAnswer { status, kind, content } = answer(resource);
+            match content {
+                Content::Bytes(body) => {
+                    write_head(output, request, status, kind, body.len() as u64);
+                    if !request.head {
+                        output.extend_from_slice(&body);
+                    }
+                }
+                Content::Filling(length) => {
+                    write_head(output, request, status, kind, length);
+                    let length = if request.head { 0 } else { length };
+                    let now = length.min(FILLER.len() as u64 / 4);
+                    output.extend_from_slice(&FILLER[..now as usize]);
+                    return length - now;
+                }
             }
-            write_json(output, request, status, &body);
         }
-        Resource::BadNumber => write_json(output, request, 400, b"{\"error\":\"not a number within bounds\"}"),
-        Resource::Unknown => write_json(
-            output,
-            request,
-            404,
-            b"{\"error\":\"not found\",\"routes\":[\"/healthz\",\"/bytes/N\",\"/delay/MS\",\"/status/N\",\"/burn/US\"]}",
-        ),
     }
     0
 }

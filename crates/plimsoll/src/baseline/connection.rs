@@ -1,10 +1,12 @@
 //! One connection of the reference server: what was read of a request, what is left to send of an answer.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
+use super::h2::ServedStreams;
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
+use plimsoll_wire::h2::PREFACE;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -64,6 +66,10 @@ pub(super) struct ServedConnection {
     /// Bytes of filler to send after them.
     pub(super) filler_left: u64,
     pub(super) reader: RequestReader,
+    /// Nothing was read yet: it may be HTTP/2 that is spoken.
+    is_new: bool,
+    /// It is HTTP/2.
+    streams: Option<Box<ServedStreams>>,
     pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
@@ -85,6 +91,8 @@ impl ServedConnection {
             unsent: Vec::new(),
             filler_left: 0,
             reader: RequestReader::new(),
+            is_new: true,
+            streams: None,
             phase: ServingPhase::Open,
             due_ns: 0,
             slot,
@@ -105,6 +113,13 @@ impl ServedConnection {
     }
 
     pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut Tools) -> Turn {
+        if let Some(streams) = &mut self.streams {
+            let next_ns = streams.on_timer(clock::monotonic_ns());
+            if let Some(next_ns) = next_ns {
+                tools.timers.push(Reverse((next_ns, self.slot)));
+            }
+            return self.advance(tools);
+        }
         if due_ns != self.due_ns {
             return Turn::Wait;
         }
@@ -128,6 +143,13 @@ impl ServedConnection {
                 Ok(false) => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Wait,
                 Err(_) => return Turn::Close,
+            }
+            if let Some(streams) = &mut self.streams
+                && streams.wants_to_send()
+            {
+                streams.write(&mut tools.output);
+                self.send(&mut tools.output);
+                continue;
             }
             match self.phase {
                 ServingPhase::Open | ServingPhase::Draining => {}
@@ -189,6 +211,28 @@ impl ServedConnection {
     pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
         self.starved = false;
+        if self.is_new {
+            if input.len() < PREFACE.len() && PREFACE.starts_with(input) {
+                self.starved = true;
+                return 0;
+            }
+            self.is_new = false;
+            if input.starts_with(PREFACE) {
+                self.streams = Some(Box::new(ServedStreams::new()));
+                at = PREFACE.len();
+            }
+        }
+        if let Some(streams) = &mut self.streams {
+            if let Some(due_ns) = streams.read(&input[at..]) {
+                timers.push(Reverse((due_ns, self.slot)));
+            }
+            streams.write(output);
+            if streams.is_over() {
+                self.phase = ServingPhase::Closing;
+            }
+            self.send(output);
+            return input.len();
+        }
         while at < input.len()
             && self.phase == ServingPhase::Open
             && self.filler_left == 0

@@ -1,5 +1,5 @@
-//! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, bare and fast, so that what is
-//! measured against it is the client and the kernel.
+//! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, and HTTP/2 to clients that begin with it
+//! (h2c with prior knowledge); bare and fast, so that what is measured against it is the client and the kernel.
 //!
 //! One edge-triggered event loop a thread, each with a listener of its own. A request that arrives whole is read in
 //! place, answered into a buffer of the thread and sent at once: one `recv` and one `send`, no `epoll_ctl`, no
@@ -9,10 +9,11 @@
 //! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; anything else is a 404. Any method will do, and
 //! a body is read and dropped.
 //!
-//! Not here: TLS, HTTP/2, files, timeouts of idle connections, logs. It is no server for the open internet.
+//! Not here: TLS, files, timeouts of idle connections, logs. It is no server for the open internet.
 
 mod answer;
 mod connection;
+mod h2;
 mod request;
 #[cfg(test)]
 mod tests;

@@ -22,21 +22,37 @@ pub mod traffic;
 use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-use plimsoll_model::{Injector, Plan, Terms};
+use plimsoll_model::{HttpChoice, Injector, Plan, Terms};
 
-/// Asks once before the load, unless told not to; returns a warning about an answer that would not count.
-pub fn preflight(plan: &Plan, injector: &Injector, terms: &Terms<String>) -> Result<Option<String>, Failure> {
+/// Asks once before the load, unless told not to; returns a warning about an answer that would not count. What the server has
+/// taken of the protocols offered is what all loads speak from there on.
+pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Option<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warning, _)| warning)
 }
 
 /// The same with how long the answer took, in ns; 0 if it was skipped.
-pub fn first_answer(plan: &Plan, injector: &Injector, terms: &Terms<String>) -> Result<(Option<String>, u64), Failure> {
+pub fn first_answer(
+    plan: &mut Plan,
+    injector: &Injector,
+    terms: &Terms<String>,
+) -> Result<(Option<String>, u64), Failure> {
     if !terms.preflight {
         return Ok((None, 0));
     }
-    let Some(crate::preflight::Answer { status, took_ns, text }) = crate::preflight::ask(plan, injector)? else {
+    let Some(crate::preflight::Answer { status, is_h2, took_ns, text }) = crate::preflight::ask(plan, injector)? else {
         return Ok((None, 0));
     };
+    let carriage = &mut plan.carriage;
+    if carriage.streams_max > 1 && !is_h2 {
+        return Err(Failure::usage(format!(
+            "--streams {}: the server speaks HTTP/1.1 only, which carries one request at a time on a connection",
+            carriage.streams_max
+        )));
+    }
+    carriage.http = if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 };
+    if let Some(tls) = &mut carriage.tls {
+        tls.alpn = carriage.http.alpn();
+    }
     let warning = (!plan.traffic.succeeds(status)).then(|| {
         format!("the first answer had status {status}, which does not count as success (--ok-status): {text}")
     });

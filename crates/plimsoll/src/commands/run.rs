@@ -112,7 +112,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
     let mut warnings = Vec::new();
-    warnings.extend(preflight(&plan, &injector, terms)?);
+    warnings.extend(preflight(&mut plan, &injector, terms)?);
     let profiles = Capture::of(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one.
     let named = terms.output.file.as_ref().map(PathBuf::from);

@@ -218,7 +218,7 @@ pub fn go_binary() -> &'static Path {
             .arg(&binary)
             .arg(source)
             .output()
-            .expect("go is needed for the end-to-end tests (install Go 1.22 or newer)");
+            .expect("go is needed for the end-to-end tests (install Go 1.24 or newer)");
         assert!(status.success(), "go build: {}", String::from_utf8_lossy(&stderr));
         binary
     })
@@ -248,6 +248,11 @@ pub fn nginx_with_workers(workers: u32) -> Server {
 pub fn nginx_tls(certificate: &Path, key: &Path) -> Server {
     let lines = format!("ssl_certificate {}; ssl_certificate_key {};", certificate.display(), key.display());
     nginx_with(ONE_PROCESS, "https", " ssl", &lines)
+}
+
+/// nginx that speaks HTTP/2 without TLS.
+pub fn nginx_h2() -> Server {
+    nginx_with(ONE_PROCESS, "http", " http2", "")
 }
 
 /// nginx on a unix socket as well.

@@ -37,6 +37,12 @@ fn bad_use_is_one_sentence() {
         (&["run", "-c", "5@5s", "-d", "5s", url], "--duration"),
         (&["run", "--arrivals", "poisson", url], "--rate"),
         (&["run", "--rate", "5", "--arrivals", "bursty", url], "bursty"),
+        (&["run", "--http", "3", url], "auto, 1.1 or 2"),
+        (&["run", "--streams", "8", url], "add --http 2"),
+        (&["run", "--http", "1.1", "--streams", "8", url], "add --http 2"),
+        (&["run", "--http", "2", "--streams", "0", url], "--streams"),
+        (&["run", "--http", "2", "--streams", "2M", url], "--streams"),
+        (&["run", "--http", "2", "--streams", "2", "--no-keepalive", url], "--streams and --no-keepalive"),
         (&["run", "--timeout", "0", url], "--timeout"),
         (&["run", "--spin", "maybe", url], "auto, on or off"),
         (&["run", "--ok-status", "7xx", url], "--ok-status"),
@@ -92,7 +98,7 @@ fn no_sentence_is_long_or_doubled() {
     let steering = "\u{1b}[31m\u{7}\u{9b}2J\u{202e}a\r\n\tb";
     for given in [long.as_str(), steering, "' or '", "", " "] {
         let flags = "-X -c -n -d -t -b@ --rate --timeout --ok-status --max-connections --connect-to --unix --source-ip \
-                     --resolve-every --close --spin --seed --arrivals --pprof --pprof-seconds --pid --process --metrics \
+                     --resolve-every --close --http --streams --spin --seed --arrivals --pprof --pprof-seconds --pid --process --metrics \
                      --cgroup --warmup --stop-if --fail-if --redact --no-such --insecure --cert -H";
         let mut lines: Vec<Vec<String>> = Vec::new();
         for flag in flags.split_whitespace() {

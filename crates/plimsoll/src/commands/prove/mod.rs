@@ -66,7 +66,7 @@ fn compare(
 ) -> Result<u8, Failure> {
     let mut warnings = Vec::new();
     for (number, arm) in targets.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
-        if let Some(warning) = preflight(&arm.base.plan, &arm.base.injector, terms)? {
+        if let Some(warning) = preflight(&mut arm.base.plan.clone(), &arm.base.injector, terms)? {
             warnings.push(format!("{}: {warning}", arm_name(number as u8)));
         }
     }

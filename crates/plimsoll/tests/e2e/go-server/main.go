@@ -62,8 +62,13 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println(listener.Addr())
+	// HTTP/1.1, and HTTP/2 with and without TLS.
+	server := &http.Server{Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	if len(os.Args) == 3 {
-		log.Fatal(http.ServeTLS(listener, nil, os.Args[1], os.Args[2]))
+		log.Fatal(server.ServeTLS(listener, os.Args[1], os.Args[2]))
 	}
-	log.Fatal(http.Serve(listener, nil))
+	log.Fatal(server.Serve(listener))
 }

@@ -1,0 +1,531 @@
+//! Frames of HTTP/2 ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)), of either side: out of bytes however
+//! they are cut, and into bytes.
+//!
+//! The content of DATA is handed on as it comes; every other frame is judged when it is whole, so that cuts cannot change what is
+//! found. What is kept of a frame that is cut is bounded by the longest frame, what is kept of a head by [`BLOCK_BYTES_MAX`].
+//!
+//! Not here: what a frame means to a stream or to the connection, windows, the compression of heads.
+
+use crate::error::ProtocolError;
+
+/// What a client's connection begins with (3.4).
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The longest payload that is taken; nobody may send more who was not told otherwise (4.2).
+pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
+/// The most bytes of a head's block.
+pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
+/// The most frames that one head may be cut into.
+const FRAGMENTS_MAX: u32 = 1024;
+/// The largest window there is (6.9.1).
+pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
+const HEADER_BYTES: usize = 9;
+
+/// Numbers of kinds.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+/// Flags; END_STREAM is that of DATA and HEADERS, ACK that of SETTINGS and PING.
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const WITH_PRIORITY: u8 = 0x20;
+
+/// Settings (6.5.2), as far as they matter here; `None`: not said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct H2Settings {
+    pub(super) table_bytes: Option<u32>,
+    pub(super) push: Option<u32>,
+    pub(super) streams_max: Option<u32>,
+    pub(super) window: Option<u32>,
+    pub(super) payload_bytes_max: Option<u32>,
+    pub(super) head_bytes_max: Option<u32>,
+}
+
+/// A frame, or a piece of the content of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum H2Frame<'a> {
+    Data {
+        stream: u32,
+        content: &'a [u8],
+        /// What the frame takes of the windows: with its first piece, padding included.
+        window_bytes: u32,
+        /// Nothing more comes of the frame.
+        is_last: bool,
+        /// Nothing more comes of the stream.
+        ends: bool,
+    },
+    /// A whole head, or trailers. `None`: it came in pieces, and is in [`FrameReader::block`].
+    Head {
+        stream: u32,
+        block: Option<&'a [u8]>,
+        ends: bool,
+    },
+    Reset {
+        stream: u32,
+        code: u32,
+    },
+    Settings(H2Settings),
+    SettingsAck,
+    Ping([u8; 8]),
+    PingAck,
+    Push,
+    GoAway {
+        last_stream: u32,
+        code: u32,
+    },
+    Window {
+        stream: u32,
+        bytes: u32,
+    },
+    /// Of no meaning: a priority, or a kind that nobody knows.
+    Other {
+        /// 0 of the connection.
+        stream: u32,
+    },
+}
+
+/// The first nine bytes of a frame.
+#[derive(Clone, Copy, Debug)]
+struct FrameHeader {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+impl FrameHeader {
+    fn of(bytes: &[u8]) -> FrameHeader {
+        let first = bytes.first_chunk::<HEADER_BYTES>().copied().unwrap_or_default();
+        let [a, b, c, kind, flags, w, x, y, z] = first;
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        // The highest bit is reserved and means nothing.
+        FrameHeader { length, kind, flags, stream: u32::from_be_bytes([w, x, y, z]) & 0x7fff_ffff }
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Bytes of the frame that are wanted at once.
+    fn wanted(&self) -> usize {
+        match self.kind {
+            DATA if self.has(PADDED) && self.length > 0 => HEADER_BYTES + 1,
+            DATA => HEADER_BYTES,
+            _ => HEADER_BYTES + self.length,
+        }
+    }
+}
+
+/// A DATA frame under way.
+#[derive(Clone, Copy, Debug)]
+struct OpenData {
+    stream: u32,
+    content_left: u32,
+    padding_left: u32,
+    ends: bool,
+}
+
+/// A head that goes on in further frames.
+#[derive(Clone, Copy, Debug)]
+struct OpenBlock {
+    stream: u32,
+    ends: bool,
+    fragments: u32,
+}
+
+/// Finds the frames in the bytes of one direction of a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FrameReader {
+    /// What has come of a frame that is cut.
+    held: Vec<u8>,
+    /// A head that came in pieces.
+    block: Vec<u8>,
+    open: Option<OpenBlock>,
+    data: Option<OpenData>,
+}
+
+/// A frame whose head's block is the payload's range.
+enum WholeFrame<'a> {
+    Other(H2Frame<'a>),
+    Block {
+        stream: u32,
+        ends: bool,
+        from: usize,
+        to: usize,
+    },
+    /// A piece of a head.
+    More,
+}
+
+impl FrameReader {
+    pub(super) const fn new() -> FrameReader {
+        FrameReader { held: Vec::new(), block: Vec::new(), open: None, data: None }
+    }
+
+    /// The block of a head that came in pieces.
+    pub(super) fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// The next frame, or piece of one, in `bytes`, which move on behind it; `None` when they are at their end. After an error
+    /// nothing can be found any more.
+    #[inline]
+    pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
+        loop {
+            if let Some(data) = self.data {
+                return Ok(self.go_on(data, bytes));
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if !self.held.is_empty() || bytes.len() < HEADER_BYTES {
+                match self.complete_held(bytes)? {
+                    Some(frame) => return Ok(Some(frame)),
+                    // More is there: content, or a frame after a piece of a head.
+                    None if !bytes.is_empty() => continue,
+                    None => return Ok(None),
+                }
+            }
+            let header = self.header(bytes)?;
+            if bytes.len() < header.wanted() {
+                // The beginning of a frame that is cut.
+                self.held.extend_from_slice(bytes);
+                *bytes = &[];
+                return Ok(None);
+            }
+            let (frame, rest) = bytes.split_at(header.wanted());
+            *bytes = rest;
+            let payload = &frame[HEADER_BYTES..];
+            if header.kind == DATA {
+                return self.begin_data(header, payload, bytes).map(Some);
+            }
+            match self.whole(header, payload)? {
+                WholeFrame::Other(frame) => return Ok(Some(frame)),
+                WholeFrame::Block { stream, ends, from, to } => {
+                    return Ok(Some(H2Frame::Head { stream, block: Some(&payload[from..to]), ends }));
+                }
+                WholeFrame::More => {}
+            }
+        }
+    }
+
+    /// The header that `bytes` begin with, if a frame of it may come now.
+    fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
+        let header = FrameHeader::of(bytes);
+        if header.length > PAYLOAD_BYTES_MAX {
+            return Err(ProtocolError::FrameSize);
+        }
+        // Nothing may come between the pieces of a head (6.2).
+        if self.open.is_some_and(|open| header.kind != CONTINUATION || header.stream != open.stream) {
+            return Err(ProtocolError::FrameOrder);
+        }
+        Ok(header)
+    }
+
+    /// Takes as much of `bytes` as the frame lacks that has begun before them; the frame, when it is whole.
+    #[cold]
+    fn complete_held<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
+        loop {
+            let wanted =
+                if self.held.len() < HEADER_BYTES { HEADER_BYTES } else { FrameHeader::of(&self.held).wanted() };
+            let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.held.len()));
+            self.held.extend_from_slice(taken);
+            *bytes = rest;
+            if self.held.len() < wanted {
+                return Ok(None);
+            }
+            let header = self.header(&self.held)?;
+            if self.held.len() < header.wanted() {
+                continue;
+            }
+            let held = std::mem::take(&mut self.held);
+            let payload = &held[HEADER_BYTES..];
+            if header.kind == DATA {
+                return self.begin_data(header, payload, bytes).map(Some);
+            }
+            return Ok(match self.whole(header, payload)? {
+                WholeFrame::Other(frame) => Some(frame),
+                WholeFrame::More => None,
+                WholeFrame::Block { stream, ends, from, to } => {
+                    self.block.clear();
+                    self.block.extend_from_slice(&payload[from..to]);
+                    Some(H2Frame::Head { stream, block: None, ends })
+                }
+            });
+        }
+    }
+
+    /// A DATA frame begins; `start` is the length of its padding, if it has any.
+    fn begin_data<'a>(
+        &mut self,
+        header: FrameHeader,
+        start: &[u8],
+        bytes: &mut &'a [u8],
+    ) -> Result<H2Frame<'a>, ProtocolError> {
+        if header.stream == 0 {
+            return Err(ProtocolError::FrameOrder);
+        }
+        let padding = match (header.has(PADDED), start) {
+            (false, _) => 0,
+            (true, [padding]) if usize::from(*padding) < header.length => u32::from(*padding),
+            (true, []) => return Err(ProtocolError::FrameSize),
+            (true, _) => return Err(ProtocolError::Padding),
+        };
+        let content_left = header.length as u32 - start.len() as u32 - padding;
+        let data =
+            OpenData { stream: header.stream, content_left, padding_left: padding, ends: header.has(END_STREAM) };
+        self.data = Some(data);
+        let window_bytes = header.length as u32;
+        Ok(match self.go_on(data, bytes) {
+            Some(H2Frame::Data { stream, content, is_last, ends, .. }) => {
+                H2Frame::Data { stream, content, window_bytes, is_last, ends }
+            }
+            // Nothing of its content has come; what it takes of the windows is known.
+            _ => H2Frame::Data { stream: header.stream, content: &[], window_bytes, is_last: false, ends: false },
+        })
+    }
+
+    /// The next piece of the DATA frame under way.
+    #[inline]
+    fn go_on<'a>(&mut self, data: OpenData, bytes: &mut &'a [u8]) -> Option<H2Frame<'a>> {
+        let (content, rest) = bytes.split_at(bytes.len().min(data.content_left as usize));
+        let padding = rest.len().min(data.padding_left as usize);
+        *bytes = &rest[padding..];
+        let content_left = data.content_left - content.len() as u32;
+        let padding_left = data.padding_left - padding as u32;
+        let is_last = content_left == 0 && padding_left == 0;
+        self.data = (!is_last).then_some(OpenData { content_left, padding_left, ..data });
+        let told = is_last || !content.is_empty();
+        told.then_some(H2Frame::Data {
+            stream: data.stream,
+            content,
+            window_bytes: 0,
+            is_last,
+            ends: is_last && data.ends,
+        })
+    }
+
+    /// A frame of any other kind, whole.
+    fn whole<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<WholeFrame<'a>, ProtocolError> {
+        let (stream, length) = (header.stream, payload.len());
+        let of_stream = stream != 0;
+        let sized = |right: bool| if right { Ok(()) } else { Err(ProtocolError::FrameSize) };
+        let placed = |right: bool| if right { Ok(()) } else { Err(ProtocolError::FrameOrder) };
+        Ok(WholeFrame::Other(match header.kind {
+            HEADERS => {
+                placed(of_stream)?;
+                let (from, to) = without_padding(header, payload)?;
+                return self.begin_block(header, payload, from, to);
+            }
+            CONTINUATION => return self.go_on_with_block(header, payload),
+            PRIORITY => {
+                placed(of_stream)?;
+                // A fault of the stream's, and of no consequence: nobody goes by priorities any more.
+                H2Frame::Other { stream }
+            }
+            RST_STREAM => {
+                placed(of_stream)?;
+                sized(length == 4)?;
+                H2Frame::Reset { stream, code: number(payload) }
+            }
+            SETTINGS => {
+                placed(!of_stream)?;
+                if header.has(ACK) {
+                    sized(length == 0)?;
+                    H2Frame::SettingsAck
+                } else {
+                    sized(length.is_multiple_of(6))?;
+                    H2Frame::Settings(settings(payload)?)
+                }
+            }
+            PUSH_PROMISE => {
+                placed(of_stream)?;
+                H2Frame::Push
+            }
+            PING => {
+                placed(!of_stream)?;
+                let data = payload.try_into().map_err(|_| ProtocolError::FrameSize)?;
+                if header.has(ACK) { H2Frame::PingAck } else { H2Frame::Ping(data) }
+            }
+            GOAWAY => {
+                placed(!of_stream)?;
+                sized(length >= 8)?;
+                H2Frame::GoAway { last_stream: number(payload) & 0x7fff_ffff, code: number(&payload[4..]) }
+            }
+            WINDOW_UPDATE => {
+                sized(length == 4)?;
+                H2Frame::Window { stream, bytes: number(payload) & 0x7fff_ffff }
+            }
+            _ => H2Frame::Other { stream },
+        }))
+    }
+
+    /// The first piece of a head, which mostly is all of it.
+    fn begin_block<'a>(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        from: usize,
+        to: usize,
+    ) -> Result<WholeFrame<'a>, ProtocolError> {
+        let (stream, ends) = (header.stream, header.has(END_STREAM));
+        if header.has(END_HEADERS) {
+            return Ok(WholeFrame::Block { stream, ends, from, to });
+        }
+        self.block.clear();
+        self.block.extend_from_slice(&payload[from..to]);
+        self.open = Some(OpenBlock { stream, ends, fragments: 1 });
+        Ok(WholeFrame::More)
+    }
+
+    #[cold]
+    fn go_on_with_block<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<WholeFrame<'a>, ProtocolError> {
+        let Some(open) = &mut self.open else { return Err(ProtocolError::FrameOrder) };
+        open.fragments += 1;
+        if self.block.len() + payload.len() > BLOCK_BYTES_MAX || open.fragments > FRAGMENTS_MAX {
+            return Err(ProtocolError::HeadTooLarge);
+        }
+        self.block.extend_from_slice(payload);
+        if !header.has(END_HEADERS) {
+            return Ok(WholeFrame::More);
+        }
+        let OpenBlock { stream, ends, .. } = *open;
+        self.open = None;
+        Ok(WholeFrame::Other(H2Frame::Head { stream, block: None, ends }))
+    }
+}
+
+/// Where the block lies in the payload of HEADERS.
+fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
+    let (mut from, mut to) = (0, payload.len());
+    if header.has(PADDED) {
+        let padding = usize::from(*payload.first().ok_or(ProtocolError::FrameSize)?);
+        from = 1;
+        to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(ProtocolError::Padding)?;
+    }
+    if header.has(WITH_PRIORITY) {
+        from += 5;
+        if from > to {
+            return Err(ProtocolError::FrameSize);
+        }
+    }
+    Ok((from, to))
+}
+
+fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
+    let mut found = H2Settings::default();
+    for pair in payload.chunks_exact(6) {
+        let value = number(&pair[2..]);
+        let bad = |bad: bool| if bad { Err(ProtocolError::Setting) } else { Ok(()) };
+        match u16::from_be_bytes([pair[0], pair[1]]) {
+            1 => found.table_bytes = Some(value),
+            2 => {
+                bad(value > 1)?;
+                found.push = Some(value);
+            }
+            3 => found.streams_max = Some(value),
+            4 => {
+                if i64::from(value) > WINDOW_MAX {
+                    return Err(ProtocolError::Window);
+                }
+                found.window = Some(value);
+            }
+            5 => {
+                bad(!(1 << 14..1 << 24).contains(&value))?;
+                found.payload_bytes_max = Some(value);
+            }
+            6 => found.head_bytes_max = Some(value),
+            // What nobody knows means nothing (6.5.2).
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The first four bytes as a number.
+fn number(bytes: &[u8]) -> u32 {
+    bytes.first_chunk::<4>().map_or(0, |four| u32::from_be_bytes(*four))
+}
+
+fn header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    let [w, x, y, z] = stream.to_be_bytes();
+    out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
+}
+
+/// Appends a head, in as many frames as it takes; each is of stream 0 until [`set_stream`] says otherwise.
+pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
+    let end_stream = if ends { END_STREAM } else { 0 };
+    let (mut kind, mut flags) = (HEADERS, end_stream);
+    let mut rest = block;
+    loop {
+        let (piece, after) = rest.split_at(rest.len().min(PAYLOAD_BYTES_MAX));
+        rest = after;
+        flags |= if rest.is_empty() { END_HEADERS } else { 0 };
+        header(out, piece.len(), kind, flags, 0);
+        out.extend_from_slice(piece);
+        if rest.is_empty() {
+            return;
+        }
+        (kind, flags) = (CONTINUATION, 0);
+    }
+}
+
+/// Sets the stream of all frames in `frames`.
+#[inline]
+pub(super) fn set_stream(frames: &mut [u8], stream: u32) {
+    let mut at = 0;
+    while at < frames.len() {
+        let length = usize::from(frames[at]) << 16 | usize::from(frames[at + 1]) << 8 | usize::from(frames[at + 2]);
+        frames[at + 5..at + 9].copy_from_slice(&stream.to_be_bytes());
+        at += HEADER_BYTES + length;
+    }
+}
+
+pub(super) fn write_data(out: &mut Vec<u8>, stream: u32, content: &[u8], ends: bool) {
+    header(out, content.len(), DATA, if ends { END_STREAM } else { 0 }, stream);
+    out.extend_from_slice(content);
+}
+
+pub(super) fn write_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
+    header(out, 4, RST_STREAM, 0, stream);
+    out.extend_from_slice(&code.to_be_bytes());
+}
+
+/// Appends settings: (number, value) each.
+pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
+    header(out, 6 * settings.len(), SETTINGS, 0, 0);
+    for (number, value) in settings {
+        out.extend_from_slice(&number.to_be_bytes());
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+}
+
+pub(super) fn write_settings_ack(out: &mut Vec<u8>) {
+    header(out, 0, SETTINGS, ACK, 0);
+}
+
+pub(super) fn write_ping_ack(out: &mut Vec<u8>, data: &[u8; 8]) {
+    header(out, 8, PING, ACK, 0);
+    out.extend_from_slice(data);
+}
+
+pub(super) fn write_go_away(out: &mut Vec<u8>, last_stream: u32, code: u32) {
+    header(out, 8, GOAWAY, 0, 0);
+    out.extend_from_slice(&last_stream.to_be_bytes());
+    out.extend_from_slice(&code.to_be_bytes());
+}
+
+pub(super) fn write_window(out: &mut Vec<u8>, stream: u32, bytes: u32) {
+    header(out, 4, WINDOW_UPDATE, 0, stream);
+    out.extend_from_slice(&bytes.to_be_bytes());
+}

@@ -1,0 +1,138 @@
+//! What a head says, and which there may be ([RFC 9113, 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): of answers and
+//! trailers for a client, of requests for a server.
+//!
+//! A head that breaks a rule is malformed, which is the end of its stream and not of the connection. Not here: in which order heads
+//! and content come, compression.
+
+use crate::error::ProtocolError;
+use crate::h1::{TOKEN, content_length};
+
+/// The most bytes that the fields of a head may have, each counting 32 more than its text.
+pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
+
+/// What a head of the server's says: of an answer, or trailers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct AnswerHead {
+    /// 0 in trailers.
+    pub(super) status: u16,
+    /// Length of the content, if it is said.
+    pub(super) length: Option<u64>,
+    /// What is wrong with it.
+    pub(super) fault: Option<ProtocolError>,
+    /// A field that is no pseudo-header has been seen.
+    fields: bool,
+}
+
+impl AnswerHead {
+    /// Takes the next field.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        if let Err(fault) = self.judge(name, value) {
+            self.fault = self.fault.or(Some(fault));
+        }
+    }
+
+    fn judge(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+        if let [b':', pseudo @ ..] = name {
+            if pseudo != b"status" || self.fields || self.status != 0 {
+                return Err(ProtocolError::PseudoHeader);
+            }
+            let [a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9'] = value else {
+                return Err(ProtocolError::BadStatus);
+            };
+            let digit = |b: &u8| u16::from(b - b'0');
+            self.status = digit(a) * 100 + digit(b) * 10 + digit(c);
+            return Ok(());
+        }
+        self.fields = true;
+        check_field(name, value)?;
+        if name == b"content-length" {
+            let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;
+            if self.length.is_some_and(|other| other != length) {
+                return Err(ProtocolError::BadContentLength);
+            }
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+}
+
+/// What the head of a request says.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct StreamHead {
+    pub(super) method: Vec<u8>,
+    pub(super) path: Vec<u8>,
+    length: Option<u64>,
+    scheme: bool,
+    fields: bool,
+    fault: bool,
+}
+
+impl StreamHead {
+    /// Makes ready for the next one, with the memory of this.
+    pub(super) fn clear(&mut self) {
+        let (mut method, mut path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
+        method.clear();
+        path.clear();
+        *self = StreamHead { method, path, ..StreamHead::default() };
+    }
+
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.fault |= self.judge(name, value).is_err();
+    }
+
+    fn judge(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+        let bad = ProtocolError::PseudoHeader;
+        if name.starts_with(b":") {
+            let keep = |kept: &mut Vec<u8>| {
+                let again = !kept.is_empty();
+                kept.extend_from_slice(value);
+                again
+            };
+            let again = match name {
+                b":method" => keep(&mut self.method),
+                b":path" => keep(&mut self.path),
+                b":scheme" => std::mem::replace(&mut self.scheme, true),
+                b":authority" => false,
+                _ => true,
+            };
+            let text = value.iter().all(|b| b.is_ascii_graphic());
+            return if again || self.fields || value.is_empty() || !text { Err(bad) } else { Ok(()) };
+        }
+        self.fields = true;
+        check_field(name, value)?;
+        if name == b"te" && value != b"trailers" {
+            return Err(ProtocolError::ConnectionHeader);
+        }
+        if name == b"content-length" {
+            let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;
+            if self.length.replace(length).is_some_and(|other| other != length) {
+                return Err(ProtocolError::BadContentLength);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is a request that can be answered.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.fault && self.scheme && !self.method.is_empty() && !self.path.is_empty()
+    }
+}
+
+/// Whether a message may have this field (8.2.1, 8.2.2).
+fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+    let named = !name.is_empty() && name.iter().all(|b| TOKEN[usize::from(*b)] && !b.is_ascii_uppercase());
+    let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
+    let told = !value.iter().any(|b| matches!(b, 0 | b'\r' | b'\n')) && !blank(value.first()) && !blank(value.last());
+    if !named || !told {
+        return Err(ProtocolError::BadHeader);
+    }
+    match is_of_connection(name) {
+        true => Err(ProtocolError::ConnectionHeader),
+        false => Ok(()),
+    }
+}
+
+/// Whether fields of this name, in small letters, are of a connection in HTTP/1.1 and of nothing in HTTP/2 (8.2.2).
+pub(super) fn is_of_connection(name: &[u8]) -> bool {
+    matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
+}

@@ -1,0 +1,472 @@
+//! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): heads out of the blocks that frames carry, and the pieces that
+//! such blocks are written of.
+//!
+//! A reader has a table of fields that came before ([`HpackDecoder`]), whose size it sets itself; with a size of 0 a block means the
+//! same whatever came before it. Writing never uses that table, so that a block can be written once and sent for ever.
+//!
+//! Not here: what fields mean, and which a message may have.
+
+use super::huffman;
+use std::collections::VecDeque;
+
+/// The fields that every connection knows (appendix A), from index 1 on.
+#[rustfmt::skip]
+const STATIC: [(&[u8], &[u8]); 61] = [
+    (b":authority", b""), (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/"), (b":path", b"/index.html"),
+    (b":scheme", b"http"), (b":scheme", b"https"), (b":status", b"200"), (b":status", b"204"), (b":status", b"206"),
+    (b":status", b"304"), (b":status", b"400"), (b":status", b"404"), (b":status", b"500"), (b"accept-charset", b""),
+    (b"accept-encoding", b"gzip, deflate"), (b"accept-language", b""), (b"accept-ranges", b""), (b"accept", b""),
+    (b"access-control-allow-origin", b""), (b"age", b""), (b"allow", b""), (b"authorization", b""),
+    (b"cache-control", b""), (b"content-disposition", b""), (b"content-encoding", b""), (b"content-language", b""),
+    (b"content-length", b""), (b"content-location", b""), (b"content-range", b""), (b"content-type", b""),
+    (b"cookie", b""), (b"date", b""), (b"etag", b""), (b"expect", b""), (b"expires", b""), (b"from", b""),
+    (b"host", b""), (b"if-match", b""), (b"if-modified-since", b""), (b"if-none-match", b""), (b"if-range", b""),
+    (b"if-unmodified-since", b""), (b"last-modified", b""), (b"link", b""), (b"location", b""), (b"max-forwards", b""),
+    (b"proxy-authenticate", b""), (b"proxy-authorization", b""), (b"range", b""), (b"referer", b""), (b"refresh", b""),
+    (b"retry-after", b""), (b"server", b""), (b"set-cookie", b""), (b"strict-transport-security", b""),
+    (b"transfer-encoding", b""), (b"user-agent", b""), (b"vary", b""), (b"via", b""), (b"www-authenticate", b""),
+];
+
+/// What each entry of a table counts beside its text (RFC 7541, 4.1).
+const ENTRY_BYTES: usize = 32;
+/// The size that a table has unless something else was agreed on.
+pub const TABLE_BYTES: usize = 4096;
+
+/// Why a block cannot be read; the connection cannot go on, since both sides' tables differ from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HpackError {
+    /// It is not what HPACK writes, or names a field that is in no table.
+    Malformed,
+    /// The fields in it are larger than the reader puts up with.
+    TooLarge,
+}
+
+/// Reads the blocks of one direction of a connection.
+#[derive(Clone, Debug)]
+pub struct HpackDecoder {
+    /// The newest first.
+    entries: VecDeque<TableEntry>,
+    bytes: usize,
+    /// What the writer has chosen, and the most that it may choose.
+    bytes_max: usize,
+    limit: usize,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct TableEntry {
+    text: Box<[u8]>,
+    name_len: usize,
+}
+
+impl TableEntry {
+    fn name(&self) -> &[u8] {
+        &self.text[..self.name_len]
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.text[self.name_len..]
+    }
+}
+
+impl HpackDecoder {
+    /// One whose table has at most so many bytes.
+    pub const fn new(limit: usize) -> HpackDecoder {
+        let bytes_max = if limit < TABLE_BYTES { limit } else { TABLE_BYTES };
+        HpackDecoder { entries: VecDeque::new(), bytes: 0, bytes_max, limit, name: Vec::new(), value: Vec::new() }
+    }
+
+    /// Whether what a block means does not depend on those before it.
+    #[inline]
+    pub fn is_stateless(&self) -> bool {
+        self.limit == 0
+    }
+
+    /// The table may have at most so many bytes from now on: the writer has been told, and has said so.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.bytes_max = self.bytes_max.min(limit);
+        self.evict(0);
+    }
+
+    /// Reads a block and tells of its fields, in order; those of more than `bytes_max` bytes in all are not put up with (each
+    /// counts 32 more than its text). A block that is not read to its end leaves the reader of no use.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        bytes_max: usize,
+        mut field: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), HpackError> {
+        let (mut rest, mut bytes_left, mut is_first) = (block, bytes_max, true);
+        while let [first, ..] = rest {
+            let first = *first;
+            if first & 0xe0 == 0x20 {
+                // A new size of the table, at the front of a block only.
+                let size = integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
+                if !is_first || size > self.limit {
+                    return Err(HpackError::Malformed);
+                }
+                self.bytes_max = size;
+                self.evict(0);
+                continue;
+            }
+            is_first = false;
+            if first & 0x80 != 0 {
+                let index = integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
+                let (name, value) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                count(&mut bytes_left, name, value)?;
+                field(name, value);
+                continue;
+            }
+            let (is_kept, prefix) = if first & 0x40 != 0 { (true, 6) } else { (false, 4) };
+            let index = integer(&mut rest, prefix).ok_or(HpackError::Malformed)?;
+            self.name.clear();
+            self.value.clear();
+            if index == 0 {
+                text(&mut rest, &mut self.name, bytes_left)?;
+            } else {
+                let (name, _) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                self.name.extend_from_slice(name);
+            }
+            text(&mut rest, &mut self.value, bytes_left)?;
+            count(&mut bytes_left, &self.name, &self.value)?;
+            field(&self.name, &self.value);
+            if is_kept {
+                self.keep();
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the field at hand into the table, if it fits.
+    fn keep(&mut self) {
+        let bytes = self.name.len() + self.value.len() + ENTRY_BYTES;
+        self.evict(bytes);
+        if bytes <= self.bytes_max {
+            let text = [self.name.as_slice(), &self.value].concat().into_boxed_slice();
+            self.entries.push_front(TableEntry { text, name_len: self.name.len() });
+            self.bytes += bytes;
+        }
+    }
+
+    /// Makes room for so many bytes.
+    fn evict(&mut self, bytes: usize) {
+        while self.bytes + bytes > self.bytes_max
+            && let Some(entry) = self.entries.pop_back()
+        {
+            self.bytes -= entry.text.len() + ENTRY_BYTES;
+        }
+    }
+}
+
+/// The field with this index.
+fn at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
+    match index.checked_sub(1)? {
+        index if index < STATIC.len() => Some(STATIC[index]),
+        index => entries.get(index - STATIC.len()).map(|entry| (entry.name(), entry.value())),
+    }
+}
+
+fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackError> {
+    let left = bytes_left.checked_sub(name.len() + value.len() + ENTRY_BYTES);
+    *bytes_left = left.ok_or(HpackError::TooLarge)?;
+    Ok(())
+}
+
+/// An integer whose first byte has so many bits for it (5.1). None is longer than four bytes after the first.
+fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
+    let (first, mut rest) = bytes.split_first()?;
+    let most = (1u32 << prefix) - 1;
+    let mut value = u32::from(*first) & most;
+    if value == most {
+        for shift in [0, 7, 14, 21] {
+            let (byte, after) = rest.split_first()?;
+            rest = after;
+            value = value.checked_add(u32::from(byte & 0x7f) << shift)?;
+            if byte & 0x80 == 0 {
+                *bytes = rest;
+                return Some(value as usize);
+            }
+        }
+        return None;
+    }
+    *bytes = rest;
+    Some(value as usize)
+}
+
+/// A text (5.2), behind what is in `out`.
+fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
+    let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
+    let length = integer(bytes, 7).ok_or(HpackError::Malformed)?;
+    let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;
+    *bytes = rest;
+    // No code is shorter than five bits, so this bounds what is made of it.
+    if coded.len() > bytes_max {
+        return Err(HpackError::TooLarge);
+    }
+    if is_coded {
+        huffman::decode(coded, out).ok_or(HpackError::Malformed)
+    } else {
+        out.extend_from_slice(coded);
+        Ok(())
+    }
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrecy {
+    /// As any other.
+    Plain,
+    /// So that nobody on the way keeps it in a table (7.1.3).
+    NeverIndexed,
+}
+
+/// Appends a field to a block, without any use of the reader's table.
+pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], secrecy: Secrecy) {
+    if secrecy == Secrecy::Plain
+        && let Some(index) = STATIC.iter().position(|known| *known == (name, value))
+    {
+        write_integer(out, 0x80, 7, index + 1);
+        return;
+    }
+    let kind = if secrecy == Secrecy::Plain { 0 } else { 0x10 };
+    match STATIC.iter().position(|known| known.0 == name) {
+        Some(index) => write_integer(out, kind, 4, index + 1),
+        None => {
+            out.push(kind);
+            write_text(out, name);
+        }
+    }
+    write_text(out, value);
+}
+
+fn write_integer(out: &mut Vec<u8>, kind: u8, prefix: u32, value: usize) {
+    let most = (1usize << prefix) - 1;
+    if value < most {
+        out.push(kind | value as u8);
+        return;
+    }
+    out.push(kind | most as u8);
+    let mut rest = value - most;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+fn write_text(out: &mut Vec<u8>, text: &[u8]) {
+    let coded = huffman::coded_len(text);
+    if coded < text.len() {
+        write_integer(out, 0x80, 7, coded);
+        huffman::encode(text, out);
+    } else {
+        write_integer(out, 0, 7, text.len());
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: String = hex.split_whitespace().collect();
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex")).collect()
+    }
+
+    fn fields(decoder: &mut HpackDecoder, block: &[u8]) -> Result<String, HpackError> {
+        let mut told = Vec::new();
+        let text = String::from_utf8_lossy;
+        decoder.decode(block, 1 << 16, |name, value| told.push(format!("{}: {}", text(name), text(value))))?;
+        Ok(told.join("\n"))
+    }
+
+    fn table(decoder: &HpackDecoder) -> (Vec<String>, usize) {
+        let text = |entry: &TableEntry| {
+            format!("{}: {}", String::from_utf8_lossy(entry.name()), String::from_utf8_lossy(entry.value()))
+        };
+        (decoder.entries.iter().map(text).collect(), decoder.bytes)
+    }
+
+    /// Appendix C of RFC 7541: blocks in a row, what is in them, the table's newest entry and its size after each.
+    fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
+        let mut decoder = HpackDecoder::new(limit);
+        for (hex, expect, entries, size) in blocks {
+            assert_eq!(fields(&mut decoder, &bytes(hex)).as_deref(), Ok(*expect), "{name}");
+            assert_eq!(table(&decoder), (entries.iter().map(|entry| (*entry).to_owned()).collect(), *size), "{name}");
+        }
+    }
+
+    #[test]
+    fn integers_of_appendix_c1() {
+        for (hex, prefix, expect) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42)] {
+            let (block, mut out) = (bytes(hex), Vec::new());
+            assert_eq!(integer(&mut &block[..], prefix), Some(expect));
+            write_integer(&mut out, 0, prefix, expect);
+            assert_eq!(out, block);
+        }
+        for hex in ["", "1f", "1f80", "1fffffffff0f", "1f8080808001"] {
+            assert_eq!(integer(&mut &bytes(hex)[..], 5), None, "{hex}");
+        }
+    }
+
+    #[test]
+    fn single_fields_of_appendix_c2() {
+        let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
+        check("C.2.1", 4096, &[(custom, "custom-key: custom-header", &["custom-key: custom-header"], 55)]);
+        check("C.2.2", 4096, &[("040c 2f73 616d 706c 652f 7061 7468", ":path: /sample/path", &[], 0)]);
+        check("C.2.3", 4096, &[("1008 7061 7373 776f 7264 0673 6563 7265 74", "password: secret", &[], 0)]);
+        check("C.2.4", 4096, &[("82", ":method: GET", &[], 0)]);
+    }
+
+    const FIRST: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com";
+    const SECOND: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache";
+    const THIRD: &str =
+        ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value";
+
+    #[test]
+    fn requests_of_appendix_c3_and_c4() {
+        let a = ":authority: www.example.com";
+        let (b, c) = ("cache-control: no-cache", "custom-key: custom-value");
+        check(
+            "C.3",
+            4096,
+            &[
+                ("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", FIRST, &[a], 57),
+                ("8286 84be 5808 6e6f 2d63 6163 6865", SECOND, &[b, a], 110),
+                ("8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65", THIRD, &[c, b, a], 164),
+            ],
+        );
+        check(
+            "C.4",
+            4096,
+            &[
+                ("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", FIRST, &[a], 57),
+                ("8286 84be 5886 a8eb 1064 9cbf", SECOND, &[b, a], 110),
+                ("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf", THIRD, &[c, b, a], 164),
+            ],
+        );
+    }
+
+    #[test]
+    fn responses_of_appendix_c5_and_c6() {
+        let head = |status: &str, seconds: &str, more: &str| {
+            format!(
+                ":status: {status}\ncache-control: private\ndate: Mon, 21 Oct 2013 20:13:{seconds} GMT\n\
+                 location: https://www.example.com{more}"
+            )
+        };
+        let cookie = "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
+        let third = head("200", "22", &format!("\ncontent-encoding: gzip\n{cookie}"));
+        let (first, second) = (head("302", "21", ""), head("307", "21", ""));
+        let location = "location: https://www.example.com";
+        let date = "date: Mon, 21 Oct 2013 20:13:21 GMT";
+        let tables: [&[&str]; 3] = [
+            &[location, date, "cache-control: private", ":status: 302"],
+            &[":status: 307", location, date, "cache-control: private"],
+            &[cookie, "content-encoding: gzip", "date: Mon, 21 Oct 2013 20:13:22 GMT"],
+        ];
+        check(
+            "C.5",
+            256,
+            &[
+                (
+                    "4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 \
+                     3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                    &first,
+                    tables[0],
+                    222,
+                ),
+                ("4803 3330 37c1 c0bf", &second, tables[1], 222),
+                (
+                    "88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d 54c0 5a04 677a 6970 \
+                     7738 666f 6f3d 4153 444a 4b48 514b 425a 584f 5157 454f 5049 5541 5851 5745 4f49 553b 206d 6178 2d61 \
+                     6765 3d33 3630 303b 2076 6572 7369 6f6e 3d31",
+                    &third,
+                    tables[2],
+                    215,
+                ),
+            ],
+        );
+        check(
+            "C.6",
+            256,
+            &[
+                (
+                    "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad \
+                     1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
+                    &first,
+                    tables[0],
+                    222,
+                ),
+                ("4883 640e ffc1 c0bf", &second, tables[1], 222),
+                (
+                    "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d d7f2 \
+                     e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 3d50 07",
+                    &third,
+                    tables[2],
+                    215,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_block_is_refused() {
+        let malformed = Err(HpackError::Malformed);
+        for (name, limit, hex) in [
+            ("index 0", 4096, "80"),
+            ("beyond the tables", 4096, "be"),
+            ("a name beyond the tables", 4096, "7f0000"),
+            ("a size above what is allowed", 256, "3fe21f"),
+            ("any size but 0 where there is no table", 0, "21"),
+            ("a size after a field", 4096, "8220"),
+            ("a text that is cut", 4096, "0003 6162"),
+            ("no value", 4096, "0001 61"),
+            ("an integer without end", 4096, "ffff ffff ffff ffff"),
+            ("an entry that does not fit into a table of 0", 0, "4001 6101 62be"),
+        ] {
+            assert_eq!(fields(&mut HpackDecoder::new(limit), &bytes(hex)), malformed, "{name}");
+        }
+        let twice = Ok("a: b\na: b".to_owned());
+        assert_eq!(fields(&mut HpackDecoder::new(4096), &bytes("20 3fe11f 4001 6101 62be")), twice);
+    }
+
+    #[test]
+    fn a_small_block_of_large_fields_is_too_large() {
+        // One entry of 4000 bytes, named again and again with a byte each.
+        let mut block = vec![0x40, 1, b'a'];
+        write_integer(&mut block, 0, 7, 4000);
+        block.extend([b'x'; 4000]);
+        block.extend([0xbe; 1000]);
+        let mut told = 0;
+        let read = HpackDecoder::new(4096).decode(&block, 1 << 16, |_, value| told += value.len());
+        assert_eq!(read, Err(HpackError::TooLarge));
+        assert!(told < 1 << 16);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut block = Vec::new();
+        for (name, value, secrecy) in [
+            (":method", "GET", Secrecy::Plain),
+            (":path", "/a?b=c", Secrecy::Plain),
+            ("authorization", "Basic dTpw", Secrecy::NeverIndexed),
+            ("x-odd", "\u{1}\u{2}", Secrecy::Plain),
+            ("user-agent", &"long ".repeat(100), Secrecy::Plain),
+        ] {
+            write_field(&mut block, name.as_bytes(), value.as_bytes(), secrecy);
+        }
+        assert_eq!(block[0], 0x82);
+        let expect = format!(
+            ":method: GET\n:path: /a?b=c\nauthorization: Basic dTpw\nx-odd: \u{1}\u{2}\nuser-agent: {}",
+            "long ".repeat(100)
+        );
+        // Whatever is in the reader's table, and whether it has one.
+        for limit in [0, 4096] {
+            assert_eq!(fields(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)), both ways.
+//!
+//! The code is canonical: it follows from the lengths alone, from which all tables here are made when this is compiled.
+
+/// Lengths in bits of the codes of all bytes. The end of string (30 ones) is no byte, and never in a valid text.
+#[rustfmt::skip]
+const LENGTHS: [u8; 256] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+    28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+    5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+    13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+    6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+    21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+    19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+];
+
+const LENGTH_MAX: usize = 30;
+/// Codes of up to so many bits are looked up at once; they are those of nearly all that is in heads.
+const SHORT_BITS: u32 = 8;
+
+/// What follows from the lengths.
+struct HuffmanTables {
+    /// The code of each byte, in its lowest bits.
+    codes: [u32; 256],
+    /// Bytes by length of code, then by value.
+    order: [u8; 256],
+    /// Of each length: its first code, how many there are, and where the first one's byte stands in `order`.
+    first: [u32; LENGTH_MAX + 1],
+    count: [u32; LENGTH_MAX + 1],
+    place: [u32; LENGTH_MAX + 1],
+    /// Byte and length of the code that so many bits begin with; length 0 where it is longer.
+    short: [(u8, u8); 1 << SHORT_BITS],
+}
+
+static TABLES: HuffmanTables = tables();
+
+const fn tables() -> HuffmanTables {
+    let mut t = HuffmanTables {
+        codes: [0; 256],
+        order: [0; 256],
+        first: [0; LENGTH_MAX + 1],
+        count: [0; LENGTH_MAX + 1],
+        place: [0; LENGTH_MAX + 1],
+        short: [(0, 0); 1 << SHORT_BITS],
+    };
+    let (mut code, mut at, mut length) = (0u32, 0, 1);
+    while length <= LENGTH_MAX {
+        (t.first[length], t.place[length]) = (code, at as u32);
+        let mut byte = 0;
+        while byte < 256 {
+            if LENGTHS[byte] as usize == length {
+                t.codes[byte] = code;
+                t.order[at] = byte as u8;
+                if length as u32 <= SHORT_BITS {
+                    let spare = SHORT_BITS - length as u32;
+                    let mut rest = 0;
+                    while rest < 1 << spare {
+                        t.short[((code << spare) | rest) as usize] = (byte as u8, length as u8);
+                        rest += 1;
+                    }
+                }
+                code += 1;
+                at += 1;
+            }
+            byte += 1;
+        }
+        t.count[length] = code - t.first[length];
+        code <<= 1;
+        length += 1;
+    }
+    t
+}
+
+/// Appends the text that `coded` stands for. `None`: it is no valid code, or ends with more than the padding that is allowed.
+pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    // The next bits, the first the highest.
+    let (mut bits, mut count) = (0u64, 0u32);
+    let mut rest = coded.iter();
+    loop {
+        while count <= 56
+            && let Some(byte) = rest.next()
+        {
+            bits |= u64::from(*byte) << (56 - count);
+            count += 8;
+        }
+        if count == 0 {
+            return Some(());
+        }
+        let (byte, length) = match TABLES.short[(bits >> (64 - SHORT_BITS)) as usize] {
+            (_, 0) => long_code(bits, count)?,
+            (byte, length) => (byte, u32::from(length)),
+        };
+        if length > count {
+            // Less than a byte of ones pads the last one.
+            return padded(bits, count);
+        }
+        if length == 0 {
+            return padded(bits, count);
+        }
+        out.push(byte);
+        bits <<= length;
+        count -= length;
+    }
+}
+
+/// The byte of a long code at the front of `bits`, of which `count` are there, and its length; 0: none that is whole.
+fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
+    for length in SHORT_BITS as usize + 1..=LENGTH_MAX {
+        if length as u32 > count {
+            return Some((0, 0));
+        }
+        let above = ((bits >> (64 - length)) as u32).wrapping_sub(TABLES.first[length]);
+        if above < TABLES.count[length] {
+            return Some((TABLES.order[(TABLES.place[length] + above) as usize], length as u32));
+        }
+    }
+    // The end of string, which nothing may contain.
+    None
+}
+
+fn padded(bits: u64, count: u32) -> Option<()> {
+    (count < 8 && bits >> (64 - count) == (1 << count) - 1).then_some(())
+}
+
+/// The length in bytes of `text` in this code.
+pub(super) fn coded_len(text: &[u8]) -> usize {
+    text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
+}
+
+/// Appends `text` in this code.
+pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
+    let (mut bits, mut count) = (0u64, 0u32);
+    for byte in text {
+        let length = u32::from(LENGTHS[usize::from(*byte)]);
+        bits = bits << length | u64::from(TABLES.codes[usize::from(*byte)]);
+        count += length;
+        while count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    if count > 0 {
+        out.push((bits << (8 - count)) as u8 | (0xff >> count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_reads_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        for text in [&b""[..], b"a", b"www.example.com", b"Mon, 21 Oct 2013 20:13:21 GMT", &all] {
+            let (mut coded, mut back) = (Vec::new(), Vec::new());
+            encode(text, &mut coded);
+            assert_eq!(coded.len(), coded_len(text));
+            decode(&coded, &mut back).expect("valid");
+            assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn padding_is_less_than_a_byte_of_ones_and_the_end_of_string_is_no_text() {
+        let decoded = |coded: &[u8]| {
+            let mut out = Vec::new();
+            decode(coded, &mut out).map(|()| out)
+        };
+        // 'a' is 00011.
+        assert_eq!(decoded(&[0b0001_1111]).as_deref(), Some(&b"a"[..]));
+        assert_eq!(decoded(&[0b0001_1110]), None, "zeros as padding");
+        assert_eq!(decoded(&[0b0001_1111, 0xff]), None, "a whole byte of padding");
+        assert_eq!(decoded(&[0xff]), None);
+        assert_eq!(decoded(&[0xff; 4]), None, "the end of string");
+        assert_eq!(decoded(&[0xff; 40]), None);
+        assert_eq!(decoded(&[0xff, 0xc7, 0xff]), None, "cut in the midst of a code");
+    }
+}

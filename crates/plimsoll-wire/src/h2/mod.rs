@@ -1,0 +1,24 @@
+//! HTTP/2 from the client's side, and as much of the server's as a reference server needs ([RFC 9113]), with HPACK ([RFC 7541]).
+//!
+//! As over HTTP/1.1 a request is encoded once, and an answer only delimited: of its head the status and the length of its content
+//! are read, the rest is checked and forgotten.
+//!
+//! Not here: pushed streams (refused), priorities (passed over), `CONNECT`, upgrades from HTTP/1.1.
+//!
+//! [RFC 9113]: https://www.rfc-editor.org/rfc/rfc9113
+//! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541
+
+mod client;
+mod frame;
+mod head;
+mod hpack;
+mod huffman;
+mod request;
+mod serving;
+
+pub use frame::{BLOCK_BYTES_MAX, PREFACE};
+pub use hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
+pub use serving::{Content, H2Server, ServerFact};
+
+pub(crate) use client::H2;
+pub(crate) use request::{H2Request, write};

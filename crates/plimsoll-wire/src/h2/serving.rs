@@ -1,0 +1,394 @@
+//! The server's side of HTTP/2, as much of it as a reference server needs: requests out of bytes, answers into them. No I/O.
+//!
+//! Requests are told with their head and again with their end; what is in their content is dropped, and windows are kept open.
+//! Answers are of bytes, or of so many bytes of one filling, sent as far as the client's windows reach, each stream in turn. A
+//! client that breaks a rule of the connection is told so and left.
+//!
+//! Not here: sockets, what is asked for, how long answers take.
+
+use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX, WINDOW_MAX};
+use super::head::{FIELDS_BYTES_MAX, StreamHead};
+use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
+use crate::error::ProtocolError;
+use plimsoll_model::H2Error;
+use std::collections::VecDeque;
+
+/// Streams that a client may have at a time.
+const STREAMS_MAX: u32 = 1_000;
+/// Windows for the content of requests.
+const WINDOW_BYTES: u32 = 1 << 24;
+const WINDOW_FIRST: u32 = 65_535;
+/// Frames in a row that bring no request forward.
+const IDLE_FRAMES_MAX: u32 = 10_000;
+/// What may be owed to a client that does not read.
+const OWED_BYTES_MAX: usize = 1 << 20;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerFact {
+    /// The head of a request: see [`H2Server::method`] and [`H2Server::path`].
+    Head {
+        /// Its stream.
+        stream: u32,
+        /// It has no content: the request is whole.
+        ends: bool,
+    },
+    /// A request is whole.
+    End {
+        /// Its stream.
+        stream: u32,
+    },
+    /// The client wants no answer any more.
+    Reset {
+        /// The stream.
+        stream: u32,
+    },
+    /// The client is left: what is to be sent is the last.
+    Over,
+}
+
+/// The content of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// So many bytes of the filling.
+    Filling(u64),
+}
+
+/// A stream that is not over.
+#[derive(Debug)]
+struct ServedStream {
+    id: u32,
+    /// The request is whole.
+    asked: bool,
+    /// What is left of the answer's content; `None` before the answer.
+    left: Option<Content>,
+    window: i64,
+    used: u32,
+}
+
+/// The server's side of one connection, behind the client's preface.
+#[derive(Debug)]
+pub struct H2Server {
+    reader: FrameReader,
+    decoder: HpackDecoder,
+    head: StreamHead,
+    /// By number, ascending.
+    streams: VecDeque<ServedStream>,
+    /// Streams with content that is still to be written, in turn.
+    sending: VecDeque<u32>,
+    owed: Vec<u8>,
+    last_stream: u32,
+    window_first: i64,
+    window: i64,
+    payload_bytes_max: usize,
+    used: u32,
+    idle_frames: u32,
+    settled: bool,
+    over: bool,
+    /// The last head that was written, and of what.
+    block: Vec<u8>,
+    block_of: (u16, &'static str, u64),
+}
+
+impl Default for H2Server {
+    fn default() -> H2Server {
+        H2Server::new()
+    }
+}
+
+impl H2Server {
+    /// A connection whose client has sent its preface.
+    pub fn new() -> H2Server {
+        let mut owed = Vec::new();
+        let settings = [(3, STREAMS_MAX), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
+        frame::write_settings(&mut owed, &settings);
+        frame::write_window(&mut owed, 0, WINDOW_BYTES - WINDOW_FIRST);
+        H2Server {
+            reader: FrameReader::new(),
+            decoder: HpackDecoder::new(TABLE_BYTES),
+            head: StreamHead::default(),
+            streams: VecDeque::new(),
+            sending: VecDeque::new(),
+            owed,
+            last_stream: 0,
+            window_first: i64::from(WINDOW_FIRST),
+            window: i64::from(WINDOW_FIRST),
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            used: 0,
+            idle_frames: 0,
+            settled: false,
+            over: false,
+            block: Vec::new(),
+            block_of: (0, "", 0),
+        }
+    }
+
+    /// The method of the head told last.
+    pub fn method(&self) -> &[u8] {
+        &self.head.method
+    }
+
+    /// The path and query of the head told last.
+    pub fn path(&self) -> &[u8] {
+        &self.head.path
+    }
+
+    /// The next fact in `bytes`, which move on behind it; `None`: they are at their end.
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerFact> {
+        while !self.over {
+            let taken = match self.reader.next(bytes) {
+                Ok(None) => return None,
+                Ok(Some(frame)) => self.take(frame),
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(None) => {}
+                Ok(fact) => return fact,
+                Err(error) => {
+                    self.over = true;
+                    frame::write_go_away(&mut self.owed, self.last_stream, error.h2_error() as u32);
+                    *bytes = &[];
+                    return Some(ServerFact::Over);
+                }
+            }
+        }
+        *bytes = &[];
+        None
+    }
+
+    fn take(&mut self, frame: H2Frame) -> Result<Option<ServerFact>, ProtocolError> {
+        if !self.settled {
+            let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
+            self.settled = true;
+        }
+        if !matches!(frame, H2Frame::Head { .. }) {
+            self.idle_frames += 1;
+            if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > OWED_BYTES_MAX {
+                return Err(ProtocolError::Flood);
+            }
+        }
+        match frame {
+            H2Frame::Head { stream, block, ends } => return self.on_head(stream, block, ends),
+            H2Frame::Data { stream, content, window_bytes, ends, .. } => {
+                if !content.is_empty() {
+                    self.idle_frames = 0;
+                }
+                return self.on_data(stream, window_bytes, ends);
+            }
+            H2Frame::Reset { stream, .. } => {
+                self.check_known(stream)?;
+                if let Some(at) = self.find(stream) {
+                    self.streams.remove(at);
+                    return Ok(Some(ServerFact::Reset { stream }));
+                }
+            }
+            H2Frame::Settings(settings) => {
+                if let Some(window) = settings.window {
+                    let grown = i64::from(window) - self.window_first;
+                    self.window_first = i64::from(window);
+                    for stream in &mut self.streams {
+                        stream.window += grown;
+                        if stream.window > WINDOW_MAX {
+                            return Err(ProtocolError::Window);
+                        }
+                    }
+                }
+                if let Some(bytes) = settings.payload_bytes_max {
+                    self.payload_bytes_max = (bytes as usize).min(PAYLOAD_BYTES_MAX);
+                }
+                frame::write_settings_ack(&mut self.owed);
+            }
+            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
+            H2Frame::Window { stream: 0, bytes } => {
+                self.window += i64::from(bytes);
+                match bytes {
+                    0 => return Err(ProtocolError::ZeroWindow),
+                    _ if self.window > WINDOW_MAX => return Err(ProtocolError::Window),
+                    _ => {}
+                }
+            }
+            H2Frame::Window { stream, bytes } => {
+                self.check_known(stream)?;
+                if let Some(at) = self.find(stream) {
+                    self.streams[at].window += i64::from(bytes);
+                    if bytes == 0 || self.streams[at].window > WINDOW_MAX {
+                        self.streams.remove(at);
+                        let error = if bytes == 0 { H2Error::ProtocolError } else { H2Error::FlowControlError };
+                        frame::write_reset(&mut self.owed, stream, error as u32);
+                        return Ok(Some(ServerFact::Reset { stream }));
+                    }
+                }
+            }
+            H2Frame::Push => return Err(ProtocolError::Pushed),
+            // A client that goes away ends the connection by itself.
+            H2Frame::GoAway { .. } | H2Frame::SettingsAck | H2Frame::PingAck | H2Frame::Other { .. } => {}
+        }
+        Ok(None)
+    }
+
+    /// Refuses a frame of a stream that no client has opened.
+    fn check_known(&self, stream: u32) -> Result<(), ProtocolError> {
+        if stream.is_multiple_of(2) || stream > self.last_stream {
+            return Err(ProtocolError::FrameOrder);
+        }
+        Ok(())
+    }
+
+    fn find(&self, id: u32) -> Option<usize> {
+        self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+
+    fn on_head(&mut self, id: u32, block: Option<&[u8]>, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
+        let block = block.unwrap_or(self.reader.block());
+        let head = &mut self.head;
+        head.clear();
+        self.decoder.decode(block, FIELDS_BYTES_MAX, |name, value| head.field(name, value)).map_err(
+            |error| match error {
+                HpackError::Malformed => ProtocolError::Compression,
+                HpackError::TooLarge => ProtocolError::HeadTooLarge,
+            },
+        )?;
+        self.idle_frames = 0;
+        if id <= self.last_stream {
+            self.check_known(id)?;
+            // Trailers; of a stream that is over they are late.
+            let Some(at) = self.find(id) else { return Ok(None) };
+            let stream = &mut self.streams[at];
+            if stream.asked || !ends {
+                return Err(ProtocolError::FrameOrder);
+            }
+            stream.asked = true;
+            return Ok(Some(ServerFact::End { stream: id }));
+        }
+        if id.is_multiple_of(2) {
+            return Err(ProtocolError::FrameOrder);
+        }
+        self.last_stream = id;
+        let error = match self.head.is_whole() {
+            false => Some(H2Error::ProtocolError),
+            true if self.streams.len() >= STREAMS_MAX as usize => Some(H2Error::RefusedStream),
+            true => None,
+        };
+        if let Some(error) = error {
+            frame::write_reset(&mut self.owed, id, error as u32);
+            return Ok(None);
+        }
+        self.streams.push_back(ServedStream { id, asked: ends, left: None, window: self.window_first, used: 0 });
+        Ok(Some(ServerFact::Head { stream: id, ends }))
+    }
+
+    fn on_data(&mut self, id: u32, window_bytes: u32, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
+        self.check_known(id)?;
+        self.used += window_bytes;
+        if self.used > WINDOW_BYTES {
+            return Err(ProtocolError::Window);
+        }
+        if self.used >= WINDOW_BYTES / 2 {
+            frame::write_window(&mut self.owed, 0, self.used);
+            self.used = 0;
+        }
+        let Some(at) = self.find(id) else { return Ok(None) };
+        let stream = &mut self.streams[at];
+        stream.used += window_bytes;
+        if stream.asked || stream.used > WINDOW_BYTES {
+            return Err(if stream.asked { ProtocolError::FrameOrder } else { ProtocolError::Window });
+        }
+        if stream.used >= WINDOW_BYTES / 2 && !ends {
+            frame::write_window(&mut self.owed, id, stream.used);
+            stream.used = 0;
+        }
+        stream.asked |= ends;
+        Ok(ends.then_some(ServerFact::End { stream: id }))
+    }
+
+    /// Answers a stream, if its client still waits for it; without content where only the head is asked for.
+    pub fn answer(&mut self, stream: u32, status: u16, kind: &'static str, content: Content, head_only: bool) {
+        let Some(at) = self.find(stream) else { return };
+        let length = match &content {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::Filling(length) => *length,
+        };
+        if self.block_of != (status, kind, length) {
+            self.block.clear();
+            let mut field = |name: &str, value: &str| {
+                write_field(&mut self.block, name.as_bytes(), value.as_bytes(), Secrecy::Plain);
+            };
+            field(":status", &status.to_string());
+            if !matches!(status, 204 | 304) {
+                field("content-type", kind);
+                field("content-length", &length.to_string());
+            }
+            self.block_of = (status, kind, length);
+        }
+        let ends = head_only || length == 0 || matches!(status, 204 | 304);
+        let from = self.owed.len();
+        frame::write_head(&mut self.owed, &self.block, ends);
+        frame::set_stream(&mut self.owed[from..], stream);
+        if ends {
+            self.streams.remove(at);
+        } else {
+            self.streams[at].left = Some(content);
+            self.sending.push_back(stream);
+        }
+    }
+
+    /// Whether anything can be sent at this moment.
+    pub fn wants_to_send(&self) -> bool {
+        let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window > 0);
+        !self.owed.is_empty() || (self.window > 0 && self.sending.iter().any(sendable))
+    }
+
+    /// Whether the client is left.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Appends what is to be sent, until there are so many bytes in `out` or the windows are used up. `filling`: of what answers
+    /// are filled with, at least as much as a frame takes.
+    pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
+        out.append(&mut self.owed);
+        let mut stuck = 0;
+        while out.len() < bytes_max
+            && self.window > 0
+            && !self.over
+            && stuck < self.sending.len()
+            && let Some(id) = self.sending.pop_front()
+        {
+            let Some(at) = self.find(id) else { continue };
+            let stream = &mut self.streams[at];
+            let room =
+                stream.window.min(self.window).clamp(0, self.payload_bytes_max.min(filling.len()) as i64) as usize;
+            if room == 0 {
+                stuck += 1;
+                self.sending.push_back(id);
+                continue;
+            }
+            stuck = 0;
+            let (count, ends) = match &mut stream.left {
+                Some(Content::Bytes(bytes)) => {
+                    let count = bytes.len().min(room);
+                    let ends = count == bytes.len();
+                    frame::write_data(out, id, &bytes[..count], ends);
+                    bytes.drain(..count);
+                    (count, ends)
+                }
+                Some(Content::Filling(left)) => {
+                    let count = usize::try_from(*left).map_or(room, |left| left.min(room));
+                    *left -= count as u64;
+                    frame::write_data(out, id, &filling[..count], *left == 0);
+                    (count, *left == 0)
+                }
+                None => continue,
+            };
+            stream.window -= count as i64;
+            self.window -= count as i64;
+            if ends {
+                self.streams.remove(at);
+            } else {
+                self.sending.push_back(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,677 @@
+//! HTTP/2 against a server of frames written by hand: what RFC 9113 asks of a client, each case with its outcome in its name, in
+//! all splits.
+
+use crate::driver::{Random, request};
+use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
+use H2Outcome::{Answered, Failed, Refused};
+use plimsoll_model::H2Error;
+use plimsoll_wire::h2::{Secrecy, write_field};
+use plimsoll_wire::{Conn, EndError, ExchangeError, Fact, ProtocolError};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+const END: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+const WHOLE: u8 = END | END_HEADERS;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
+    let payload: Vec<u8> =
+        pairs.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+    frame(SETTINGS, 0, 0, &payload)
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    fields.iter().for_each(|(name, value)| write_field(&mut out, name.as_bytes(), value.as_bytes(), Secrecy::Plain));
+    out
+}
+
+fn head(stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(HEADERS, flags | END_HEADERS, stream, &block(fields))
+}
+
+fn ok(stream: u32) -> Vec<u8> {
+    head(stream, END, &[(":status", "200")])
+}
+
+/// The beginning of every good server.
+fn begun() -> Vec<u8> {
+    [settings(&[]), frame(SETTINGS, 1, 0, &[])].concat()
+}
+
+/// Answers to the requests of the driver: a GET on stream 1, a HEAD on 3, a POST on 5.
+fn others() -> Vec<u8> {
+    [ok(3), ok(5)].concat()
+}
+
+fn hear(bytes: &[u8]) -> H2Heard {
+    same_h2_facts_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
+}
+
+/// The first exchange is answered so, the others as well, and nothing is complained of.
+fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
+    let heard = hear(&[begun(), bytes.concat(), others()].concat());
+    let ok = Some(Answered(200, 0));
+    assert_eq!(heard.outcomes, [Some(Answered(status, body_bytes)), ok.clone(), ok]);
+    assert_eq!((heard.resets.as_slice(), heard.went_away), (&[][..], None));
+}
+
+/// The first exchange fails, its stream is reset with this code, and the others are answered all the same.
+fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
+    let heard = hear(&[begun(), bytes.concat(), others()].concat());
+    let ok = Some(Answered(200, 0));
+    assert_eq!(heard.outcomes, [Some(Failed(error.into())), ok.clone(), ok]);
+    assert_eq!((heard.resets.as_slice(), heard.went_away), (&[(1, code as u32)][..], None));
+}
+
+/// All exchanges fail, and the connection is ended with this code.
+fn connection_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
+    let heard = hear(&[begun(), bytes.concat(), ok(1), others()].concat());
+    assert_eq!(heard.outcomes, [Some(Failed(error.into())), Some(Failed(error.into())), Some(Failed(error.into()))]);
+    assert_eq!(heard.went_away, Some(code as u32));
+}
+
+macro_rules! cases {
+    ($( $name:ident: $check:ident([$($bytes:expr),* $(,)?], $($expect:expr),+); )+) => {
+        $( #[test] fn $name() { $check(&[$($bytes),*], $($expect),+); } )+
+    };
+}
+
+const STATUS: (&str, &str) = (":status", "200");
+const PE: H2Error = H2Error::ProtocolError;
+const FRAME_SIZE: H2Error = H2Error::FrameSizeError;
+
+cases! {
+    // What is well.
+    a_head_that_ends_its_stream_is_an_answer: answered([ok(1)], 200, 0);
+    a_head_and_content_are_an_answer:
+        answered([head(1, 0, &[STATUS, ("content-length", "5")]), frame(DATA, END, 1, b"hello")], 200, 5);
+    content_in_several_frames_is_one: answered(
+        [head(1, 0, &[STATUS]), frame(DATA, 0, 1, b"hel"), frame(DATA, 0, 1, b""), frame(DATA, 0, 1, b"lo"), frame(DATA, END, 1, b"")],
+        200, 5);
+    padding_is_no_content: answered(
+        [frame(HEADERS, END_HEADERS | PADDED, 1, &[&[4][..], &block(&[STATUS]), &[0; 4]].concat()),
+         frame(DATA, END | PADDED, 1, b"\x03hello\0\0\0")], 200, 5);
+    content_that_is_all_padding_is_none:
+        answered([head(1, 0, &[STATUS]), frame(DATA, END | PADDED, 1, b"\x03\0\0\0")], 200, 0);
+    a_priority_in_a_head_is_passed_over:
+        answered([frame(HEADERS, WHOLE | PRIORITY, 1, &[&[0x80, 0, 0, 3, 9][..], &block(&[STATUS])].concat())], 200, 0);
+    a_head_in_pieces_is_one: answered(
+        [frame(HEADERS, 0, 1, &block(&[STATUS])), frame(CONTINUATION, 0, 1, &[]),
+         frame(CONTINUATION, END_HEADERS, 1, &block(&[("x", "y")])), frame(DATA, END, 1, b"!")], 200, 1);
+    trailers_end_an_answer: answered(
+        [head(1, 0, &[STATUS]), frame(DATA, 0, 1, b"hello"), head(1, END, &[("sum", "5")])], 200, 5);
+    interim_answers_are_passed_over: answered(
+        [head(1, 0, &[(":status", "103"), ("link", "x")]), head(1, 0, &[(":status", "100")]), ok(1)], 200, 0);
+    an_answer_without_content_may_say_how_long_it_would_be:
+        answered([head(1, END, &[(":status", "304"), ("content-length", "999")])], 304, 0);
+    unknown_kinds_of_frames_are_passed_over:
+        answered([frame(0x77, 0xff, 1, b"any"), frame(0x77, 0, 0, &[]), frame(0x10, 0, 7, b"x"), ok(1)], 200, 0);
+    unknown_settings_are_passed_over: answered([settings(&[(0x77, 5), (0, 0)]), ok(1)], 200, 0);
+    unknown_flags_are_passed_over: answered([frame(HEADERS, WHOLE | 0xd2, 1, &block(&[STATUS])), ], 200, 0);
+    the_reserved_bit_of_a_stream_is_passed_over:
+        answered([frame(HEADERS, WHOLE, 1 | 1 << 31, &block(&[STATUS]))], 200, 0);
+    priorities_are_passed_over: answered([frame(2, 0, 1, &[0, 0, 0, 1, 0]), ok(1)], 200, 0);
+    frames_of_a_stream_that_has_ended_are_passed_over:
+        answered([ok(1), frame(DATA, 0, 1, b"late"), frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 9]), frame(RST_STREAM, 0, 1, &[0; 4])], 200, 0);
+    a_head_of_a_stream_that_has_ended_is_passed_over: answered([ok(1), ok(1)], 200, 0);
+    settings_at_any_time_are_taken:
+        answered([head(1, 0, &[STATUS]), settings(&[(3, 1), (4, 0), (5, 20_000), (6, 9)]), frame(DATA, END, 1, b"x")], 200, 1);
+    windows_may_be_enlarged_up_to_the_largest: answered(
+        [frame(WINDOW_UPDATE, 0, 5, &(0x7fff_ffffu32 - 65_535).to_be_bytes()), ok(1)], 200, 0);
+
+    // What is wrong with one answer.
+    no_status_fails_the_stream: stream_fails([head(1, END, &[("x", "y")])], ProtocolError::PseudoHeader, PE);
+    two_statuses_fail_the_stream: stream_fails([head(1, END, &[STATUS, STATUS])], ProtocolError::PseudoHeader, PE);
+    a_status_after_a_field_fails_the_stream:
+        stream_fails([head(1, END, &[("x", "y"), STATUS])], ProtocolError::PseudoHeader, PE);
+    a_pseudo_header_of_requests_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, (":path", "/")])], ProtocolError::PseudoHeader, PE);
+    an_unknown_pseudo_header_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, (":x", "")])], ProtocolError::PseudoHeader, PE);
+    a_status_that_is_none_fails_the_stream: stream_fails([head(1, END, &[(":status", "2x0")])], ProtocolError::BadStatus, PE);
+    a_status_of_four_digits_fails_the_stream: stream_fails([head(1, END, &[(":status", "2000")])], ProtocolError::BadStatus, PE);
+    a_status_below_100_fails_the_stream: stream_fails([head(1, END, &[(":status", "099")])], ProtocolError::BadStatus, PE);
+    an_interim_answer_that_ends_the_stream_fails_it:
+        stream_fails([head(1, END, &[(":status", "100")])], ProtocolError::BadStatus, PE);
+    switching_protocols_fails_the_stream:
+        stream_fails([head(1, 0, &[(":status", "101")])], ProtocolError::UnexpectedUpgrade, PE);
+    too_many_interim_answers_fail_the_stream:
+        stream_fails([head(1, 0, &[(":status", "103")]).repeat(65)], ProtocolError::TooManyInterim, H2Error::EnhanceYourCalm);
+    capital_letters_in_a_name_fail_the_stream: stream_fails([head(1, END, &[STATUS, ("Server", "x")])], ProtocolError::BadHeader, PE);
+    a_space_in_a_name_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a b", "x")])], ProtocolError::BadHeader, PE);
+    an_empty_name_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("", "x")])], ProtocolError::BadHeader, PE);
+    a_line_feed_in_a_value_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a", "x\ny")])], ProtocolError::BadHeader, PE);
+    a_carriage_return_in_a_value_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a", "x\ry")])], ProtocolError::BadHeader, PE);
+    a_nul_in_a_value_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a", "x\0")])], ProtocolError::BadHeader, PE);
+    a_space_before_a_value_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a", " x")])], ProtocolError::BadHeader, PE);
+    a_tab_after_a_value_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a", "x\t")])], ProtocolError::BadHeader, PE);
+    connection_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("connection", "close")])], ProtocolError::ConnectionHeader, PE);
+    keep_alive_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("keep-alive", "x")])], ProtocolError::ConnectionHeader, PE);
+    transfer_encoding_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, ("transfer-encoding", "chunked")])], ProtocolError::ConnectionHeader, PE);
+    upgrade_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("upgrade", "x")])], ProtocolError::ConnectionHeader, PE);
+    proxy_connection_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, ("proxy-connection", "x")])], ProtocolError::ConnectionHeader, PE);
+    a_length_that_is_none_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, ("content-length", "x")])], ProtocolError::BadContentLength, PE);
+    two_lengths_fail_the_stream: stream_fails(
+        [head(1, END, &[STATUS, ("content-length", "1"), ("content-length", "2")])], ProtocolError::BadContentLength, PE);
+    less_content_than_said_fails_the_stream: stream_fails(
+        [head(1, 0, &[STATUS, ("content-length", "6")]), frame(DATA, END, 1, b"hello")], ProtocolError::WrongLength, PE);
+    no_content_where_some_was_said_fails_the_stream:
+        stream_fails([head(1, END, &[STATUS, ("content-length", "6")])], ProtocolError::WrongLength, PE);
+    content_before_the_head_fails_the_stream: stream_fails([frame(DATA, END, 1, b"hello")], ProtocolError::FrameOrder, PE);
+    trailers_that_do_not_end_the_stream_fail_it: stream_fails(
+        [head(1, 0, &[STATUS]), head(1, 0, &[("sum", "5")])], ProtocolError::PseudoHeader, PE);
+    a_status_in_trailers_fails_the_stream: stream_fails(
+        [head(1, 0, &[STATUS]), frame(DATA, 0, 1, b"x"), head(1, END, &[STATUS])], ProtocolError::PseudoHeader, PE);
+    a_window_of_a_stream_enlarged_by_nothing_fails_it:
+        stream_fails([frame(WINDOW_UPDATE, 0, 1, &[0; 4])], ProtocolError::ZeroWindow, PE);
+    a_window_of_a_stream_above_the_largest_fails_it: stream_fails(
+        [frame(WINDOW_UPDATE, 0, 1, &0x7fff_ffffu32.to_be_bytes())], ProtocolError::Window, H2Error::FlowControlError);
+
+    // What is wrong with the connection.
+    a_frame_above_the_largest_ends_the_connection:
+        connection_fails([frame(DATA, 0, 1, &[0; 16_385])], ProtocolError::FrameSize, FRAME_SIZE);
+    content_of_stream_0_ends_the_connection: connection_fails([frame(DATA, 0, 0, b"x")], ProtocolError::FrameOrder, PE);
+    content_of_a_stream_never_opened_ends_the_connection:
+        connection_fails([frame(DATA, 0, 7, b"x")], ProtocolError::FrameOrder, PE);
+    a_head_of_a_stream_never_opened_ends_the_connection: connection_fails([ok(9)], ProtocolError::FrameOrder, PE);
+    a_head_of_an_even_stream_ends_the_connection: connection_fails([ok(2)], ProtocolError::FrameOrder, PE);
+    a_head_of_stream_0_ends_the_connection: connection_fails([ok(0)], ProtocolError::FrameOrder, PE);
+    a_reset_of_stream_0_ends_the_connection: connection_fails([frame(RST_STREAM, 0, 0, &[0; 4])], ProtocolError::FrameOrder, PE);
+    a_reset_of_a_stream_never_opened_ends_the_connection:
+        connection_fails([frame(RST_STREAM, 0, 7, &[0; 4])], ProtocolError::FrameOrder, PE);
+    a_reset_of_another_length_ends_the_connection:
+        connection_fails([frame(RST_STREAM, 0, 1, &[0; 5])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_window_of_a_stream_never_opened_ends_the_connection:
+        connection_fails([frame(WINDOW_UPDATE, 0, 7, &[0, 0, 0, 1])], ProtocolError::FrameOrder, PE);
+    a_priority_of_stream_0_ends_the_connection: connection_fails([frame(2, 0, 0, &[0; 5])], ProtocolError::FrameOrder, PE);
+    padding_as_long_as_content_ends_the_connection:
+        connection_fails([frame(DATA, PADDED, 1, b"\x06hello")], ProtocolError::Padding, PE);
+    padding_longer_than_a_head_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE | PADDED, 1, &[9, 0x88])], ProtocolError::Padding, PE);
+    a_padded_frame_without_a_length_of_padding_ends_the_connection:
+        connection_fails([frame(DATA, PADDED, 1, &[])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_priority_that_is_cut_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE | PRIORITY, 1, &[0; 4])], ProtocolError::FrameSize, FRAME_SIZE);
+    settings_of_a_stream_end_the_connection: connection_fails([frame(SETTINGS, 0, 1, &[])], ProtocolError::FrameOrder, PE);
+    settings_of_an_odd_length_end_the_connection:
+        connection_fails([frame(SETTINGS, 0, 0, &[0; 5])], ProtocolError::FrameSize, FRAME_SIZE);
+    settings_that_acknowledge_and_say_something_end_the_connection:
+        connection_fails([frame(SETTINGS, 1, 0, &[0; 6])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_server_that_offers_to_be_pushed_to_ends_the_connection: connection_fails([settings(&[(2, 1)])], ProtocolError::Setting, PE);
+    a_push_setting_of_2_ends_the_connection: connection_fails([settings(&[(2, 2)])], ProtocolError::Setting, PE);
+    a_first_window_above_the_largest_ends_the_connection:
+        connection_fails([settings(&[(4, 1 << 31)])], ProtocolError::Window, H2Error::FlowControlError);
+    a_first_window_that_makes_another_too_large_ends_the_connection: connection_fails(
+        [frame(WINDOW_UPDATE, 0, 5, &(0x7fff_ffffu32 - 65_535).to_be_bytes()), settings(&[(4, 65_550)])],
+        ProtocolError::Window, H2Error::FlowControlError);
+    a_frame_size_below_the_smallest_ends_the_connection: connection_fails([settings(&[(5, 16_383)])], ProtocolError::Setting, PE);
+    a_frame_size_above_the_largest_ends_the_connection: connection_fails([settings(&[(5, 1 << 24)])], ProtocolError::Setting, PE);
+    a_ping_of_a_stream_ends_the_connection: connection_fails([frame(PING, 0, 1, &[0; 8])], ProtocolError::FrameOrder, PE);
+    a_ping_of_another_length_ends_the_connection:
+        connection_fails([frame(PING, 0, 0, &[0; 7])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_goaway_of_a_stream_ends_the_connection: connection_fails([frame(GOAWAY, 0, 1, &[0; 8])], ProtocolError::FrameOrder, PE);
+    a_goaway_that_is_cut_ends_the_connection: connection_fails([frame(GOAWAY, 0, 0, &[0; 7])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_window_update_of_another_length_ends_the_connection:
+        connection_fails([frame(WINDOW_UPDATE, 0, 0, &[0; 3])], ProtocolError::FrameSize, FRAME_SIZE);
+    the_window_enlarged_by_nothing_ends_the_connection:
+        connection_fails([frame(WINDOW_UPDATE, 0, 0, &[0; 4])], ProtocolError::ZeroWindow, PE);
+    the_window_above_the_largest_ends_the_connection: connection_fails(
+        [frame(WINDOW_UPDATE, 0, 0, &0x7fff_ffffu32.to_be_bytes())], ProtocolError::Window, H2Error::FlowControlError);
+    a_pushed_stream_ends_the_connection: connection_fails(
+        [frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x88])], ProtocolError::Pushed, PE);
+    a_continuation_of_nothing_ends_the_connection:
+        connection_fails([frame(CONTINUATION, END_HEADERS, 1, &[0x88])], ProtocolError::FrameOrder, PE);
+    a_continuation_of_another_stream_ends_the_connection: connection_fails(
+        [frame(HEADERS, 0, 1, &[0x88]), frame(CONTINUATION, END_HEADERS, 3, &[])], ProtocolError::FrameOrder, PE);
+    another_frame_within_a_head_ends_the_connection: connection_fails(
+        [frame(HEADERS, 0, 1, &[0x88]), frame(PING, 0, 0, &[0; 8])], ProtocolError::FrameOrder, PE);
+    an_unknown_frame_within_a_head_ends_the_connection: connection_fails(
+        [frame(HEADERS, 0, 1, &[0x88]), frame(0x77, 0, 0, &[])], ProtocolError::FrameOrder, PE);
+    compression_that_is_broken_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE, 1, &[0xff; 8])], ProtocolError::Compression, H2Error::CompressionError);
+    a_table_that_was_refused_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE, 1, &[0x3f, 0xe1, 0x1f, 0x88])], ProtocolError::Compression, H2Error::CompressionError);
+    a_field_of_a_table_that_was_refused_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE, 1, &[0x88, 0xbe])], ProtocolError::Compression, H2Error::CompressionError);
+    compression_that_is_broken_in_a_stream_that_has_ended_ends_the_connection: connection_fails_late(
+        [ok(1), frame(HEADERS, WHOLE, 1, &[0xff; 8])], ProtocolError::Compression, H2Error::CompressionError);
+
+    // Floods, each ended while little is kept and done.
+    a_flood_of_pings_ends_the_connection:
+        connection_fails([frame(PING, 0, 0, &[0; 8]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
+    a_flood_of_settings_ends_the_connection:
+        connection_fails([settings(&[]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
+    a_flood_of_empty_content_ends_the_connection: connection_fails(
+        [head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
+    a_flood_of_unknown_frames_ends_the_connection:
+        connection_fails([frame(0x77, 0, 1, &[]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
+    a_flood_of_pieces_of_a_head_ends_the_connection: connection_fails(
+        [frame(HEADERS, 0, 1, &[]), frame(CONTINUATION, 0, 1, &[]).repeat(1_024)],
+        ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
+    a_head_without_end_ends_the_connection: connection_fails(
+        [frame(HEADERS, 0, 1, &[0; 16_384]), frame(CONTINUATION, 0, 1, &[0; 16_384]).repeat(4)],
+        ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
+    a_head_of_too_many_fields_ends_the_connection: connection_fails(
+        [frame(HEADERS, WHOLE, 1, &[&[0x88][..], &[0x90; 2_000]].concat())],
+        ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
+}
+
+/// As [`connection_fails`], after the first exchange was answered.
+fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
+    let heard = hear(&[begun(), bytes.concat()].concat());
+    let failed = Some(Failed(error.into()));
+    assert_eq!(heard.outcomes, [Some(Answered(200, 0)), failed.clone(), failed]);
+    assert_eq!(heard.went_away, Some(code as u32));
+}
+
+#[test]
+fn answers_may_come_in_any_order_and_among_each_other() {
+    let bytes =
+        [head(5, 0, &[STATUS]), head(1, 0, &[STATUS]), frame(DATA, 0, 5, b"a"), ok(3), frame(DATA, 0, 1, b"bc")];
+    let ends = [frame(DATA, END, 5, b"d"), frame(DATA, END, 1, b"e")];
+    let heard = hear(&[begun(), bytes.concat(), ends.concat()].concat());
+    assert_eq!(heard.outcomes, [Some(Answered(200, 3)), Some(Answered(200, 0)), Some(Answered(200, 2))]);
+}
+
+#[test]
+fn more_content_than_said_fails_the_stream_as_soon_as_it_comes() {
+    let head = head(1, 0, &[STATUS, ("content-length", "4")]);
+    let heard = hear(&[begun(), head, frame(DATA, 0, 1, b"hello"), others()].concat());
+    assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::WrongLength.into())));
+    assert_eq!(heard.resets, [(1, PE as u32)]);
+}
+
+#[test]
+fn content_of_an_answer_to_head_fails_the_stream() {
+    let heard = hear(&[begun(), head(3, 0, &[STATUS]), frame(DATA, END, 3, b"x"), ok(1), ok(5)].concat());
+    assert_eq!(heard.outcomes[1], Some(Failed(ProtocolError::UnexpectedContent.into())));
+    let fine = head(3, END, &[STATUS, ("content-length", "7")]);
+    assert_eq!(hear(&[begun(), fine, ok(1), ok(5)].concat()).outcomes[1], Some(Answered(200, 0)));
+}
+
+#[test]
+fn a_server_that_speaks_something_else_is_said_to() {
+    for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n", "\0\0\0\x01\x05\0\0\0\x01rest"] {
+        let heard = hear(bytes.as_bytes());
+        assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::NotHttp2.into())), "{bytes:?}");
+    }
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+    let requests = h2_requests();
+    assert!(conn.start(0, &requests[0]));
+    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    assert!(conn.sent(count, &scratch));
+    let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
+    let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
+    let shown = |fact: &Fact| matches!(fact, Fact::Failed { piece, .. } if piece.bytes.starts_with(b"HTTP/1.1 400"));
+    assert!(facts.iter().any(shown), "{facts:?}");
+    assert!(conn.is_over());
+}
+
+#[test]
+fn resets_fail_their_exchange_and_refused_ones_can_be_asked_again() {
+    let reset = |code: u32| frame(RST_STREAM, 0, 1, &code.to_be_bytes());
+    for (code, expect) in [
+        (0, Failed(ExchangeError::StreamReset(H2Error::NoError))),
+        (7, Refused),
+        (8, Failed(ExchangeError::StreamReset(H2Error::Cancel))),
+        (0x99, Failed(ExchangeError::StreamReset(H2Error::Unknown))),
+    ] {
+        let heard = hear(&[begun(), reset(code), others()].concat());
+        assert_eq!(heard.outcomes, [Some(expect), Some(Answered(200, 0)), Some(Answered(200, 0))]);
+        assert_eq!(heard.went_away, None);
+    }
+}
+
+#[test]
+fn a_server_that_leaves_answers_what_it_has_taken() {
+    let leaves = |last: u32, code: u32| frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat());
+    let closed = |error: EndError| Some(Failed(error.into()));
+    for (name, bytes, expect) in [
+        ("all", vec![leaves(5, 0), ok(1), others()], vec![Some(Answered(200, 0)); 3]),
+        ("some", vec![leaves(3, 0), ok(3), ok(1)], vec![Some(Answered(200, 0)), Some(Answered(200, 0)), Some(Refused)]),
+        ("none", vec![leaves(0, 0)], vec![Some(Refused); 3]),
+        (
+            "in two steps",
+            vec![leaves(0x7fff_ffff, 0), ok(1), leaves(1, 0)],
+            vec![Some(Answered(200, 0)), Some(Refused), Some(Refused)],
+        ),
+        (
+            "not what it promised",
+            vec![leaves(1, 0)],
+            vec![closed(EndError::NothingReceived), Some(Refused), Some(Refused)],
+        ),
+        (
+            "in anger",
+            vec![leaves(1, 11)],
+            vec![Some(Failed(ExchangeError::Left(H2Error::EnhanceYourCalm))), Some(Refused), Some(Refused)],
+        ),
+    ] {
+        let heard = hear(&[begun(), bytes.concat()].concat());
+        assert_eq!(heard.outcomes.to_vec(), expect, "{name}");
+    }
+}
+
+#[test]
+fn an_end_in_the_midst_is_told() {
+    let whole = [begun(), ok(1), head(3, 0, &[STATUS]), head(5, 0, &[STATUS]), frame(DATA, END, 5, b"hello")].concat();
+    let nothing = Some(Failed(EndError::NothingReceived.into()));
+    let cut = Some(Failed(EndError::Truncated.into()));
+    assert_eq!(hear(&whole[..whole.len() - 1]).outcomes, [Some(Answered(200, 0)), cut.clone(), cut]);
+    assert_eq!(hear(&begun()).outcomes, [nothing.clone(), nothing.clone(), nothing.clone()]);
+    assert_eq!(hear(b"").outcomes, [nothing.clone(), nothing.clone(), nothing]);
+}
+
+/// The frames in `bytes`: kind, flags, stream, payload.
+fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
+    let mut found = Vec::new();
+    while let [a, b, c, kind, flags, w, x, y, z, rest @ ..] = bytes {
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        found.push((*kind, *flags, u32::from_be_bytes([*w, *x, *y, *z]), rest[..length].to_vec()));
+        bytes = &rest[length..];
+    }
+    found
+}
+
+#[test]
+fn the_content_of_requests_keeps_to_the_servers_windows() {
+    let body: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
+    let asked = request("POST", &body, false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(2), Vec::new(), Vec::new());
+    let drained = |conn: &mut Conn, scratch: &mut Vec<u8>| {
+        let mut sent = Vec::new();
+        loop {
+            let bytes = conn.out(|_| &asked, scratch);
+            if bytes.is_empty() {
+                return sent;
+            }
+            let count = bytes.len().min(1_000);
+            sent.extend_from_slice(&bytes[..count]);
+            conn.sent(count, scratch);
+        }
+    };
+    let content = |sent: &[u8]| {
+        let data = frames(sent).into_iter().filter(|frame| frame.0 == DATA);
+        data.map(|(_, flags, stream, payload)| {
+            assert!(payload.len() <= 16_384);
+            (stream, payload.len(), flags & END != 0)
+        })
+        .fold([(0, false); 2], |mut sums, (stream, bytes, ends)| {
+            let sum = &mut sums[(stream / 2) as usize];
+            *sum = (sum.0 + bytes, ends);
+            sums
+        })
+    };
+    conn.start(0, &asked);
+    conn.start(1, &asked);
+    let sent = drained(&mut conn, &mut scratch);
+    let [first, second] = content(&sent[plimsoll_wire::h2::PREFACE.len()..]);
+    assert_eq!(first.0 + second.0, 65_535, "the window of the connection");
+    assert!(first.0 > 16_384 && second.0 > 16_384, "each in turn: {first:?}, {second:?}");
+    let window = |stream: u32, bytes: u32| frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
+    let mut told = |conn: &mut Conn, bytes: &[u8]| {
+        let mut received = conn.receive(bytes, &mut plain);
+        std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == Fact::Owes)
+    };
+    // Smaller windows than are used already, and room for one alone.
+    assert!(
+        told(&mut conn, &[settings(&[(4, 1_000)]), window(0, 1_000_000)].concat()),
+        "the settings are acknowledged"
+    );
+    assert_eq!(content(&drained(&mut conn, &mut scratch)), [(0, false); 2]);
+    assert!(told(&mut conn, &window(1, 1_000_000)));
+    assert_eq!(content(&drained(&mut conn, &mut scratch)), [(200_000 - first.0, true), (0, false)]);
+    assert!(!told(&mut conn, &window(0, 1)), "nothing can be sent");
+    assert!(told(&mut conn, &settings(&[(4, 1_000_000)])));
+    assert_eq!(content(&drained(&mut conn, &mut scratch)), [(0, false), (200_000 - second.0, true)]);
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_request_ends_it() {
+    let asked = request("POST", &[b'x'; 100_000], false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+    conn.start(7, &asked);
+    loop {
+        let count = conn.out(|_| &asked, &mut scratch).len();
+        if count == 0 {
+            break;
+        }
+        conn.sent(count, &scratch);
+    }
+    let answer = [begun(), head(1, END, &[(":status", "413")])].concat();
+    let mut received = conn.receive(&answer, &mut plain);
+    let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
+    assert!(matches!(facts[..], [Fact::Answered { exchange: 7, status: 413, .. }, Fact::Owes]), "{facts:?}");
+    let sent = frames(conn.out(|_| &asked, &mut scratch));
+    assert!(sent.contains(&(RST_STREAM, 0, 1, vec![0; 4])), "{sent:?}");
+    assert!(conn.room() == 1 && !conn.is_over());
+}
+
+#[test]
+fn an_exchange_that_is_given_up_is_reset_and_the_others_go_on() {
+    let requests = h2_requests();
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
+    conn.start(0, &requests[0]);
+    conn.start(1, &requests[0]);
+    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    conn.sent(count, &scratch);
+    conn.start(2, &requests[0]);
+    // One whose request is sent, and one whose is not.
+    conn.cancel(0);
+    conn.cancel(2);
+    assert!(conn.wants_to_send() && conn.room() == 2);
+    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    assert_eq!(frames(&scratch[..count]), [(RST_STREAM, 0, 1, vec![0, 0, 0, 8])]);
+    assert!(conn.sent(count, &scratch));
+    let late = [begun(), head(1, 0, &[STATUS]), frame(DATA, END, 1, b"late"), ok(3)].concat();
+    let mut received = conn.receive(&late, &mut plain);
+    let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
+    assert!(matches!(facts[..], [Fact::Answered { exchange: 1, .. }, Fact::Owes]), "{facts:?}");
+}
+
+#[test]
+fn there_are_never_more_streams_than_the_server_takes() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1_000), Vec::new(), Vec::new());
+    assert_eq!(conn.room(), 100, "what servers take as a rule, before this one has said");
+    for (bytes, room) in [(settings(&[(3, 7)]), 7), (settings(&[]), 7), (settings(&[(3, 5_000)]), 1_000)] {
+        let mut received = conn.receive(&bytes, &mut plain);
+        while conn.next(&mut received).is_some() {}
+        assert_eq!(conn.room(), room);
+    }
+    let none = settings(&[(3, 0)]);
+    let mut received = conn.receive(&none, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    assert!(conn.room() == 0 && !conn.is_over());
+    // One that says nothing of it takes any number.
+    let (mut conn, begun) = (Conn::h2(1_000), begun());
+    let mut received = conn.receive(&begun, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    assert_eq!(conn.room(), 1_000);
+    // What is started while facts are asked for goes with what is sent after them.
+    conn.start(0, &asked);
+    let count = conn.out(|_| &asked, &mut scratch).len();
+    assert!(conn.sent(count, &scratch));
+    let answers = ok(1);
+    let mut received = conn.receive(&answers, &mut plain);
+    assert!(matches!(conn.next(&mut received), Some(Fact::Answered { .. })));
+    assert!(!conn.start(1, &asked));
+    assert_eq!(conn.next(&mut received), Some(Fact::Owes));
+    assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
+}
+
+#[test]
+fn a_large_answer_never_uses_the_window_up() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+    conn.start(0, &asked);
+    let count = conn.out(|_| &asked, &mut scratch).len();
+    conn.sent(count, &scratch);
+    let first = [begun(), head(1, 0, &[STATUS])].concat();
+    let mut received = conn.receive(&first, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    let (piece, mut windows) = (frame(DATA, 0, 1, &[b'x'; 16_384]), [1i64 << 30; 2]);
+    let (mut told, frames_of_3_gib) = (0u64, 3 << 16);
+    for _ in 0..frames_of_3_gib {
+        windows.iter_mut().for_each(|window| *window -= 16_384);
+        let mut received = conn.receive(&piece, &mut plain);
+        while let Some(fact) = conn.next(&mut received) {
+            match fact {
+                Fact::Piece { piece, .. } => told += piece.bytes.len() as u64,
+                Fact::Owes => {
+                    let count = conn.out(|_| &asked, &mut scratch).len();
+                    for (kind, _, stream, payload) in frames(&scratch[..count]) {
+                        if kind == WINDOW_UPDATE {
+                            windows[(stream != 0) as usize] +=
+                                i64::from(u32::from_be_bytes(payload.try_into().expect("four bytes")));
+                        }
+                    }
+                    conn.sent(count, &scratch);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(windows.iter().all(|window| *window > 1 << 28), "{windows:?}");
+    }
+    assert_eq!(told, 3 << 30);
+}
+
+#[test]
+fn a_request_is_written_as_its_server_expects() {
+    let headers: Vec<(String, String)> = [
+        ("Host", "api.test"),
+        ("Authorization", "Bearer x"),
+        ("Connection", "keep-alive"),
+        ("TE", "gzip"),
+        ("X-Trace", " a "),
+        ("user-agent", "me"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
+    let parts = plimsoll_wire::h1::RequestParts {
+        method: "POST",
+        target: "/items?x=1",
+        host: "h:81",
+        headers: &headers,
+        body: b"n=1",
+        keep_alive: true,
+    };
+    let asked = plimsoll_wire::EncodedRequest::new(&parts).expect("a request").with_h2(&parts, true);
+    let (mut conn, mut scratch) = (Conn::h2(1), Vec::new());
+    conn.start(0, &asked);
+    let sent = frames(&conn.out(|_| &asked, &mut scratch)[plimsoll_wire::h2::PREFACE.len()..]);
+    let kinds: Vec<(u8, u8, u32)> = sent.iter().map(|frame| (frame.0, frame.1, frame.2)).collect();
+    assert_eq!(kinds, [(SETTINGS, 0, 0), (WINDOW_UPDATE, 0, 0), (HEADERS, END_HEADERS, 1), (DATA, END, 1)]);
+    let mut fields = Vec::new();
+    plimsoll_wire::h2::HpackDecoder::new(0)
+        .decode(&sent[2].3, 1 << 16, |name, value| {
+            fields.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
+        })
+        .expect("a block");
+    assert_eq!(
+        fields,
+        [
+            ":method=POST",
+            ":scheme=https",
+            ":authority=api.test",
+            ":path=/items?x=1",
+            "accept=*/*",
+            "authorization=Bearer x",
+            "x-trace=a",
+            "user-agent=me",
+            "content-length=3"
+        ]
+    );
+    assert_eq!(sent[3].3, b"n=1");
+}
+
+#[test]
+fn client_and_server_understand_each_other() {
+    use plimsoll_wire::h2::{Content, H2Server, PREFACE, ServerFact};
+    let requests = [request("GET", b"", false), request("HEAD", b"", false), request("POST", &[b'x'; 200_000], false)];
+    let mut random = Random(crate::seed());
+    for round in 0..20 {
+        let (mut conn, mut server) = (Conn::h2(7), H2Server::new());
+        let (mut scratch, mut plain, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let (mut asked, mut answered, mut heads, mut begun) = (0u32, 0, Vec::new(), false);
+        for _ in 0..100_000 {
+            while conn.room() > 0 && asked < 60 {
+                conn.start(asked, &requests[asked as usize % 3]);
+                asked += 1;
+            }
+            loop {
+                let bytes = conn.out(|number| &requests[number as usize % 3], &mut scratch);
+                let count = bytes.len().min(1 + random.below(60_000));
+                to_server.extend_from_slice(&bytes[..count]);
+                if count == 0 {
+                    break;
+                }
+                conn.sent(count, &scratch);
+            }
+            if !begun && to_server.len() >= PREFACE.len() {
+                begun = true;
+                assert_eq!(to_server.drain(..PREFACE.len()).collect::<Vec<u8>>(), PREFACE);
+            }
+            let count = if begun { to_server.len().min(1 + random.below(30_000)) } else { 0 };
+            let mut piece = &to_server[..count];
+            while let Some(fact) = server.next(&mut piece) {
+                let stream = match fact {
+                    ServerFact::Head { stream, ends } => {
+                        heads.push((stream, server.method() == b"HEAD"));
+                        assert_eq!(server.path(), b"/");
+                        if !ends {
+                            continue;
+                        }
+                        stream
+                    }
+                    ServerFact::End { stream } => stream,
+                    other => panic!("{other:?}"),
+                };
+                let at = heads.iter().position(|head| head.0 == stream).expect("a head came before");
+                let content =
+                    if round % 2 == 0 { Content::Bytes(b"hello".to_vec()) } else { Content::Filling(300_000) };
+                server.answer(stream, 200, "text/plain", content, heads.swap_remove(at).1);
+            }
+            to_server.drain(..count);
+            server.write(&mut out, 1 + random.below(1 << 16), &[b'x'; 20_000]);
+            to_client.append(&mut out);
+            let count = to_client.len().min(1 + random.below(60_000));
+            let piece: Vec<u8> = to_client.drain(..count).collect();
+            let mut received = conn.receive(&piece, &mut plain);
+            while let Some(fact) = conn.next(&mut received) {
+                match fact {
+                    Fact::Piece { .. } | Fact::Owes => {}
+                    Fact::Answered { exchange, status: 200, body_bytes, .. } => {
+                        let whole = if round % 2 == 0 { 5 } else { 300_000 };
+                        assert_eq!(body_bytes, if exchange % 3 == 1 { 0 } else { whole });
+                        answered += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            if answered == 60 {
+                break;
+            }
+        }
+        assert_eq!(answered, 60, "round {round}");
+    }
+}

@@ -1,0 +1,228 @@
+//! Runs a connection that speaks HTTP/2, with three exchanges under way, over bytes in many splits, and tells when what becomes of
+//! them depends on the split or makes no sense.
+//!
+//! Apart from the tests, as [`crate::driver`] is: `fuzz/` includes this file too. Not here: what the right outcome is.
+
+use crate::driver::{Random, in_all_splits, request};
+use plimsoll_wire::h2::{Content, H2Server, ServerFact};
+use plimsoll_wire::{Conn, EncodedRequest, ExchangeError, Fact};
+
+/// What became of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum H2Outcome {
+    /// Status and length of the content.
+    Answered(u16, u64),
+    Failed(ExchangeError),
+    Refused,
+}
+
+/// What the bytes, and the end after them, have come to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct H2Heard {
+    /// Of a GET on stream 1, a HEAD on 3 and a POST on 5.
+    pub outcomes: [Option<H2Outcome>; 3],
+    /// Streams that were reset by the client, and with which code.
+    pub resets: Vec<(u32, u32)>,
+    /// The code of the client's GOAWAY.
+    pub went_away: Option<u32>,
+}
+
+/// The requests of the exchanges.
+pub fn h2_requests() -> [EncodedRequest; 3] {
+    [request("GET", b"", true), request("HEAD", b"", true), request("POST", b"n=1", true)]
+}
+
+/// Takes what is to be sent, and notes what of it matters.
+fn drain(
+    conn: &mut Conn,
+    requests: &[EncodedRequest; 3],
+    sent: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+) -> Result<(), String> {
+    for _ in 0..1_000 {
+        let bytes = conn.out(|number| &requests[number as usize], scratch);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let count = bytes.len().div_ceil(2);
+        sent.extend_from_slice(&bytes[..count]);
+        conn.sent(count, scratch);
+    }
+    Err("there is always more to be sent".into())
+}
+
+/// What the client has sent: whole frames, beginning with the preface.
+fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
+    let mut rest = sent.strip_prefix(plimsoll_wire::h2::PREFACE).ok_or("no preface")?;
+    while let [a, b, c, kind, _, stream @ ..] = rest {
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        let number = |bytes: &[u8]| bytes.first_chunk().map(|four| u32::from_be_bytes(*four));
+        let payload = rest.get(9..9 + length).ok_or("a frame that is cut")?;
+        match (kind, number(stream), number(payload)) {
+            (3, Some(stream), Some(code)) => heard.resets.push((stream, code)),
+            (7, Some(0), _) => heard.went_away = number(&payload[4..]),
+            _ => {}
+        }
+        rest = &rest[9 + length..];
+    }
+    if rest.is_empty() { Ok(()) } else { Err("a frame that is cut".into()) }
+}
+
+/// Sends the requests, feeds `pieces`, then closes. An error says how the connection broke its word.
+fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, String> {
+    let requests = h2_requests();
+    let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
+    for (number, request) in requests.iter().enumerate() {
+        conn.start(number as u32, request);
+    }
+    if conn.room() != 0 {
+        return Err("there is room for more than was asked for".into());
+    }
+    drain(&mut conn, &requests, &mut sent, &mut scratch)?;
+    let mut heard = H2Heard::default();
+    let mut content = [0; 3];
+    for piece in pieces {
+        let mut received = conn.receive(piece, &mut plain);
+        let mut facts = 0;
+        while let Some(fact) = conn.next(&mut received) {
+            facts += 1;
+            if facts > 3 * piece.len() + 16 {
+                return Err(format!("{facts} facts of {} bytes", piece.len()));
+            }
+            match fact {
+                Fact::Owes => drain(&mut conn, &requests, &mut sent, &mut scratch)?,
+                fact => hear(&mut heard, &mut content, fact)?,
+            }
+        }
+        if conn.is_busy() != heard.outcomes.contains(&None) {
+            return Err(format!("wrong about what is under way: {conn:?}"));
+        }
+    }
+    drain(&mut conn, &requests, &mut sent, &mut scratch)?;
+    while let Some(fact) = conn.end() {
+        hear(&mut heard, &mut content, fact)?;
+    }
+    if !conn.is_over() || conn.room() > 0 || heard.outcomes.contains(&None) {
+        return Err(format!("goes on after the end: {conn:?}"));
+    }
+    judge(&sent, &mut heard)?;
+    Ok(heard)
+}
+
+fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
+    let (exchange, outcome) = match fact {
+        Fact::Piece { exchange, piece, .. } => {
+            content[exchange as usize] += piece.content().len() as u64;
+            return match heard.outcomes[exchange as usize] {
+                None => Ok(()),
+                Some(_) => Err(format!("a piece of {exchange} after its end")),
+            };
+        }
+        Fact::Answered { exchange, status, body_bytes, piece, surplus: 0 } if (200..600).contains(&status) => {
+            content[exchange as usize] += piece.content().len() as u64;
+            if content[exchange as usize] != body_bytes {
+                return Err(format!("{body_bytes} bytes of content, {content:?} were told"));
+            }
+            (exchange, H2Outcome::Answered(status, body_bytes))
+        }
+        Fact::Failed { exchange, error, .. } => (exchange, H2Outcome::Failed(error)),
+        Fact::Refused { exchange, .. } => (exchange, H2Outcome::Refused),
+        Fact::Leaves { .. } => return Ok(()),
+        Fact::Broke(_) if !heard.outcomes.contains(&None) => return Ok(()),
+        other => return Err(format!("{other:?} after {heard:?}")),
+    };
+    match heard.outcomes[exchange as usize].replace(outcome) {
+        None => Ok(()),
+        Some(before) => Err(format!("{exchange} ended twice: {before:?}")),
+    }
+}
+
+/// What becomes of the exchanges, if it is the same in one piece, byte by byte and in a few random splits; otherwise, what differs.
+pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Heard, String> {
+    let whole = facts([bytes])?;
+    in_all_splits(bytes, random, |what, pieces| {
+        let other = facts(pieces)?;
+        if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
+    })?;
+    Ok(whole)
+}
+
+/// Feeds `bytes`, in random pieces, to the server's side, which answers every request. An error says how it broke its word.
+pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
+    let (mut server, mut out, mut answered) = (H2Server::new(), Vec::new(), 0);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min(1 + random.below(40)));
+        rest = after;
+        let (mut piece, mut facts) = (piece, 0);
+        while let Some(fact) = server.next(&mut piece) {
+            facts += 1;
+            if facts > 64 {
+                return Err("more facts than bytes".into());
+            }
+            if let ServerFact::Head { stream, ends: true } | ServerFact::End { stream } = fact {
+                answered += 1;
+                let content = match stream % 3 {
+                    0 => Content::Bytes(b"hello".to_vec()),
+                    _ => Content::Filling(u64::from(stream)),
+                };
+                server.answer(stream, 200, "text/plain", content, stream % 5 == 0);
+            }
+        }
+        if !piece.is_empty() {
+            return Err("bytes were left".into());
+        }
+        out.clear();
+        server.write(&mut out, 1 << 16, &[b'x'; 1 << 10]);
+    }
+    Ok(answered)
+}
+
+/// Frames of a good server, for mutations to start from.
+const CORPUS: &[&[u8]] = &[
+    // Settings, and an answer on each stream; heads of literals, with content, padding, trailers, in pieces.
+    b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88\0\0\x01\x01\x05\0\0\0\x03\x89\0\0\x01\x01\x05\0\0\0\x05\x8d",
+    b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x06\x01\x04\0\0\0\x01\x88\x0f\x0d\x01\x35\x88\0\0\x05\0\x01\0\0\0\x01hello",
+    b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\x01\x01\0\0\0\0\x05\x88\0\0\x03\x09\x04\0\0\0\x05\0\x01a\0\0\x05\0\x08\0\0\0\x05\x02xx\0\0",
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x06\0\0\0\0\0pingpong\0\0\x04\x08\0\0\0\0\0\0\0\x01\0\0\0\x04\x03\0\0\0\0\x03\0\0\0\x07",
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\x01\x01\x05\0\0\0\x03\x88\0\0\x01\x01\x04\0\0\0\x01\x88",
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x05\x01\x04\0\0\0\x01\x08\x03100\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x01\0\0\0\0\0\x01x\0\0\x07\x01\x05\0\0\0\x01\0\x03sum\x011",
+];
+
+/// Run so many random cases; the first that breaks the connection's word is described.
+pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
+    let mut random = Random(seed);
+    for case in 0..cases {
+        let bytes = random_bytes(&mut random);
+        same_h2_facts_in_all_splits(&bytes, &mut random)
+            .and_then(|_| serve(&bytes, &mut random))
+            .map_err(|what| format!("seed {seed}, case {case}: {what}; bytes: {}", bytes.escape_ascii()))?;
+    }
+    Ok(())
+}
+
+/// Frames with a few mutations.
+fn random_bytes(random: &mut Random) -> Vec<u8> {
+    let some = |random: &mut Random| CORPUS[random.below(CORPUS.len())];
+    let mut bytes = some(random).to_vec();
+    if random.below(3) == 0 {
+        bytes.extend_from_slice(some(random));
+    }
+    for _ in 0..random.below(5) {
+        let at = random.below(bytes.len() + 1);
+        let end = (at + random.below(12)).min(bytes.len());
+        match random.below(6) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..end)),
+            2 if at < end => bytes[at] = random.below(12) as u8,
+            3 if at < end => bytes[at] ^= 1 << random.below(8),
+            4 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            _ if at < end => bytes[at] = random.next() as u8,
+            _ => bytes.extend_from_slice(some(random)),
+        }
+    }
+    bytes
+}

@@ -1,0 +1,95 @@
+//! A connection of the reference server that speaks HTTP/2, as its client's first bytes have said: what was asked on which stream,
+//! and what is answered later. How frames are written is `plimsoll_wire`'s to know.
+
+use super::answer::{BareAnswer, FILLER, answer, burn};
+use super::request::{Resource, ServedRequest, resource};
+use plimsoll_sys::clock;
+use plimsoll_wire::h2::{H2Server, ServerFact};
+
+/// One connection.
+pub(super) struct ServedStreams {
+    server: H2Server,
+    /// Requests whose content is still to come.
+    open: Vec<(u32, ServedRequest)>,
+    /// Answers that are due later: (when, stream, request).
+    delayed: Vec<(u64, u32, ServedRequest)>,
+}
+
+impl ServedStreams {
+    pub(super) fn new() -> ServedStreams {
+        ServedStreams { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
+    }
+
+    /// Reads on in `input`, and answers what is to be answered at once. Returns when the earliest of new answers that are not is
+    /// due.
+    pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
+        let mut rest = input;
+        let mut due_ns: Option<u64> = None;
+        while let Some(fact) = self.server.next(&mut rest) {
+            let (stream, request) = match fact {
+                ServerFact::Head { stream, ends } => {
+                    let head = self.server.method() == b"HEAD";
+                    let request =
+                        ServedRequest { resource: resource(self.server.path()), head, keep: true, old: false };
+                    if !ends {
+                        self.open.push((stream, request));
+                        continue;
+                    }
+                    (stream, request)
+                }
+                ServerFact::End { stream } => {
+                    let Some(at) = self.open.iter().position(|open| open.0 == stream) else { continue };
+                    self.open.swap_remove(at)
+                }
+                ServerFact::Reset { stream } => {
+                    self.open.retain(|open| open.0 != stream);
+                    self.delayed.retain(|delayed| delayed.1 != stream);
+                    continue;
+                }
+                ServerFact::Over => break,
+            };
+            match request.resource {
+                Resource::Delay(ms) if ms > 0 => {
+                    let at_ns = clock::monotonic_ns() + ms * 1_000_000;
+                    self.delayed.push((at_ns, stream, request));
+                    due_ns = Some(due_ns.map_or(at_ns, |earlier| earlier.min(at_ns)));
+                }
+                Resource::Burn(us) => {
+                    burn(us);
+                    self.answer(stream, request);
+                }
+                _ => self.answer(stream, request),
+            }
+        }
+        due_ns
+    }
+
+    fn answer(&mut self, stream: u32, request: ServedRequest) {
+        let BareAnswer { status, kind, content } = answer(request.resource);
+        self.server.answer(stream, status, kind, content, request.head);
+    }
+
+    /// Answers what is due at this moment. Returns when the next is.
+    pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
+        while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
+            let (_, stream, request) = self.delayed.swap_remove(at);
+            self.answer(stream, request);
+        }
+        self.delayed.iter().map(|delayed| delayed.0).min()
+    }
+
+    /// Whether anything can be sent at this moment.
+    pub(super) fn wants_to_send(&self) -> bool {
+        self.server.wants_to_send()
+    }
+
+    /// Whether the connection ends when all is sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.server.is_over()
+    }
+
+    /// Appends what is to be sent next.
+    pub(super) fn write(&mut self, output: &mut Vec<u8>) {
+        self.server.write(output, FILLER.len(), &FILLER);
+    }
+}

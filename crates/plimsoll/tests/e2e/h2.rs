@@ -1,0 +1,248 @@
+//! HTTP/2: servers in use, what is agreed on over TLS, and servers that refuse, reset and go away.
+
+use crate::rig::{
+    assert_ledger_closes, baseline, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls, number,
+    plimsoll, unhindered,
+};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+#[test]
+fn loads_of_every_shape_over_http2_on_servers_in_use() {
+    let servers = [nginx_h2(), go_server(), baseline(1)];
+    for (number_of, server) in servers.iter().enumerate() {
+        let path = if number_of == 2 { "/healthz" } else { "/" };
+        let url = format!("{}{path}", server.url);
+        for (load, scheduled, connections) in [
+            (&["-c", "4", "-d", "300ms"][..], None, None),
+            (&["-c", "16", "--streams", "8", "-n", "800"], Some(800.0), Some(2.0)),
+            (&["-c", "20", "--streams", "8", "-n", "800", "-t", "2"], Some(800.0), Some(4.0)),
+            (&["-c", "1@200ms,5@300ms", "--streams", "3"], None, None),
+            (&["--rate", "1k", "-n", "300", "--streams", "50"], Some(300.0), None),
+            (&["--rate", "1k", "-n", "200"], Some(200.0), None),
+            (&["-c", "4", "-n", "100", "--no-keepalive"], Some(100.0), None),
+            (&["-c", "4", "-n", "50", "-X", "HEAD"], Some(50.0), None),
+        ] {
+            let what = format!("{load:?} on {url}");
+            let document = unhindered(&[&["run", &url, "--http", "2"], load].concat());
+            assert_ledger_closes(&document, &what);
+            assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
+            assert_eq!(
+                (document["protocol"].as_str(), document["http"].as_str()),
+                (Some("HTTP/2"), Some("2")),
+                "{what}"
+            );
+            if let Some(scheduled) = scheduled {
+                assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{what}");
+            }
+            // nginx ends a connection after a thousand requests.
+            if let Some(connections) = connections {
+                assert_eq!(number(&document, "connections_opened"), connections, "{what}");
+            }
+            for quantile in ["min", "p50", "p99", "max"] {
+                let [response, service, ttfb] = ["response_time_ns", "service_time_ns", "ttfb_ns"]
+                    .map(|clock| number(&document, &format!("{clock}.{quantile}")));
+                assert!(response >= service && service >= ttfb && ttfb > 0.0, "{what}: {quantile}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bodies_of_any_size_go_both_ways() {
+    let (go, baseline) = (go_server(), baseline(1));
+    let body = folder("h2-body").join("body");
+    std::fs::write(&body, vec![b'x'; 3_000_000]).expect("written");
+    let url = format!("{}/echo-length?want=3000000", go.url);
+    let sent = format!("@{}", body.display());
+    let flags = ["--http", "2", "-X", "PUT", "-b", &sent, "-c", "6", "--streams", "3", "-n", "12"];
+    let document = json(&[&["run", &url][..], &flags].concat());
+    assert_eq!(number(&document, "ledger.succeeded"), 12.0, "{:#}", document["ledger"]);
+    let url = format!("{}/bytes/20000000", baseline.url);
+    let document = json(&["run", &url, "--http", "2", "-c", "4", "--streams", "2", "-n", "12"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 12.0, "{:#}", document["ledger"]);
+    assert!(number(&document, "bytes_in") > 12.0 * 20e6);
+    // What is answered late holds nothing else up.
+    let url = format!("{}/delay/100", baseline.url);
+    let document = unhindered(&["run", &url, "--http", "2", "-c", "30", "--streams", "30", "-n", "60"]);
+    assert_eq!(number(&document, "connections_opened"), 1.0);
+    let p50_ns = number(&document, "service_time_ns.p50");
+    assert!((100e6..180e6).contains(&p50_ns), "{p50_ns}");
+}
+
+#[test]
+fn what_is_spoken_over_tls_is_agreed_on_and_said() {
+    let pair = crate::tls::self_signed();
+    let (both, old) = (go_server_tls(&pair.0, &pair.1), nginx_tls(&pair.0, &pair.1));
+    for (url, flags, protocol) in [
+        (&both.url, &[][..], "HTTP/2"),
+        (&both.url, &["--http", "2", "--streams", "4"], "HTTP/2"),
+        (&both.url, &["--streams", "4", "--no-preflight"], "HTTP/2"),
+        (&both.url, &["--http", "1.1"], "HTTP/1.1"),
+        (&both.url, &["--no-keepalive"], "HTTP/2"),
+        (&old.url, &[], "HTTP/1.1"),
+        (&old.url, &["--no-preflight"], "HTTP/1.1"),
+    ] {
+        let what = format!("{flags:?} on {url}");
+        let document = json(&[&["run", url, "--insecure", "-c", "8", "-n", "80"], flags].concat());
+        assert_eq!(number(&document, "ledger.succeeded"), 80.0, "{what}: {:#}", document["ledger"]);
+        assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
+    }
+    for (flags, said) in
+        [(&["--http", "2"][..], "--http"), (&["--streams", "4"], "--streams 4: the server speaks HTTP/1.1 only")]
+    {
+        let done = plimsoll(&[&["run", &old.url, "--insecure", "-n", "1"], flags].concat());
+        assert!(done.code == 2 && done.stderr.contains(said), "{flags:?}: {}", done.stderr);
+    }
+    let document = json(&["run", &old.url, "--insecure", "--http", "2", "--no-preflight", "-c", "1", "-n", "3"]);
+    assert_eq!(number(&document, "ledger.failed.tls"), 3.0, "{:#}", document["ledger"]);
+}
+
+#[test]
+fn a_server_of_http11_is_said_to_be_one() {
+    let server = nginx();
+    let done = plimsoll(&["run", &server.url, "--http", "2", "-n", "1"]);
+    assert!(done.code == 2 && done.stderr.contains("does not speak HTTP/2"), "{}", done.stderr);
+    let document = json(&["run", &server.url, "--http", "2", "--no-preflight", "-c", "2", "-n", "20"]);
+    assert_ledger_closes(&document, "no HTTP/2");
+    assert_eq!(number(&document, "ledger.failed.protocol"), 20.0, "{:#}", document["ledger"]);
+}
+
+#[test]
+fn the_end_of_connections_costs_no_request() {
+    // It ends each connection after a thousand requests.
+    let server = nginx_h2();
+    for load in [&["-c", "2"][..], &["-c", "32", "--streams", "16"], &["--rate", "8k", "--streams", "16"]] {
+        let document = unhindered(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
+        assert_ledger_closes(&document, "GOAWAY");
+        assert_eq!(number(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
+        assert!(number(&document, "goaways.no_error") >= 2.0, "{load:?}: {:#}", document["goaways"]);
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream. Its
+/// threads end with the process.
+fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let mut preface = [0; 24];
+                if stream.read_exact(&mut preface).is_err() || stream.write_all(&frame(4, 0, 0, &[])).is_err() {
+                    return;
+                }
+                let mut header = [0; 9];
+                while stream.read_exact(&mut header).is_ok() {
+                    let length = usize::from(header[1]) << 8 | usize::from(header[2]);
+                    let id = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+                    if stream.read_exact(&mut vec![0; length]).is_err() {
+                        return;
+                    }
+                    let said = match (header[3], header[4]) {
+                        (1, _) => answer(number, id),
+                        (4, 0) => frame(4, 1, 0, &[]),
+                        _ => continue,
+                    };
+                    if said.is_empty() || stream.write_all(&said).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+fn ok(stream: u32) -> Vec<u8> {
+    frame(1, 5, stream, &[0x88])
+}
+
+fn reset(stream: u32, code: u8) -> Vec<u8> {
+    frame(3, 0, stream, &[0, 0, 0, code])
+}
+
+fn leaves(last_stream: u32) -> Vec<u8> {
+    frame(7, 0, 0, &[&last_stream.to_be_bytes()[..], &[0; 4]].concat())
+}
+
+#[test]
+fn what_a_server_has_not_taken_is_sent_again_and_counted() {
+    for load in [&["-c", "6", "--streams", "3"][..], &["--rate", "500", "--streams", "3"]] {
+        // Every fifth stream is refused: what is sent again is soon on another.
+        let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok(stream) });
+        let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
+        assert_ledger_closes(&document, "refused");
+        assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
+        assert!(number(&document, "resent") > 15.0, "{load:?}");
+        // Each connection takes four, and says so at the fifth.
+        let url = peer(|_, stream| if stream > 8 { leaves(7) } else { ok(stream) });
+        let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
+        assert_ledger_closes(&document, "left");
+        assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
+        assert!(number(&document, "resent") > 5.0 && number(&document, "goaways.no_error") > 5.0, "{load:?}");
+    }
+    // Who takes nothing at all is not asked for ever.
+    let url = peer(|_, stream| reset(stream, 7));
+    let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
+    assert_eq!(number(&document, "ledger.failed.stream_reset"), 4.0, "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "stream_resets.refused_stream"), 4.0);
+    let url = peer(|_, _| leaves(0));
+    let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
+    assert_eq!(number(&document, "ledger.failed.goaway"), 4.0, "{:#}", document["ledger"]);
+}
+
+#[test]
+fn failures_of_streams_are_told_apart_and_cost_no_other() {
+    // Of each four: answered, reset, malformed, never answered.
+    let url = peer(|_, stream| match stream % 8 {
+        1 => ok(stream),
+        3 => reset(stream, 2),
+        5 => frame(1, 5, stream, &[0x85]),
+        _ => frame(6, 0, 0, &[0; 8]),
+    });
+    let load = ["--rate", "200", "-n", "80", "--streams", "4", "--timeout", "300ms", "--no-preflight"];
+    let document = json(&[&["run", &url, "--http", "2"][..], &load].concat());
+    assert_ledger_closes(&document, "streams");
+    let failed =
+        ["stream_reset", "protocol", "timeout"].map(|kind| number(&document, &format!("ledger.failed.{kind}")));
+    assert_eq!(number(&document, "ledger.succeeded") + failed.iter().sum::<f64>(), 80.0, "{:#}", document["ledger"]);
+    assert!(failed.iter().all(|count| *count >= 15.0), "{failed:?}");
+    assert_eq!(number(&document, "stream_resets.internal_error"), failed[0]);
+    let text = plimsoll(&[&["run", &url, "--http", "2"][..], &load].concat()).stdout;
+    for said in ["over HTTP/2", "HTTP/2 with up to 4 requests at a time", "streams reset", "internal_error"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
+    // It takes two at a time, which it says with its first answer.
+    let url = peer(|_, stream| [frame(4, 0, 0, &[0, 3, 0, 0, 0, 2]), ok(stream)].concat());
+    let document = json(&["run", &url, "--http", "2", "-c", "8", "--streams", "8", "-n", "400"]);
+    assert_ledger_closes(&document, "few streams");
+    assert_eq!(number(&document, "ledger.succeeded"), 400.0, "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "connections_opened"), 1.0);
+    assert!(number(&document, "stream_waits") > 100.0, "{}", number(&document, "stream_waits"));
+}
+
+#[test]
+fn a_search_says_what_it_spoke() {
+    let server = baseline(1);
+    let url = format!("{}/burn/200", server.url);
+    let found = folder("h2-find").join("found.plimsoll");
+    let found: PathBuf = found;
+    let path = found.to_str().expect("text");
+    let document = json(&["find", &url, "--http", "2", "--streams", "8", "--budget", "6s", "-o", path]);
+    assert_eq!((document["http"].as_str(), document["streams_max"].as_u64()), (Some("2"), Some(8)));
+    let text = plimsoll(&["show", path]).stdout;
+    assert!(text.contains("over HTTP/2"), "{text}");
+}

@@ -1,0 +1,23 @@
+//! Fuzzes a connection of plimsoll-wire that speaks HTTP/2 by coverage, with the driver of its tests: any bytes after three requests,
+//! in many splits; and any bytes as a client's, on the server's side.
+//!
+//! The first byte seeds the splits; the others are what the other side sent.
+
+#![no_main]
+
+#[path = "../../crates/plimsoll-wire/tests/wire/driver.rs"]
+#[allow(dead_code, reason = "the tests use all of the driver")]
+mod driver;
+#[path = "../../crates/plimsoll-wire/tests/wire/h2_driver.rs"]
+#[allow(dead_code, reason = "the tests use all of the driver")]
+mod h2_driver;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let [first, bytes @ ..] = data {
+        let mut random = driver::Random(u64::from(*first));
+        h2_driver::same_h2_facts_in_all_splits(bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
+        h2_driver::serve(bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
+    }
+});

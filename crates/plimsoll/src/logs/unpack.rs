@@ -31,12 +31,12 @@ enum ByteSource {
 }
 
 /// Counts what goes through it.
-struct Counted<R> {
+struct CountedReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.read.fetch_add(length as u64, Ordering::Relaxed);
@@ -78,7 +78,7 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let mut inner = BufReader::with_capacity(CHUNK, Counted { inner, read: read.clone() });
+    let mut inner = BufReader::with_capacity(CHUNK, CountedReader { inner, read: read.clone() });
     let first = inner.fill_buf().map_err(cannot)?;
     let packed = match first {
         [0x1f, 0x8b, ..] => Some(gzip as Unpack),
@@ -112,7 +112,7 @@ fn other(kind: &str, way_out: &str) -> String {
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
 /// Unpacks what is read to its end.
 type Unpack = fn(Packed, &Chunks) -> io::Result<()>;
-type Packed = BufReader<Counted<Box<dyn Read + Send>>>;
+type Packed = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
 /// Hands on what `from` has; ends when nobody takes it any more.
 fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {

@@ -400,7 +400,7 @@ mod tests {
             let finding = conclude(experiment).expect("a finding");
             let mut held = Vec::new();
             fields(&Shown { experiment, finding: &finding, profiles: None }.document(), &mut held);
-            assert!(held.len() > 60, "{held:?}");
+            assert!(held.len() > 40, "{held:?}");
             let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
             assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.asked.word());
         }

@@ -111,6 +111,11 @@ impl<'a> Shown<'a> {
 
     /// As a page, with charts; also what a summary is made of.
     pub fn page(&self, around: &Around) -> Report {
+        let mut around = around.clone();
+        if let Some(TakenProfiles::OfSides(profiles)) = self.profiles {
+            around.extra.append(of_sides(profiles));
+        }
+        let around = &around;
         let (doubts, finding) = self.finding.open();
         let mut page = above(finding, doubts, |_| true);
         let body = match finding {

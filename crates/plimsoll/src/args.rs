@@ -330,7 +330,7 @@ pub struct FindArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
-    plimsoll explain --pprof http://localhost:8080/      and what each function costs\n  \
+    plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
     plimsoll explain find.plimsoll                       what a recorded search tells\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {

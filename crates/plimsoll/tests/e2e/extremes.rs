@@ -51,7 +51,7 @@ pub fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 }
 
 pub fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
-    let mut out = b"PLIMSOL\x02".to_vec();
+    let mut out = b"PLIMSOL\x03".to_vec();
     for (kind, payload) in frames {
         out.extend((payload.len() as u32).to_le_bytes());
         let start = out.len();

@@ -239,6 +239,8 @@ fn every_example_of_a_help_text_works() {
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     let url = format!("{}/healthz", server.url);
     std::fs::write(at("order.json"), "{}").expect("written");
+    let mix = format!("base = \"{}\"\n[[request]]\nget = \"/healthz\"\n[[request]]\nget = \"/bytes/9\"\n", server.url);
+    std::fs::write(at("mix.toml"), mix).expect("written");
     done(&["run", &url, "-d", "300ms", "--quiet", "-o", &at("run.plimsoll")]);
     done(&["find", &url, "--budget", "3s", "--quiet", "-o", &at("find.plimsoll")]);
     done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);

@@ -118,9 +118,10 @@ fn every_screen_fits_its_terminal() {
 #[test]
 fn help_fits_eighty_columns() {
     let folder = folder("help");
-    for command in
-        ["", "find", "prove", "run", "sweep", "baseline", "demo", "show", "profile", "diff", "report", "rerun", "clean"]
-    {
+    for command in [
+        "", "find", "explain", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show", "profile",
+        "diff", "report", "rerun", "clean",
+    ] {
         for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");
         }

@@ -234,9 +234,9 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
     plimsoll run --rate 2k --pprof http://localhost:8080/\n  \
     plimsoll run --cacert ca.pem https://api.test/\n  \
     plimsoll run --unix /run/api.sock http://api/items\n  \
-    plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/   64 users on 8 connections\n  \
+    plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
-    plimsoll run -f mix.toml --rate 500 -d 30s            several requests, by weight\n  \
+    plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
     plimsoll run http://localhost:8080/ --metrics         with its own figures")]
 pub struct RunArgs {
@@ -331,7 +331,7 @@ pub struct FindArgs {
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
-    plimsoll explain find.plimsoll                       what a recorded search tells\n\n\
+    plimsoll explain find.plimsoll                       of a recorded search\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {
     #[command(flatten)]

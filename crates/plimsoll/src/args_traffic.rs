@@ -28,11 +28,11 @@ pub struct LogArgs {
 /// `plimsoll traffic`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll traffic access.log                                   what comes, from whom, how often\n  \
-    plimsoll traffic access.log.*.gz access.log -o traffic.html   the same as a page with charts\n  \
-    zcat access.log.gz | plimsoll traffic - --json                one document\n  \
+    plimsoll traffic access.log                     what comes, and how often\n  \
+    plimsoll traffic *.gz access.log -o page.html   the same as a page\n  \
+    plimsoll traffic - --json < access.log          as one document\n  \
     plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
-    plimsoll traffic access.log --log-format '$remote_addr $msec \"$request\" $status $request_time'\n\n\
+    plimsoll traffic access.log --log-format '$msec \"$request\" $status'\n\n\
     Reads combined, common, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy, Traefik,\n\
     Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
 pub struct TrafficArgs {

@@ -28,7 +28,7 @@ fn explained(url: &str, file: &str) -> Value {
 fn what_holds_a_server_is_named() {
     let (one, limited) = (baseline(1), token_bucket(300.0, 60.0).expect("starts"));
     for (url, cause, signal, not_it) in [
-        (format!("{}/burn/500", one.url), "one_thread", "fullest_thread", "cpu_quota"),
+        (format!("{}/burn/500", one.url), "one_thread", "fullest_thread", "limiter"),
         // It is a part of this process: what others see of that tells little.
         (limited.url("/"), "limiter", "refused", "delay"),
     ] {

@@ -4,8 +4,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod args_prove;
-mod args_traffic;
 mod asking;
 mod base;
 mod baseline;

@@ -1,6 +1,6 @@
 //! `plimsoll traffic`: what access logs say of the traffic, before anything is sent.
 
-use crate::args_traffic::{LogArgs, TrafficArgs};
+use crate::args::{LogArgs, TrafficArgs};
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::logs::{Counts, LogReading, Logs};

@@ -1,6 +1,6 @@
 //! What a comparison is asked to do: flags become arms, a criterion and limits, checked before anything is looked up.
 
-use crate::args_prove::ProveArgs;
+use crate::args::ProveArgs;
 use crate::asking;
 use crate::failure::Failure;
 use crate::quantity::{flag, positive, positive_time};

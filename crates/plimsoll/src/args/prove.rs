@@ -1,6 +1,8 @@
-//! What was said to `plimsoll prove`.
+//! What is said to `plimsoll prove`, which compares builds.
+//!
+//! Not here: what it is asked in the same words as other commands (`shared`).
 
-use crate::args::{GeneratorArgs, OutputArgs, RequestArgs};
+use super::shared::{GeneratorArgs, OutputArgs, RequestArgs};
 use clap::Args;
 use std::path::PathBuf;
 

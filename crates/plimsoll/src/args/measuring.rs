@@ -1,0 +1,258 @@
+//! What is said to the commands that put load on something, and to the reference server that answers it: one load, a search,
+//! what explains it, a sweep, the demo, a repetition.
+//!
+//! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
+
+use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll run http://localhost:8080/                   10 users for 10 s\n  \
+    plimsoll run -c 100 -d 30s http://localhost:8080/     100 users for 30 s\n  \
+    plimsoll run --rate 2k --arrivals poisson http://localhost:8080/\n  \
+    plimsoll run --rate 0..5000@30s,5000@60s http://localhost:8080/\n  \
+    plimsoll run --rate 2k --pprof http://localhost:8080/\n  \
+    plimsoll run --cacert ca.pem https://api.test/\n  \
+    plimsoll run --unix /run/api.sock http://api/items\n  \
+    plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/\n  \
+    plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
+    plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
+    plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
+    plimsoll run http://localhost:8080/ --metrics         with its own figures")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// Users, each waiting for its answer; stages as 10@10s,100@30s [default: 10]
+    #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
+    pub concurrency: Option<String>,
+    /// Requests a second, whatever the answers do; ramps as 0..5000@30s
+    #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Stop after so many requests
+    #[arg(short = 'n', long, value_name = "N", help_heading = "Load")]
+    pub requests: Option<String>,
+    /// Stop after this time [default: 10s]
+    #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// Load first for this long without measuring
+    #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Load")]
+    pub warmup: String,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    /// End the run when this becomes true, such as 'errors>5%'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub stop_if: Option<String>,
+    /// Exit with 1 if this is true at the end, such as 'p99>200ms'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
+    /// Write the run file here
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll find http://localhost:8080/\n  \
+    plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
+    plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
+    plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
+pub struct FindArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Time for the whole search
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
+    pub budget: String,
+    /// Never offer more than this
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub max_rate: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
+    plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
+    plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
+    plimsoll explain find.plimsoll                       of a recorded search\n\n\
+    Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Time for all of it: the search, and steady loads after it
+    #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
+    pub budget: String,
+    /// Never offer more than this
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub max_rate: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll sweep http://localhost:8080/          1 to 512 users, a minute\n  \
+    plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/\n  \
+    plimsoll sweep --fail-if 'goodput<5000' http://localhost:8080/\n  \
+    plimsoll sweep --full http://localhost:8080/   200 to 50 000, 5 min each")]
+pub struct SweepArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// Concurrencies, in order [default: 1 to 512, doubling]
+    #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
+    pub concurrency: Option<String>,
+    /// Time for each level [default: as long as it takes to know its goodput to 3 %; 10s with -c; 300s with --full]
+    #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
+    pub level_time: Option<String>,
+    /// Time for all levels together, each as long as it needs [default: 60s, unless -c, --for or --full is given]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub budget: Option<String>,
+    /// The long way: 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
+    #[arg(long, help_heading = "Load")]
+    pub full: bool,
+    /// Load first for this long at each level without measuring [default: 0s; 200ms within a budget]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub warmup: Option<String>,
+    /// Exit with 1 if this is true at the peak, such as 'goodput<5000'
+    #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
+    pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    /// Name of the files written
+    #[arg(long, default_value = "sweep", help_heading = "Output")]
+    pub name: String,
+    /// Folder of the files written
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output")]
+    pub dir: PathBuf,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (that much CPU time).\n\n\
+    Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
+pub struct BaselineArgs {
+    /// Address to listen on; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<String>,
+    /// Be able to hold so many connections, whatever the limit of open files
+    #[arg(long, value_name = "N", default_value = "60000")]
+    pub connections: String,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  plimsoll demo --budget 30s")]
+pub struct DemoArgs {
+    /// Time for the search
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub budget: String,
+    /// Seed of all that is random [default: drawn, and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Secrets are not in run files: give again what it asks for, under the name of the flag.\n\n\
+    Examples:\n  plimsoll rerun run.plimsoll\n  plimsoll rerun run.plimsoll -H 'Authorization: Bearer ...'")]
+pub struct RerunArgs {
+    /// Run file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Run commands, send files and load public addresses as the run file says, without asking
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+    /// A target of which something was left out of the record (repeatable, in its order)
+    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record")]
+    pub urls: Vec<String>,
+    /// The file of traffic
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record")]
+    pub traffic: Option<String>,
+    /// Where the file of traffic was asked
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub target: Option<String>,
+    /// A header whose value was left out (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
+    pub headers: Vec<String>,
+    /// The body: text, @FILE, or - for standard input
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Left out of the record")]
+    pub body: Option<String>,
+    /// The command of build A
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub a: Option<String>,
+    /// The command of build B
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub b: Option<String>,
+    /// The command before each block
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub before_block: Option<String>,
+    /// Where profiles are served
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub pprof: Option<String>,
+    /// Where the server tells of itself
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub metrics: Option<String>,
+    /// The unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    pub unix: Option<String>,
+    /// The issuers to trust
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub cacert: Option<String>,
+    /// Our own certificate
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub cert: Option<String>,
+    /// The key of our certificate
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub key: Option<String>,
+    /// The control group to watch
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    pub cgroup: Option<String>,
+    /// Write the run file of the repetition here
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print what the record says instead of running it
+    #[arg(long)]
+    pub print: bool,
+}

@@ -1,0 +1,68 @@
+//! The command line as typed: which commands there are. Nothing here touches the world; `asking` and the commands make plans
+//! and terms of it.
+//!
+//! What is said to them: to those that put load on something in `measuring` and `prove`, to those that read what is there
+//! in `reading`; what several have in common in `shared`, which knows none of them.
+
+mod measuring;
+mod prove;
+mod reading;
+mod shared;
+
+pub use measuring::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, RerunArgs, RunArgs, SweepArgs};
+pub use prove::ProveArgs;
+pub use reading::{
+    ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
+};
+pub use shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+
+use clap::{Parser, Subcommand};
+
+/// Finds the load line of an HTTP API: how much it carries before its users feel it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plimsoll",
+    version,
+    arg_required_else_help = true,
+    after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
+                  Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
+                  130 interrupted."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
+    Find(FindArgs),
+    /// Explain what holds the load line: by name, with the evidence, and what would move it
+    Explain(Box<ExplainArgs>),
+    /// Compare two builds: a verdict with a known rate of false alarms
+    Prove(Box<ProveArgs>),
+    /// Put one load on a URL and measure it
+    Run(RunArgs),
+    /// Look whether a file of traffic is understood, and what its first requests are
+    Check(CheckArgs),
+    /// Measure one load for each of several concurrencies
+    Sweep(SweepArgs),
+    /// Serve the reference target: bare, fast, with known costs
+    Baseline(BaselineArgs),
+    /// Find the load line of a small server started for the purpose
+    Demo(DemoArgs),
+    /// Print again what run files hold
+    Show(ShowArgs),
+    /// Show where a profile's cost lies, draw it, or compare two per request
+    Profile(ProfileArgs),
+    /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
+    Traffic(TrafficArgs),
+    /// Compare two recordings: a table of relative changes, and charts
+    Diff(DiffArgs),
+    /// Report what run files hold: a page with charts, a summary, a picture
+    Report(ReportArgs),
+    /// Do again what a run file records, with the same seed
+    Rerun(RerunArgs),
+    /// Remove old runs from the folder of results
+    Clean(CleanArgs),
+}

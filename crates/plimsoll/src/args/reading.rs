@@ -1,0 +1,245 @@
+//! What is said to the commands that put load on nothing: they read run files, profiles, access logs and files of traffic,
+//! or tidy up.
+//!
+//! Not here: commands that measure.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll check -f mix.toml\n  \
+    plimsoll check -f mix.toml --target http://localhost:8080/ --seed 7")]
+pub struct CheckArgs {
+    /// The file (TOML, YAML or JSON)
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where it would be asked [default: the file's base]
+    #[arg(long, value_name = "URL")]
+    pub target: Option<String>,
+    /// Seed of all that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  plimsoll show run.plimsoll\n  plimsoll show --csv run.plimsoll > intervals.csv")]
+pub struct ShowArgs {
+    /// Run files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print one JSON document (for several files: an array of them)
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print the intervals as CSV
+    #[arg(long)]
+    pub csv: bool,
+    /// Print all readings of the probes as CSV
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub probes: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Reads pprof (gzip'd or plain), folded stacks and the text of perf script.\n\nExamples:\n  \
+    plimsoll profile cpu.pb.gz                        the dearest 30 functions\n  \
+    plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html\n  \
+    plimsoll profile heap.pb.gz --sample-index alloc_space --focus json\n  \
+    plimsoll profile cpu.pb.gz --by 'main\\.handle'    by the handler on the stack\n  \
+    plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000")]
+pub struct ProfileArgs {
+    /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
+    #[arg(value_name = "FILE|URL")]
+    pub source: Option<String>,
+    /// Take the profile for so long (an address only) [default: 30 for a CPU profile]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: Option<u32>,
+    /// Fetch from an address that is neither loopback nor private
+    #[arg(long)]
+    pub allow_public: bool,
+    /// Compare two profiles, each a file or an address: what B costs more than A
+    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference")]
+    pub diff: Vec<String>,
+    /// Requests completed while A was taken
+    #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
+    pub requests_a: Option<u64>,
+    /// Requests completed while B was taken
+    #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
+    pub requests_b: Option<u64>,
+    /// Column of values: a name such as alloc_space, or its number
+    #[arg(long, value_name = "TYPE", help_heading = "Selection")]
+    pub sample_index: Option<String>,
+    /// Keep samples with a function or file that matches
+    #[arg(long, value_name = "REGEX", help_heading = "Selection")]
+    pub focus: Option<String>,
+    /// Leave out samples with a function or file that matches
+    #[arg(long, value_name = "REGEX", help_heading = "Selection")]
+    pub ignore: Option<String>,
+    /// Split costs by a label such as endpoint, or by the first function from the root that matches, such as a handler
+    #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
+    pub by: Option<String>,
+    /// Rows of the table [default: 30; all with --json]
+    #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
+    pub top: Option<Option<String>>,
+    /// Order of the rows: flat, cum [default: cum; flat with --diff]
+    #[arg(long, value_name = "COLUMN", help_heading = "Output")]
+    pub sort: Option<String>,
+    /// Write a flame graph (.html or .svg) or keep the profile (.pb.gz); repeatable
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Vec<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Files are two searches for the load line, or run files of a sweep or of one load and .dat files:\n\
+    lines of concurrency, requests/s, mean ms, success %.\n\n\
+    Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll"
+)]
+pub struct DiffArgs {
+    /// The recording to compare with
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The recording whose changes are shown
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Folder of the charts written
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll")]
+    pub dir: PathBuf,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// A page with charts, complete in itself
+    Html,
+    /// A summary for a pull request
+    Md,
+    /// Test cases for a CI system
+    Junit,
+    /// The documents of --json
+    Json,
+    /// One chart
+    Svg,
+    /// One chart
+    Png,
+}
+
+/// A chart of a run file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChartArg {
+    /// Offered rate against p99, with the load line (a search)
+    Line,
+    /// Throughput and time to last byte over the load (a sweep)
+    Throughput,
+    /// Success rate over the load (a sweep)
+    Success,
+    /// Latency by percentile (a run)
+    Percentiles,
+    /// Rate, latency, errors and lag over time (a run)
+    Time,
+    /// Which latencies came when (a run)
+    Heat,
+    /// Both sides block by block, and how the interval narrowed (a comparison); each rung (a ladder)
+    Blocks,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll report find.plimsoll                    a page beside the file\n  \
+    plimsoll report find.plimsoll --format md        a summary for a pull request\n  \
+    plimsoll report find.plimsoll -o line.png        the picture of the load line\n  \
+    plimsoll report run.plimsoll --chart heat --dark -o heat.svg\n  \
+    plimsoll report sweep.plimsoll --slo 'p99<=50ms' -o junit.xml")]
+pub struct ReportArgs {
+    /// Run files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What to write [default: what the name given with -o ends in, else html]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<ReportFormat>,
+    /// The chart of svg and png [default: line, throughput or time, by what the file holds]
+    #[arg(long, value_name = "CHART")]
+    pub chart: Option<ChartArg>,
+    /// Chart in colours for a dark page (pages follow their reader)
+    #[arg(long)]
+    pub dark: bool,
+    /// What must be true of each load of a run or sweep; each part is a test case (junit)
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms")]
+    pub slo: String,
+    /// Write here [default: a page beside the first file; the rest to standard output]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Removed are run files with a name that plimsoll chose (such as find-1795310187-22978.plimsoll) and \
+    their pages, profiles and logs; nothing else. Each find, prove and run that keeps its file there removes what is \
+    beyond 50 runs, and says so.\n\n\
+    Examples:\n  plimsoll clean --keep 10 --dry-run\n  plimsoll clean --keep 0"
+)]
+pub struct CleanArgs {
+    /// Keep the latest so many runs [default: 50]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<String>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The folder of results
+    #[arg(long, value_name = "DIR", default_value = crate::kept::FOLDER)]
+    pub dir: PathBuf,
+}
+
+/// How lines of a log are understood.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// How lines are written: an nginx log_format ($...), an Apache LogFormat (%...), an Envoy format (%...%), or combined,
+    /// common, caddy, traefik, envoy, alb, ... [default: found by the first lines]
+    #[arg(long, value_name = "FORMAT", help_heading = "Log")]
+    pub log_format: Option<String>,
+    /// Where lines of JSON have what: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
+    /// user_agent
+    #[arg(long, value_name = "NAME=.PATH,...", help_heading = "Log")]
+    pub field: Option<String>,
+    /// What tells visitors apart: a path in JSON, a name in --log-format, or client [default: address and user agent]
+    #[arg(long, value_name = "FIELD", help_heading = "Log")]
+    pub session: Option<String>,
+    /// Fold what matches in a path to {}, beside ids, UUIDs, hashes and dates (repeatable)
+    #[arg(long, value_name = "REGEX", help_heading = "Log")]
+    pub fold: Vec<String>,
+    /// Fail if a line is not understood
+    #[arg(long, help_heading = "Log")]
+    pub strict: bool,
+}
+
+/// `plimsoll traffic`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll traffic access.log                     what comes, and how often\n  \
+    plimsoll traffic *.gz access.log -o page.html   the same as a page\n  \
+    plimsoll traffic - --json < access.log          as one document\n  \
+    plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
+    plimsoll traffic access.log --log-format '$msec \"$request\" $status'\n\n\
+    Reads combined, common, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy, Traefik,\n\
+    Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
+pub struct TrafficArgs {
+    /// Access logs; - is standard input
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// Rows of the tables
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Output")]
+    pub top: usize,
+    /// Write a page with charts (.html)
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}

@@ -1,0 +1,179 @@
+//! What is said to several commands alike: the request, its connections, the generator, probes, profiles, and where results
+//! go.
+//!
+//! Not here: any command. Those that measure hold these, and these hold none of them.
+
+use clap::Args;
+use plimsoll_model::{Redact, Spin};
+use std::path::PathBuf;
+
+/// What is asked, and how answers count.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Request")]
+pub struct RequestArgs {
+    /// Target, such as http://localhost:8080/items or https://api.test/
+    #[arg(required_unless_present = "file")]
+    pub url: Option<String>,
+    /// Ask what this file says (TOML, YAML or JSON): several requests, by weight
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
+    pub file: Option<PathBuf>,
+    /// Ask it there, instead of at the file's base
+    #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url")]
+    pub target: Option<String>,
+    /// Method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// Header to send, such as 'Accept: text/html' (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Body: text, @FILE, or - for standard input
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-")]
+    pub body: Option<String>,
+    /// Give a request up after this
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub timeout: String,
+    /// Statuses that count as success
+    #[arg(long, value_name = "SET", default_value = "100-399")]
+    pub ok_status: String,
+    /// Open a new connection for each request
+    #[arg(long)]
+    pub no_keepalive: bool,
+    /// Open at most so many connections (open loads)
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<String>,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Start without asking once first
+    #[arg(long, help_heading = "Request")]
+    pub no_preflight: bool,
+    /// Put load on an address that is neither loopback nor private
+    #[arg(long, help_heading = "Request")]
+    pub allow_public: bool,
+    /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
+    #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
+    pub redact: Redact,
+}
+
+/// How connections are opened, secured and closed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connections")]
+pub struct ConnectionArgs {
+    /// Connect there instead of to the URL's host, which is still asked for
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect_to: Option<String>,
+    /// Connect to this unix socket; @NAME is the abstract one of that name
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<String>,
+    /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24
+    #[arg(long, value_name = "LIST")]
+    pub source_ip: Option<String>,
+    /// Ask for the host's addresses again every so often
+    #[arg(long, value_name = "TIME")]
+    pub resolve_every: Option<String>,
+    /// How connections are closed: fin, or reset (leaves no port in TIME-WAIT)
+    #[arg(long, value_name = "HOW")]
+    pub close: Option<String>,
+    /// Which HTTP is spoken: 1.1, 2, or auto (over TLS what the server takes, 2 before 1.1; without TLS 1.1)
+    #[arg(long, value_name = "VERSION")]
+    pub http: Option<String>,
+    /// Over HTTP/2, carry up to so many requests at a time on a connection [default: 1]
+    #[arg(long, value_name = "N")]
+    pub streams: Option<String>,
+    /// Do not verify the server's certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// Trust these issuers only (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Our own certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// The key of our certificate (PEM) [default: in the --cert file]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Make a full TLS handshake for each connection
+    #[arg(long)]
+    pub no_resumption: bool,
+}
+
+/// How the generator works.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Generator")]
+pub struct GeneratorArgs {
+    /// Worker threads [default: half the cores for a target on this machine with connections kept, else all]
+    #[arg(short = 't', long, value_name = "N")]
+    pub threads: Option<String>,
+    /// Wait by looking again instead of sleeping: auto, on, off
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = parse_spin)]
+    pub spin: Spin,
+    /// Seed of all that is random [default: drawn, and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How arrivals of an open load are spaced: constant, poisson
+    #[arg(long, value_name = "HOW")]
+    pub arrivals: Option<String>,
+}
+
+/// Profiles of the server beside the measurement.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Profiles")]
+pub struct PprofArgs {
+    /// Afterwards take profiles at low load and at this one: where they are served, such as
+    /// http://localhost:6060/debug/pprof; alone, or with auto, at /debug/pprof on the target itself
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
+    pub pprof: Option<String>,
+    /// Length of a CPU profile in seconds
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub pprof_seconds: u32,
+}
+
+/// What is watched while the load runs.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Probes")]
+pub struct ProbeArgs {
+    /// Watch this process [default: the one that listens on the target's address]
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Watch the process of this name
+    #[arg(long, value_name = "NAME")]
+    pub process: Option<String>,
+    /// Read once a second what the server tells of itself, Prometheus text or Go's /debug/vars: where it does; alone, or
+    /// with auto, at /metrics or /debug/vars on the target itself
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
+    pub metrics: Option<String>,
+    /// Watch this control group [default: that of the process]
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
+    /// Watch nothing
+    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
+    pub no_probes: bool,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn parse_redact(text: &str) -> Result<Redact, String> {
+    match text {
+        "secrets" => Ok(Redact::Secrets),
+        "all" => Ok(Redact::All),
+        _ => Err("expected secrets or all".into()),
+    }
+}
+
+fn parse_spin(text: &str) -> Result<Spin, String> {
+    match text {
+        "auto" => Ok(Spin::Auto),
+        "on" => Ok(Spin::On),
+        "off" => Ok(Spin::Off),
+        _ => Err("expected auto, on or off".into()),
+    }
+}

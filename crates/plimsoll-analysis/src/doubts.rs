@@ -4,6 +4,8 @@
 //!
 //! Not here: when something is doubtful (each finding says so where it is concluded), and how a doubt looks.
 
+use crate::sentence::Sentence;
+
 /// What a doubt is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
@@ -89,7 +91,7 @@ pub struct Doubt {
     /// What it is about.
     pub kind: DoubtKind,
     /// A sentence; of a kind that stands beside a figure, a few words.
-    pub text: String,
+    pub text: Sentence,
 }
 
 /// All that speaks against the figures of a finding, in the order in which it is to be read.
@@ -100,11 +102,11 @@ pub struct Doubts(Vec<Doubt>);
 impl Doubts {
     /// What was said before the first load.
     pub fn noted(sentences: &[String]) -> Doubts {
-        sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.clone() }).collect()
+        sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
 
     /// Adds one at the end.
-    pub fn add(&mut self, kind: DoubtKind, text: impl Into<String>) {
+    pub fn add(&mut self, kind: DoubtKind, text: impl Into<Sentence>) {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
@@ -114,17 +116,17 @@ impl Doubts {
     }
 
     /// The texts of those of whose kind it is true.
-    pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| doubt.text.as_str())
+    pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &Sentence> {
+        self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| &doubt.text)
     }
 
     /// The sentences that stand above all figures.
-    pub fn above(&self) -> impl Iterator<Item = &str> {
+    pub fn above(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(|kind| !kind.is_beside())
     }
 
     /// The words that stand in one line with the figure.
-    pub fn beside(&self) -> impl Iterator<Item = &str> {
+    pub fn beside(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(DoubtKind::is_beside)
     }
 
@@ -194,9 +196,10 @@ mod tests {
         for kind in DoubtKind::ALL {
             doubts.add(kind, format!("{kind:?}"));
         }
-        let (above, beside): (Vec<&str>, Vec<&str>) = (doubts.above().collect(), doubts.beside().collect());
-        assert_eq!(above[..4], ["slow", "Noted", "Generator", "Unsent"]);
-        assert_eq!(beside, ["Unconfirmed", "Contradicted", "Spread"]);
+        let (above, beside): (Vec<&Sentence>, Vec<&Sentence>) = (doubts.above().collect(), doubts.beside().collect());
+        let said = |words: &[&str]| words.iter().map(|words| Sentence::from(*words)).collect::<Vec<_>>();
+        assert_eq!(above[..4], said(&["slow", "Noted", "Generator", "Unsent"]).iter().collect::<Vec<_>>());
+        assert_eq!(beside, said(&["Unconfirmed", "Contradicted", "Spread"]).iter().collect::<Vec<_>>());
         assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));

@@ -2,6 +2,7 @@
 //! written here, so that one value never has two spellings. (Conditions and promises, such as `p99<=500ms`, are a
 //! language of their own: what is written must read back. See [`crate::condition`].)
 
+use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::{Stop, Unheld};
 
 /// Why a load was ended, in words.
@@ -13,10 +14,10 @@ pub fn stop(stop: &Stop) -> &str {
 }
 
 /// Why a load could not be made, in words.
-pub fn unheld(reason: &Unheld) -> &str {
+pub fn unheld(reason: &Unheld) -> Sentence {
     match reason {
-        Unheld::NoTime => "the time was used up before (--budget)",
-        Unheld::Machine(reason) => reason,
+        Unheld::NoTime => Sentence::from("the time was used up before (").remedy(Remedy::Budget).words(")"),
+        Unheld::Machine(reason) => reason.as_str().into(),
     }
 }
 

@@ -17,6 +17,7 @@
 
 use crate::format;
 use crate::others::Others;
+use crate::sentence::Sentence;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
 use crate::summary::Summary;
@@ -87,7 +88,7 @@ pub struct TrialOutcome {
     /// The verdict.
     pub verdict: Verdict,
     /// One sentence for it; empty for a pass without remark.
-    pub reason: String,
+    pub reason: Sentence,
     /// What the search reads beyond the verdict.
     pub evidence: Evidence,
     /// What others used of the machine meanwhile, and whether that disturbed the trial.
@@ -197,7 +198,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         p99_ns: response.quantile_ns(0.99),
         lag_p99_ns: summary.generator.lag.p99_ns,
         verdict: Verdict::Pass,
-        reason: String::new(),
+        reason: Sentence::default(),
         evidence: Evidence {
             scheduled: ledger.scheduled,
             failed: ledger.failed,
@@ -223,7 +224,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 Some(Ending::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server did not come to rest in this time".to_owned()),
             };
-            (outcome.verdict, outcome.reason) = (verdict, reason);
+            (outcome.verdict, outcome.reason) = (verdict, reason.into());
             // The silence that it begins with may be the backlog of the load before.
             outcome.evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
@@ -251,9 +252,11 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
-        (Offered::Rate(_), Verdict::Pass) => outcome.reason = format!("{}, although {reason}", outcome.reason),
+        (Offered::Rate(_), Verdict::Pass) => {
+            outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));
+        }
         _ => {
-            (outcome.verdict, outcome.reason) = (Verdict::Void, format!("disturbed: {reason}"));
+            (outcome.verdict, outcome.reason) = (Verdict::Void, format!("disturbed: {reason}").into());
             outcome.evidence.generator_limited = false;
         }
     }
@@ -311,24 +314,24 @@ fn open_verdict(
     let generator = &summary.generator;
     let silent_ns = broken_by_silence(&evidence.stalls, watch, window);
     (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
-        (Verdict::Fail, format!("nobody was answered for {}", format::duration(ns as f64)))
+        (Verdict::Fail, format!("nobody was answered for {}", format::duration(ns as f64)).into())
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
         // Why requests were not sent says more than how many.
-        (Verdict::Fail, generator.reason.clone().unwrap_or(reason))
+        (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
-        (Verdict::Void, "it was ended before its verdict was certain".to_owned())
+        (Verdict::Void, "it was ended before its verdict was certain".into())
     } else if !bounds_hold {
-        let reason = generator.reason.clone().unwrap_or(sentence);
+        let reason = generator.reason.clone().unwrap_or_else(|| sentence.into());
         (Verdict::Fail, reason)
     } else if grows {
-        (Verdict::Fail, format!("the backlog grew by {} of the arrivals", format::rough_share(evidence.growth)))
+        (Verdict::Fail, format!("the backlog grew by {} of the arrivals", format::rough_share(evidence.growth)).into())
     } else if ledger.scheduled == 0 {
-        (Verdict::Void, "nothing was scheduled".to_owned())
+        (Verdict::Void, "nothing was scheduled".into())
     } else {
         let p99 = format::duration(outcome.p99_ns as f64);
-        (Verdict::Pass, format!("p99 was {p99}"))
+        (Verdict::Pass, format!("p99 was {p99}").into())
     };
 }
 
@@ -442,6 +445,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sentence::Remedy;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
         Arrivals, Curve, Interval, LoadFigures, Plan, Probes, RouteFigures, Series, SeriesKind, SeriesSample, Stage,
@@ -529,7 +533,7 @@ mod tests {
                 interval
             });
             let outcome = judged(&run);
-            assert_eq!(outcome.verdict, expect, "{failed} {unsent} {unanswered} {slow}: {}", outcome.reason);
+            assert_eq!(outcome.verdict, expect, "{failed} {unsent} {unanswered} {slow}: {:?}", outcome.reason);
         }
     }
 
@@ -537,8 +541,8 @@ mod tests {
     fn a_growing_backlog_fails_within_the_latency_bound() {
         // 3 % too much: after a second 30 requests wait, 30 ms' worth.
         let outcome = judged(&run(&[(1000.0, 10)], |at| tick(97, 20, 3 * (at + 1))));
-        assert_eq!(outcome.verdict, Verdict::Fail, "{}", outcome.reason);
-        assert!(outcome.reason.contains("backlog"), "{}", outcome.reason);
+        assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
+        assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
         // Two requests more or less are chance.
@@ -566,7 +570,7 @@ mod tests {
         });
         for run in [&busy, &late, &unsent] {
             let outcome = judged(run);
-            assert_eq!(outcome.verdict, Verdict::Void, "{}", outcome.reason);
+            assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
         // With every connection waiting for the server, be it to accept it, it is the server's.
@@ -577,7 +581,7 @@ mod tests {
         for waiting in [open, under_way] {
             let outcome = judged(&waiting);
             assert_eq!(outcome.verdict, Verdict::Fail);
-            assert!(outcome.reason.contains("--max-connections"), "{}", outcome.reason);
+            assert!(outcome.reason.remedies().eq([Remedy::MaxConnections]), "{:?}", outcome.reason);
         }
     }
 
@@ -603,7 +607,7 @@ mod tests {
         };
         for (service_ms, expect) in [(800, Verdict::Fail), (30, Verdict::Void)] {
             let outcome = judged(&silence(service_ms));
-            assert_eq!(outcome.verdict, expect, "{service_ms} ms: {}", outcome.reason);
+            assert_eq!(outcome.verdict, expect, "{service_ms} ms: {:?}", outcome.reason);
             assert!(outcome.evidence.generator_limited, "{outcome:?}");
             assert_eq!(outcome.reason.contains("nobody was answered for 800 ms"), expect == Verdict::Fail);
         }
@@ -663,7 +667,7 @@ mod tests {
             assert_eq!(
                 outcome.reason.contains("others used 1.3 of 2 cores"),
                 others > 1.0,
-                "{name}: {}",
+                "{name}: {:?}",
                 outcome.reason
             );
         }
@@ -679,7 +683,7 @@ mod tests {
             }
             interval
         }));
-        assert_eq!((outcome.verdict, outcome.evidence.primed), (Verdict::Pass, true), "{}", outcome.reason);
+        assert_eq!((outcome.verdict, outcome.evidence.primed), (Verdict::Pass, true), "{:?}", outcome.reason);
         assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK));
     }
 
@@ -718,7 +722,7 @@ mod tests {
             7 => tick(400, 200, 1),
             _ => tick(100, 2, 1),
         });
-        assert_eq!(judged(&stall).verdict, Verdict::Pass, "{}", judged(&stall).reason);
+        assert_eq!(judged(&stall).verdict, Verdict::Pass, "{:?}", judged(&stall).reason);
     }
 
     #[test]

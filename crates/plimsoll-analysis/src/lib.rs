@@ -3,7 +3,7 @@
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
 //! compares builds; [`explain`] says what holds the line; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
-//! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that; [`profile`] reads
+//! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that, in [`sentence`]s; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
@@ -25,6 +25,7 @@ pub mod levels;
 pub mod others;
 pub mod profile;
 pub mod prove;
+pub mod sentence;
 pub mod series;
 pub mod server;
 pub mod server_view;
@@ -43,6 +44,7 @@ pub use find::{AtLine, Findings, Measure, SearchStep, Settings, StoppedBy};
 pub use finding::{Finding, NoFinding, conclude};
 pub use judge::{Offered, TrialOutcome, Verdict, judge};
 pub use others::Others;
+pub use sentence::{Remedy, Sentence, SentencePart};
 pub use server::ServerUse;
 pub use server_view::ServerView;
 pub use slo::Slo;

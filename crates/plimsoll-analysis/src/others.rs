@@ -197,7 +197,7 @@ impl Others {
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server can do more than this shows");
-        Some(Doubt { kind: DoubtKind::Others, text })
+        Some(Doubt { kind: DoubtKind::Others, text: text.into() })
     }
 }
 

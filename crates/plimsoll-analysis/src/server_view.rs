@@ -88,6 +88,6 @@ impl<'a> ServerView<'a> {
         let shown: Vec<String> = servers.iter().map(|server| server.pid.to_string()).collect();
         let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
         let text = format!("the server was restarted {times} under load (process {})", shown.join(", then "));
-        Some(Doubt { kind: DoubtKind::Restarted, text })
+        Some(Doubt { kind: DoubtKind::Restarted, text: text.into() })
     }
 }

@@ -6,6 +6,7 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::format;
 use crate::others::Others;
+use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ending, Histogram, LoadFigures, LoadShape, RouteFigures, Run, Tally};
@@ -71,7 +72,7 @@ pub struct Generator {
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
     /// Why it was the limit, or, when it was not, what else kept requests from being sent.
-    pub reason: Option<String>,
+    pub reason: Option<Sentence>,
 }
 
 /// All figures of one run.
@@ -168,7 +169,8 @@ fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, e
     let mut doubts: Doubts = others.doubt().into_iter().collect();
     match (&generator.reason, generator.limited) {
         (Some(reason), true) => {
-            doubts.add(DoubtKind::Generator, format!("the generator was the limit, not the server: {reason}"));
+            let text = Sentence::from("the generator was the limit, not the server: ");
+            doubts.add(DoubtKind::Generator, text.then(reason));
         }
         (Some(reason), false) => doubts.add(DoubtKind::Unsent, reason.clone()),
         (None, _) => {}
@@ -202,14 +204,16 @@ const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
 /// Connections that failed because this machine ran out of ports or files: no failure of the server's.
-fn ran_out(connect_errors: &Tally) -> Option<String> {
+fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
         (0, 0) => None,
-        (0, files) => Some(format!("no open file was left for {files} connections (ulimit -n)")),
-        (ports, _) => Some(format!(
-            "no local port was left for {ports} connections (keep them alive, or --source-ip, or --close reset)"
-        )),
+        (0, files) => Some(format!("no open file was left for {files} connections (ulimit -n)").into()),
+        (ports, _) => {
+            let text = format!("no local port was left for {ports} connections (keep them alive, or ");
+            let text = Sentence::from(text).remedy(Remedy::SourceAddresses).words(", or ");
+            Some(text.remedy(Remedy::CloseByReset).words(")"))
+        }
     }
 }
 
@@ -225,15 +229,15 @@ fn under_way_max(run: &Run) -> u64 {
 }
 
 /// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
-fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, String)> {
+fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
     let open = matches!(run.plan.load.shape, LoadShape::Open { .. });
     if generator.work_share >= WORK_SHARE_MAX {
         let share = generator.work_share * 100.0;
-        return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time")));
+        return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time").into()));
     }
     if open && generator.lag.p99_ns > lag_max_ns {
         let (lag, allowed) = (format::duration(generator.lag.p99_ns as f64), format::duration(lag_max_ns as f64));
-        return Some((true, format!("requests left late: lag p99 was {lag}, more than the {allowed} allowed")));
+        return Some((true, format!("requests left late: lag p99 was {lag}, more than the {allowed} allowed").into()));
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
@@ -242,13 +246,12 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
         return Some(match waited {
             // Waiting for a slow server is the server's doing.
-            true => (
-                false,
-                format!(
-                    "only {share} of the schedule was sent: all {connections_max} connections were waiting for the server (--max-connections)"
-                ),
-            ),
-            false => (true, format!("only {share} of the schedule was sent")),
+            true => {
+                let waiting = format!("all {connections_max} connections were waiting for the server");
+                let text = format!("only {share} of the schedule was sent: {waiting} (");
+                (false, Sentence::from(text).remedy(Remedy::MaxConnections).words(")"))
+            }
+            false => (true, format!("only {share} of the schedule was sent").into()),
         });
     }
     None

@@ -5,6 +5,7 @@
 use crate::block::{Report, Tone};
 use crate::find::{answer, stopped_text};
 use crate::format::{duration, rate};
+use crate::remedy::spelled;
 use crate::run::RunContext;
 use plimsoll_analysis::Doubts;
 use plimsoll_analysis::explain::{Cause, Explanation, ShownSignal, shown_value};
@@ -12,7 +13,7 @@ use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 
 /// The answer in one sentence.
 fn explain_answer(explanation: &Explanation) -> String {
-    format!("{}: {}", explanation.cause, explanation.sentence)
+    format!("{}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
 /// The headings of the table of evidence.
@@ -62,7 +63,7 @@ pub(crate) fn explain_report(context: &RunContext, (found, doubts): (&ExplainFin
         for named in &explanation.causes {
             facts.push(("possible", format!("{}: {} (weight {:.0})", named.cause, named.subject, named.weight)));
         }
-        facts.extend(explanation.to_tell.iter().map(|text| ("would tell", text.clone())));
+        facts.extend(explanation.to_tell.iter().map(|text| ("would tell", spelled(text))));
     }
     for demand in &explanation.demands {
         facts.push((

@@ -2,6 +2,7 @@
 
 use crate::json::{FrameFields, MadeFields, value};
 use crate::load_profiles::{Profiles, profiles_document};
+use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::server::ServerFields;
 use plimsoll_analysis::StoppedBy;
@@ -15,14 +16,14 @@ use serde_json::Value;
 struct ExplainDocument<'a> {
     #[serde(flatten)]
     frame: FrameFields<'a>,
-    warnings: &'a [&'a str],
+    warnings: &'a [String],
     cause: &'static str,
     causes: Vec<CauseFields<'a>>,
     abstained: bool,
-    sentence: &'a str,
+    sentence: String,
     evidence: Vec<EvidenceFields>,
     ruled_out: Vec<RuledOutFields<'a>>,
-    to_tell: &'a [String],
+    to_tell: Vec<String>,
     interventions: [u8; 0],
     predicted: Option<PredictedFields>,
     demands: Vec<DemandFields>,
@@ -98,7 +99,7 @@ pub(crate) fn explain(
     experiment: &Experiment,
     context: &RunContext,
     found: &ExplainFinding,
-    warnings: &[&str],
+    warnings: &[String],
     profiles: Option<&Profiles>,
 ) -> Value {
     let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
@@ -110,10 +111,10 @@ pub(crate) fn explain(
         cause: explanation.cause.word(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),
         abstained: explanation.abstained,
-        sentence: &explanation.sentence,
+        sentence: spelled(&explanation.sentence),
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
-        to_tell: &explanation.to_tell,
+        to_tell: explanation.to_tell.iter().map(spelled).collect(),
         interventions: [],
         predicted: predicted.map(|predicted| PredictedFields {
             line_rps: predicted.line_rps,

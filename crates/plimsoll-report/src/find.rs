@@ -3,6 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{count, duration, rate, share};
+use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
@@ -31,7 +32,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
-    let doubts: String = doubts.beside().map(|doubt| format!("; {doubt}")).collect();
+    let doubts: String = doubts.beside().map(|doubt| format!("; {}", spelled(doubt))).collect();
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| lower <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
@@ -75,7 +76,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         // Closed trials and load in between are not judged by the SLO.
         (Purpose::Settle | Purpose::Peak, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
-        _ => format!("{}: {}", trial.verdict, trial.reason),
+        _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
     };
     vec![
         crate::csv::purpose_name(trial.purpose).to_owned(),

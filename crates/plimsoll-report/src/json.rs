@@ -7,6 +7,7 @@ use crate::csv::purpose_name;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::{Profiles, profiles_document};
+use crate::remedy::spelled;
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel};
@@ -248,7 +249,7 @@ struct LoadFields<'a> {
     #[serde(flatten)]
     counted: CountedFields<'a>,
     protocol: &'static str,
-    generator: GeneratorFields<'a>,
+    generator: GeneratorFields,
     ended: String,
     #[serde(flatten)]
     others: OthersFields<'a>,
@@ -256,13 +257,13 @@ struct LoadFields<'a> {
 
 /// The generator's own figures.
 #[derive(Serialize)]
-struct GeneratorFields<'a> {
+struct GeneratorFields {
     cpu_s: f64,
     work_share: f64,
     lag_ns: TimesFields,
     sent_share: f64,
     limited: bool,
-    reason: Option<&'a str>,
+    reason: Option<String>,
 }
 
 impl<'a> From<&'a Summary> for LoadFields<'a> {
@@ -281,7 +282,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 lag_ns: TimesFields::from(&generator.lag),
                 sent_share: generator.sent_share,
                 limited: generator.limited,
-                reason: generator.reason.as_deref(),
+                reason: generator.reason.as_ref().map(spelled),
             },
             ended: match &summary.ending {
                 Some(Ending::Finished) => "finished".to_owned(),
@@ -372,7 +373,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
 struct RunDocument<'a> {
     #[serde(flatten)]
     frame: FrameFields<'a>,
-    warnings: &'a [&'a str],
+    warnings: &'a [String],
     load: String,
     #[serde(flatten)]
     figures: LoadFields<'a>,
@@ -389,7 +390,7 @@ pub(crate) fn run(
     experiment: &Experiment,
     context: &RunContext,
     found: &RunFinding,
-    warnings: &[&str],
+    warnings: &[String],
     profiles: Option<&Profiles>,
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
@@ -414,7 +415,7 @@ struct SweepDocument<'a> {
     frame: FrameFields<'a>,
     #[serde(flatten)]
     others: OthersFields<'a>,
-    warnings: &'a [&'a str],
+    warnings: &'a [String],
     peak: Option<LevelPoint>,
     knee: Option<LevelPoint>,
     failed_answers: Vec<FailedAnswerFields<'a>>,
@@ -440,7 +441,7 @@ impl From<&Level> for LevelPoint {
 #[serde(untagged)]
 enum LevelFields<'a> {
     Measured(Box<MeasuredLevel<'a>>),
-    Unheld { concurrency: u64, error: &'a str },
+    Unheld { concurrency: u64, error: String },
 }
 
 #[derive(Serialize)]
@@ -462,13 +463,13 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                 throughput_error: *error,
                 server: ServerFields::of(&ServerView::of(run)),
             })),
-            Err(reason) => LevelFields::Unheld { concurrency, error: format::unheld(reason) },
+            Err(reason) => LevelFields::Unheld { concurrency, error: spelled(&format::unheld(reason)) },
         }
     }
 }
 
 /// The document of a sweep: `plimsoll.sweep/1`.
-pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[&str]) -> Value {
+pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&SweepDocument {
@@ -491,17 +492,17 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[&
 struct FindDocument<'a> {
     #[serde(flatten)]
     frame: FrameFields<'a>,
-    warnings: &'a [&'a str],
+    warnings: &'a [String],
     #[serde(flatten)]
     others: OthersFields<'a>,
     load_line_rps: LoadLine,
-    doubts: Vec<&'a str>,
+    doubts: Vec<String>,
     stalls: Option<StallsFields<'a>>,
     slo: String,
     peak: Option<PeakFields>,
     knee: Option<KneeFields>,
     failed_answers: Vec<FailedAnswerFields<'a>>,
-    trials: Vec<TrialFields<'a>>,
+    trials: Vec<TrialFields>,
     stopped_by: StoppedBy,
     held_s: f64,
     elapsed_s: f64,
@@ -539,7 +540,7 @@ struct KneeFields {
 }
 
 #[derive(Serialize)]
-struct TrialFields<'a> {
+struct TrialFields {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     offered_rps: Option<f64>,
@@ -554,11 +555,11 @@ struct TrialFields<'a> {
     lag_p99_ns: u64,
     work_share: f64,
     verdict: String,
-    reason: &'a str,
+    reason: String,
 }
 
-impl<'a> From<&'a TrialOutcome> for TrialFields<'a> {
-    fn from(trial: &'a TrialOutcome) -> TrialFields<'a> {
+impl From<&TrialOutcome> for TrialFields {
+    fn from(trial: &TrialOutcome) -> TrialFields {
         TrialFields {
             kind: purpose_name(trial.purpose),
             offered_rps: trial.offered_rps(),
@@ -572,7 +573,7 @@ impl<'a> From<&'a TrialOutcome> for TrialFields<'a> {
             lag_p99_ns: trial.lag_p99_ns,
             work_share: trial.evidence.work_share,
             verdict: trial.verdict.to_string(),
-            reason: &trial.reason,
+            reason: spelled(&trial.reason),
         }
     }
 }
@@ -582,7 +583,7 @@ pub(crate) fn find(
     experiment: &Experiment,
     context: &RunContext,
     found: &SearchFinding,
-    (warnings, doubts): (&[&str], &Doubts),
+    (warnings, doubts): (&[String], &Doubts),
     profiles: Option<&Profiles>,
 ) -> Value {
     let findings = &found.findings;
@@ -593,7 +594,7 @@ pub(crate) fn find(
         warnings,
         others: OthersFields::from(&findings.others),
         load_line_rps: LoadLine { lower: line.lower, upper: line.upper, confirmed: line.confirmed },
-        doubts: doubts.beside().collect(),
+        doubts: doubts.beside().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,
             longest_s: stalls.longest_ns as f64 / 1e9,

@@ -3,6 +3,7 @@
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
+use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::visible::visible;
 use plimsoll_analysis::find::StoppedBy;
@@ -79,7 +80,7 @@ fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
         let outcome = match demand.figure(run) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {}",
-                summary.generator.reason.as_deref().unwrap_or("it could not keep up")
+                summary.generator.reason.as_ref().map_or_else(|| "it could not keep up".to_owned(), spelled)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.found(figure)),

@@ -17,6 +17,7 @@ pub mod markdown;
 pub mod page;
 pub mod profile;
 pub mod prove_profiles;
+pub mod remedy;
 pub mod text;
 pub mod traffic;
 pub mod visible;
@@ -49,6 +50,7 @@ pub use prove::{
     broken_text, ladder_heading, ladder_line, ladder_standing, measure_text, prove_answer, prove_heading, prove_line,
     prove_standing,
 };
+pub use remedy::spelled;
 pub use run::load_text;
 pub use searches::{SearchSide, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;

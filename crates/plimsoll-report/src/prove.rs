@@ -3,6 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{count, duration, flag_time, rate};
+use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
@@ -303,7 +304,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
         let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
         let against = match (block.void(), values.as_slice()) {
-            (Some(reason), _) => format!("void: {reason}"),
+            (Some(reason), _) => format!("void: {}", spelled(reason)),
             (None, [Some(a), Some(b)]) => change(b / a),
             _ => "-".into(),
         };

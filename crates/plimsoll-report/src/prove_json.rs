@@ -4,6 +4,7 @@ use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::json::{FrameFields, MadeFields, OthersFields, value};
 use crate::prove::{ProveContext, length_ns};
 use crate::prove_profiles::{self, ProveProfiles};
+use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
@@ -69,7 +70,7 @@ impl Serialize for BlockFields<'_> {
         for (arm, reading) in (0..).zip(&self.0.readings) {
             map.serialize_entry(&arm_name(arm).to_ascii_lowercase(), &ReadingFields::from(reading))?;
         }
-        map.serialize_entry("void", &self.0.void())?;
+        map.serialize_entry("void", &self.0.void().map(spelled))?;
         map.end()
     }
 }
@@ -81,7 +82,7 @@ struct ComparisonFields<'a> {
     frame: FrameFields<'a>,
     #[serde(flatten)]
     others: OthersFields<'a>,
-    warnings: &'a [&'a str],
+    warnings: &'a [String],
     failed_answers: Vec<FailedAnswerFields<'a>>,
     sides: &'a [String],
     elapsed_s: Option<f64>,
@@ -91,7 +92,7 @@ impl<'a> ComparisonFields<'a> {
     fn of(
         schema: &'static str,
         context: &ProveContext<'a>,
-        warnings: &'a [&'a str],
+        warnings: &'a [String],
         kinds: &'a [FailedKind],
     ) -> ComparisonFields<'a> {
         let ProveContext { experiment, measured } = context;
@@ -194,7 +195,7 @@ impl From<&Standing> for StandingFields {
 pub(crate) fn proof(
     context: &ProveContext,
     found: &ProveFinding,
-    warnings: &[&str],
+    warnings: &[String],
     profiles: Option<&ProveProfiles>,
 ) -> Value {
     let proof = &found.proof;
@@ -262,7 +263,7 @@ fn rung_fields<'a>((load, load_s): (Option<String>, Option<f64>), rung: &Rung, u
 pub(crate) fn ladder(
     context: &ProveContext,
     found: &LadderFinding,
-    warnings: &[&str],
+    warnings: &[String],
     profiles: Option<&ProveProfiles>,
 ) -> Value {
     let ladder = &found.ladder;

@@ -5,6 +5,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Searched, Theme};
 use crate::format::{change, count, duration, rate};
 use crate::json;
+use crate::remedy::spelled;
 use plimsoll_analysis::find::Bracket;
 use plimsoll_analysis::{Findings, Verdict};
 use plimsoll_model::Purpose;
@@ -135,7 +136,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
         ));
     }
     for side in sides {
-        let of_side = side.findings.doubts.above().map(|warning| format!("{}: {warning}", side.name));
+        let of_side = side.findings.doubts.above().map(|warning| format!("{}: {}", side.name, spelled(warning)));
         warnings.extend(of_side);
     }
     warnings

@@ -14,6 +14,7 @@ use crate::load_profiles::{Profiles, profiles_report};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
 use crate::prove_profiles::{self, ProveProfiles};
+use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
@@ -22,7 +23,6 @@ use plimsoll_analysis::finding::{Finding, MeasuredBlocks, SearchFinding};
 use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
-use std::borrow::Cow;
 
 /// What profiles say that were taken with an experiment.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl<'a> Shown<'a> {
     /// As a JSON document.
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.open();
-        let warnings: Vec<&str> = doubts.texts(|kind| told_by(finding, kind).is_none()).collect();
+        let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
         let of_loads = match self.profiles {
             Some(TakenProfiles::OfLoads(profiles)) => Some(profiles),
             _ => None,
@@ -200,7 +200,7 @@ impl<'a> Shown<'a> {
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
-        let warnings = doubts.iter().map(|doubt| sentence(finding, doubt).into_owned()).collect();
+        let warnings = doubts.iter().map(|doubt| sentence(finding, doubt)).collect();
         Suite { name, cases, warnings }
     }
 
@@ -240,17 +240,17 @@ fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> 
 }
 
 /// A doubt as people read it.
-fn sentence<'d>(finding: &Finding, doubt: &'d Doubt) -> Cow<'d, str> {
+fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{}. The figures below are about plimsoll.", doubt.text).into()
+            format!("{}. The figures below are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // With the flag that asked for it.
-            Some(Ending::Stopped(stop)) => format!("ended early: {}", stop_text(stop)).into(),
-            _ => doubt.text.as_str().into(),
+            Some(Ending::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
+            _ => spelled(&doubt.text),
         },
-        _ => doubt.text.as_str().into(),
+        _ => spelled(&doubt.text),
     }
 }
 
@@ -270,7 +270,7 @@ fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::{markdown, page};
-    use plimsoll_analysis::conclude;
+    use plimsoll_analysis::{Remedy, Sentence, conclude};
     use plimsoll_model::*;
 
     const USERS: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
@@ -362,9 +362,10 @@ mod tests {
             let found = conclude(experiment).expect("a finding").open().1.clone();
             let study = experiment.asked.word();
             for kind in DoubtKind::ALL {
-                let words = format!("planted: {kind:?}");
+                let words = format!("planted: {kind:?} (--max-connections)");
                 let mut doubts = Doubts::default();
-                doubts.add(kind, words.clone());
+                let planted = Sentence::from(format!("planted: {kind:?} (")).remedy(Remedy::MaxConnections);
+                doubts.add(kind, planted.words(")"));
                 let doubted = Doubted::new(doubts, found.clone());
                 let shown = Shown { experiment, finding: &doubted, profiles: None };
                 // Said where the file is read; and in the table of a sweep.

@@ -6,6 +6,7 @@ use crate::chart::{self, Heading, Line, heading};
 use crate::charted::{Around, environment, levels_charts, percent};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
+use crate::remedy::spelled;
 use crate::text::broken;
 use crate::visible::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
@@ -84,7 +85,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             }
         }
         Err(reason) => broken(
-            &format!("{concurrency:>9} not measured: {}", visible(format::unheld(reason))),
+            &format!("{concurrency:>9} not measured: {}", visible(&spelled(&format::unheld(reason)))),
             columns,
             WIDTHS[0] + 1,
         ),

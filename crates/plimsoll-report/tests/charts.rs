@@ -9,7 +9,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Doubts, Offered, Others, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, Offered, Others, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
@@ -62,7 +62,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
         p99_ns: (p99_ms * 1e6) as u64,
         lag_p99_ns: 10_000,
         verdict,
-        reason: String::new(),
+        reason: Sentence::default(),
         evidence: Evidence { work_share, ..Evidence::default() },
         others: Others::default(),
     }
@@ -295,7 +295,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         status: 200,
         answer_bytes: 120.0,
         others: Others::default(),
-        void: void.map(str::to_owned),
+        void: void.map(Sentence::from),
     };
     Block { readings: goodputs_rps.iter().map(reading).collect() }
 }

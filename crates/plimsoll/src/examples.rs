@@ -96,3 +96,17 @@ fn a_line_is_read_as_a_shell_does() {
         assert_eq!(words(line), expect, "{line}");
     }
 }
+
+/// What sentences say could be asked otherwise can be: each flag that they name is one.
+#[test]
+fn remedies_are_flags() {
+    let mut cli = Cli::command();
+    cli.build();
+    let flags: Vec<&str> =
+        cli.get_subcommands().flat_map(|command| command.get_arguments().filter_map(clap::Arg::get_long)).collect();
+    for named in plimsoll_report::remedy::flags() {
+        for flag in named.split(' ').filter_map(|word| word.strip_prefix("--")) {
+            assert!(flags.contains(&flag), "{named}: no command has --{flag}");
+        }
+    }
+}

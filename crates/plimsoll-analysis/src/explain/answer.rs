@@ -5,6 +5,7 @@ use super::contrast::Contrast;
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
+use crate::sentence::Sentence;
 
 /// A figure with its unit.
 pub fn value(signal: Signal, value: f64) -> String {
@@ -73,7 +74,7 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
 }
 
 /// The answer.
-pub fn sentence(case: &Contrast, cause: Cause) -> String {
+pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
     let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
     let subject = subject(case, cause);
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
@@ -83,15 +84,15 @@ pub fn sentence(case: &Contrast, cause: Cause) -> String {
         (false, best) => format!("the server at {} requests/s", format::rate(best)),
     };
     let holds = |how: String| format!("{subject} {} {line}: {how}", if plural(case, cause) { "hold" } else { "holds" });
-    match cause {
+    let said = match cause {
         Cause::None => format!(
             "nothing held the line: {} requests/s, the highest rate allowed, was held",
             format::rate(case.lower_rps)
         ),
         Cause::Client => {
             let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
-            let why = why.unwrap_or_else(|| "it could offer no more".to_owned());
-            format!("plimsoll itself was the limit, not the server: {why}")
+            let why = why.unwrap_or_else(|| "it could offer no more".into());
+            return Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         }
         Cause::OneThread if case.thread_full() == Some(true) => {
             holds(format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread)))
@@ -154,7 +155,8 @@ pub fn sentence(case: &Contrast, cause: Cause) -> String {
             holds(format!("more load brings no more answers{idle}"))
         }
         Cause::Unknown => "not known".to_owned(),
-    }
+    };
+    said.into()
 }
 
 fn rate_past(case: &Contrast) -> String {

@@ -24,6 +24,7 @@ pub use signals::{LoadSignals, Signal};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::find::{Bracket, Findings};
 use crate::others::Others;
+use crate::sentence::Sentence;
 use rules::Sign;
 use std::collections::BTreeMap;
 use weigh::{Candidate, Weighed, weigh};
@@ -75,13 +76,13 @@ pub struct Explanation {
     /// Whether nothing is named although something may hold the line.
     pub abstained: bool,
     /// The answer in one sentence, without a full stop.
-    pub sentence: String,
+    pub sentence: Sentence,
     /// What speaks for it.
     pub evidence: Vec<ShownSignal>,
     /// What was ruled out, and why.
     pub ruled_out: Vec<(Cause, String)>,
     /// What would tell, where it is not known: sentences without a full stop.
-    pub to_tell: Vec<String>,
+    pub to_tell: Vec<Sentence>,
     /// What would move the line.
     pub predicted: Option<Predicted>,
     /// What a request demands of each resource, the lowest ceiling first.
@@ -119,7 +120,7 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
         abstained: first.is_none(),
         sentence: match first {
             Some(first) => answer::sentence(case, first.cause),
-            None => answer::not_known(case, &shown),
+            None => answer::not_known(case, &shown).into(),
         },
         evidence: evidence(case, &shown),
         ruled_out: weighed.ruled_out.iter().map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign))).collect(),
@@ -159,18 +160,18 @@ fn ruled_out(case: &Contrast, why: &str, sign: &Sign) -> String {
 }
 
 /// What would tell.
-fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<Sentence> {
+    let mut told: Vec<Sentence> = Vec::new();
     for candidate in &weighed.candidates {
         if !candidate.unseen.is_empty() && !candidate.rule.to_tell.is_empty() {
-            let text = format!("{}: {}", candidate.cause, candidate.rule.to_tell);
+            let text = Sentence::from(format!("{}: ", candidate.cause)).then(&candidate.rule.to_tell.into());
             if !told.contains(&text) {
                 told.push(text);
             }
         }
     }
     if case.line.get(Signal::ServerCores).is_none() {
-        told.insert(0, format!("the server's own figures were not seen: {}", answer::why_unseen(case)));
+        told.insert(0, format!("the server's own figures were not seen: {}", answer::why_unseen(case)).into());
     }
     told
 }

@@ -9,6 +9,7 @@ use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
+use crate::sentence::{Remedy, SentencePart};
 use plimsoll_model::units::MS;
 
 /// What a sign does.
@@ -64,7 +65,7 @@ pub struct Rule {
     /// More special causes, of which this one is the outward look: where one of them is established as well, that is first.
     pub yields_to: &'static [Cause],
     /// What must be looked at to tell, where it was not.
-    pub to_tell: &'static str,
+    pub to_tell: &'static [SentencePart],
 }
 
 const fn must(
@@ -95,6 +96,10 @@ const fn speaks(
     Sign { kind: SignKind::Speaks, weight, yes, no: "", signals, holds }
 }
 
+const fn words(words: &'static str) -> SentencePart {
+    SentencePart::words(words)
+}
+
 /// Something is waited for while nothing that works is full: what all causes of waiting have in common.
 const NOTHING_FULL: Sign = must(
     0.0,
@@ -110,8 +115,11 @@ const PLATEAU: Sign = must(
     &[Signal::Goodput, Signal::Offered],
     Contrast::plateau,
 );
-const PROBES: &str =
-    "the server's processes: run plimsoll on its machine, as its user or as root (--pid where it is not found)";
+const PROBES: &[SentencePart] = &[
+    words("the server's processes: run plimsoll on its machine, as its user or as root ("),
+    SentencePart::Remedy(Remedy::Process),
+    words(" where it is not found)"),
+];
 
 /// The table.
 pub const RULES: &[Rule] = &[
@@ -132,7 +140,7 @@ pub const RULES: &[Rule] = &[
             },
         )],
         yields_to: &[Cause::Ports],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::None,
@@ -145,7 +153,7 @@ pub const RULES: &[Rule] = &[
             |case| Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()),
         )],
         yields_to: &[],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::Neighbour,
@@ -173,7 +181,7 @@ pub const RULES: &[Rule] = &[
             ),
         ],
         yields_to: &[],
-        to_tell: "the machine's CPU time (probes)",
+        to_tell: &[words("the machine's CPU time (probes)")],
     },
     Rule {
         cause: Cause::Ports,
@@ -193,7 +201,7 @@ pub const RULES: &[Rule] = &[
             },
         )],
         yields_to: &[],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::Files,
@@ -259,7 +267,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[Cause::Files],
-        to_tell: "the kernel's counters of the listening socket (probes)",
+        to_tell: &[words("the kernel's counters of the listening socket (probes)")],
     },
     Rule {
         cause: Cause::Memory,
@@ -297,7 +305,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[],
-        to_tell: "the server's control group (--cgroup)",
+        to_tell: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     },
     Rule {
         cause: Cause::Limiter,
@@ -336,7 +344,7 @@ pub const RULES: &[Rule] = &[
             speaks(1.0, "what is answered stays the same, whatever is asked", &[Signal::Goodput], Contrast::plateau),
         ],
         yields_to: &[],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::Limiter,
@@ -356,7 +364,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[],
-        to_tell: "whether the server's cores are idle (probes)",
+        to_tell: &[words("whether the server's cores are idle (probes)")],
     },
     Rule {
         cause: Cause::WarmUp,
@@ -374,7 +382,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::Delay,
@@ -396,7 +404,7 @@ pub const RULES: &[Rule] = &[
             ),
         ],
         yields_to: &[],
-        to_tell: "",
+        to_tell: &[],
     },
     Rule {
         cause: Cause::Gc,
@@ -429,7 +437,7 @@ pub const RULES: &[Rule] = &[
             ),
         ],
         yields_to: &[],
-        to_tell: "the runtime's own figures (--metrics URL)",
+        to_tell: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
     },
     Rule {
         cause: Cause::OneThread,
@@ -609,7 +617,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[],
-        to_tell: "the server's connections to others (probes, as its user or as root)",
+        to_tell: &[words("the server's connections to others (probes, as its user or as root)")],
     },
     Rule {
         cause: Cause::Downstream,
@@ -637,7 +645,11 @@ pub const RULES: &[Rule] = &[
             speaks(2.0, "its calls have become slower", &[Signal::PeerConnections, Signal::Service], downstream_slower),
         ],
         yields_to: &[],
-        to_tell: "what the server calls, on this machine (probes) or by its own figures (--metrics URL)",
+        to_tell: &[
+            words("what the server calls, on this machine (probes) or by its own figures ("),
+            SentencePart::Remedy(Remedy::Metrics),
+            words(")"),
+        ],
     },
     Rule {
         cause: Cause::Lock,
@@ -757,7 +769,7 @@ pub const RULES: &[Rule] = &[
             PLATEAU,
         ],
         yields_to: &[],
-        to_tell: "the kernel's account of the connections (probes)",
+        to_tell: &[words("the kernel's account of the connections (probes)")],
     },
     Rule {
         cause: Cause::Network,
@@ -783,7 +795,7 @@ pub const RULES: &[Rule] = &[
             }),
         ],
         yields_to: &[],
-        to_tell: "the kernel's account of the connections (probes)",
+        to_tell: &[words("the kernel's account of the connections (probes)")],
     },
 ];
 

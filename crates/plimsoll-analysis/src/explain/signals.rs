@@ -3,6 +3,7 @@
 //!
 //! Not here: what any of it means (`rules`).
 
+use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
@@ -209,7 +210,7 @@ pub struct LoadSignals {
     /// The server's process.
     pub server: Option<String>,
     /// Why the generator was the limit.
-    pub limited: Option<String>,
+    pub limited: Option<Sentence>,
     /// How others disturbed it.
     pub disturbed: Option<String>,
     /// Statuses of answers that did not succeed, with their counts.

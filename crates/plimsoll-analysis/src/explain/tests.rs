@@ -382,6 +382,6 @@ fn the_sentence_names_what_it_is_about() {
             "one thread of api holds the line at 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
-        assert_eq!(answer::sentence(&case, named(&case)), expect, "{}", tell(&case));
+        assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
 }

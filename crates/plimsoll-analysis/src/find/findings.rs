@@ -14,6 +14,7 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
+use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
 use plimsoll_model::units::SECOND;
@@ -271,8 +272,8 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
             doubts.add(DoubtKind::Beyond, text);
         }
         StoppedBy::MaxRate => {
-            let text = "The highest load allowed (--max-rate) still passes: the line is higher than was tried.";
-            doubts.add(DoubtKind::Beyond, text);
+            let text = Sentence::from("The highest load allowed (").remedy(Remedy::MaxRate);
+            doubts.add(DoubtKind::Beyond, text.words(") still passes: the line is higher than was tried."));
         }
         StoppedBy::LowestFails => {
             let lowest = evidence.open().iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
@@ -284,11 +285,9 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
         }
         StoppedBy::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
-            let text = format!(
-                "Nobody answered within {}, so there is no line; a larger --budget waits for longer.",
-                format::duration(waited as f64)
-            );
-            doubts.add(DoubtKind::Nothing, text);
+            let waited = format::duration(waited as f64);
+            let text = format!("Nobody answered within {waited}, so there is no line; a larger ");
+            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" waits for longer."));
         }
         StoppedBy::Interrupted => {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");

@@ -3,6 +3,7 @@
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
 use crate::format;
+use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::units::{UnitError, parse_duration_ns, parse_number};
 use std::fmt;
 
@@ -36,12 +37,23 @@ pub enum DemandError {
     /// A search has no such figure.
     #[error(
         "'{0}' is no figure of a search; there are line (also rate), peak (also goodput), knee and cpu: write for example \
-         line<5000 (what users must get is said with --slo)"
+         line<5000"
     )]
     Figure(String),
     /// A value that does not fit the figure.
     #[error(transparent)]
     Value(#[from] UnitError),
+}
+
+impl DemandError {
+    /// The whole of it, with what says better what was meant.
+    pub fn sentence(&self) -> Sentence {
+        let said = Sentence::from(self.to_string());
+        match self {
+            DemandError::Figure(_) => said.words(" (what users must get is said with ").remedy(Remedy::Slo).words(")"),
+            DemandError::Shape(_) | DemandError::Value(_) => said,
+        }
+    }
 }
 
 impl Demand {

@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use crate::judge::{Evidence, Offered};
     use crate::others::Others;
+    use crate::sentence::Sentence;
 
     /// Which silences of which trials are the server's own.
     #[test]
@@ -246,7 +247,7 @@ mod tests {
             p99_ns: 5 * MS,
             lag_p99_ns: 0,
             verdict,
-            reason: String::new(),
+            reason: Sentence::default(),
             evidence: Evidence::default(),
             others: Others { disturbed, steal_share: Some(0.0), ..Others::default() },
         };

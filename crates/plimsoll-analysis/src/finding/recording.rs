@@ -24,5 +24,5 @@ pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
         (None, Some(reason)) => format!("it broke off before its end ({reason}): this is what was measured"),
         (None, None) => "the recording was cut off before its end: this is what it holds".to_owned(),
     };
-    Some(Doubt { kind: DoubtKind::CutOff, text })
+    Some(Doubt { kind: DoubtKind::CutOff, text: text.into() })
 }

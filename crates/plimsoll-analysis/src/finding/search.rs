@@ -49,7 +49,7 @@ pub(super) fn conclude<'a>(
     let server = ServerView { used, from, runs };
     let limited = (findings.stopped_by == StoppedBy::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
-        text: "the generator was the limit, not the server: the line lies above what it could offer".to_owned(),
+        text: "the generator was the limit, not the server: the line lies above what it could offer".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();

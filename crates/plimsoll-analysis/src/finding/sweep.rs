@@ -5,6 +5,7 @@ use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::format;
 use crate::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
 use crate::others::Others;
+use crate::sentence::{Remedy, Sentence};
 use crate::series::goodput_error;
 use crate::server::ServerUse;
 use crate::summary::Summary;
@@ -101,17 +102,16 @@ impl<'a> SweepFinding<'a> {
                 1 => " (and at one level more)".to_owned(),
                 more => format!(" (and at {more} levels more)"),
             };
-            let text = format!(
-                "with {}{others} the generator was the limit, not the server: {}",
-                if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) },
-                first.summary.generator.reason.as_deref().unwrap_or("it could not keep up")
-            );
-            doubts.add(DoubtKind::Generator, text);
+            let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
+            let text = format!("with {users}{others} the generator was the limit, not the server: ");
+            let reason = first.summary.generator.reason.clone().unwrap_or_else(|| "it could not keep up".into());
+            doubts.add(DoubtKind::Generator, Sentence::from(text).then(&reason));
         }
         for SweepLevel { concurrency, outcome } in &self.levels {
             if let Err(reason) = outcome {
                 let (users, reason) = (format::count(*concurrency), format::unheld(reason));
-                doubts.add(DoubtKind::Unmeasured, format!("concurrency {users} was not measured: {reason}"));
+                let text = Sentence::from(format!("concurrency {users} was not measured: ")).then(&reason);
+                doubts.add(DoubtKind::Unmeasured, text);
             }
         }
         let rough: Vec<(u64, f64)> = figures()
@@ -122,11 +122,12 @@ impl<'a> SweepFinding<'a> {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
             let text = format!(
                 "goodput varied: with {} users it may be off by up to {:.0} %, so that small differences between levels mean \
-                 nothing; more time (--for, --budget) narrows that",
+                 nothing; more time (",
                 at.join(", "),
                 worst * 100.0
             );
-            doubts.add(DoubtKind::Rough, text);
+            let text = Sentence::from(text).remedy(Remedy::LoadTime).words(", ").remedy(Remedy::Budget);
+            doubts.add(DoubtKind::Rough, text.words(") narrows that"));
         }
         doubts
     }

@@ -26,6 +26,7 @@ pub use stats::ConfidenceInterval;
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::others::Others;
+use crate::sentence::{Remedy, Sentence};
 use looks::{CONTROL_ERROR, Look, LookNumber};
 use plimsoll_model::rng::Rng;
 use rules::counting;
@@ -287,8 +288,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads that count") {
-        let text = format!("the machine was disturbed: {reason}, as was asked for (--count-disturbed)");
-        doubts.add(DoubtKind::Others, text);
+        let text = format!("the machine was disturbed: {reason}, as was asked for (");
+        doubts.add(DoubtKind::Others, Sentence::from(text).remedy(Remedy::CountDisturbed).words(")"));
     }
     let disturbed = blocks.iter().filter(|block| block.disturbed()).count();
     let disturbed_mostly = disturbed > counted.len();

@@ -1,6 +1,8 @@
 //! What the processes under two URLs did before they were compared: two URLs compare two *processes*, as they have become, and
 //! not only two builds.
 
+use crate::sentence::{Remedy, Sentence};
+
 /// What is known of a side's processes at the start of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Past {
@@ -32,17 +34,15 @@ fn time(s: f64) -> String {
 }
 
 /// What to warn about where one side has done much more than the other.
-pub fn pasts_differ(a: &Past, b: &Past) -> Option<String> {
+pub fn pasts_differ(a: &Past, b: &Past) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
     let of = |past: &Past| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
     (age || cpu).then(|| {
-        format!(
-            "two processes are compared, not only two builds, and they have different pasts: A {}, B {}; \
-             --a CMD --b CMD starts both afresh for each load",
-            of(a),
-            of(b)
-        )
+        let text = "two processes are compared, not only two builds, and they have different pasts";
+        Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
+            .remedy(Remedy::Builds)
+            .words(" starts both afresh for each load")
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::doubts::{Doubt, DoubtKind, Doubts};
 use crate::format;
 use crate::others::Others;
+use crate::sentence::{Remedy, Sentence};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
@@ -30,7 +31,7 @@ pub struct Reading {
     pub others: Others,
     /// Why it says nothing about the build, if so: others disturbed, the generator was the limit, or nothing was answered in
     /// the time.
-    pub void: Option<String>,
+    pub void: Option<Sentence>,
 }
 
 impl Reading {
@@ -45,8 +46,11 @@ impl Reading {
             .reason
             .clone()
             .filter(|_| others.disturbed && !count_disturbed)
-            .map(|reason| format!("disturbed: {reason}"));
-        let silence = || format!("no answer within {} ms (longer loads: --for)", summary.duration_ns / MS);
+            .map(|reason| Sentence::from(format!("disturbed: {reason}")));
+        let silence = || {
+            let text = format!("no answer within {} ms (longer loads: ", summary.duration_ns / MS);
+            Sentence::from(text).remedy(Remedy::LoadTime).words(")")
+        };
         Reading {
             goodput_rps: summary.throughput_rps,
             p50_ns: summary.whole.response.p50_ns as f64,
@@ -95,8 +99,8 @@ pub struct Block {
 
 impl Block {
     /// Why the block says nothing about the builds, if so.
-    pub fn void(&self) -> Option<&str> {
-        self.readings.iter().find_map(|reading| reading.void.as_deref())
+    pub fn void(&self) -> Option<&Sentence> {
+        self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
     /// Whether it is void because others disturbed it on any side.
@@ -205,7 +209,7 @@ pub fn answers_differ(blocks: &[Block]) -> Option<Doubt> {
                 arm_name(arm as u8),
                 answer(status, bytes)
             );
-            return Some(Doubt { kind: DoubtKind::Unlike, text });
+            return Some(Doubt { kind: DoubtKind::Unlike, text: text.into() });
         }
     }
     None
@@ -228,8 +232,9 @@ pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Doubts {
     }
     let void = others.len().saturating_sub(counted);
     if void > 0 {
-        let reason = others.iter().find_map(|block| block.void()).unwrap_or("a value was missing");
-        doubts.add(DoubtKind::Void, format!("{void} of {} blocks do not count: {reason}", blocks.len()));
+        let reason = others.iter().find_map(|block| block.void()).cloned();
+        let text = Sentence::from(format!("{void} of {} blocks do not count: ", blocks.len()));
+        doubts.add(DoubtKind::Void, text.then(&reason.unwrap_or_else(|| "a value was missing".into())));
     }
     doubts
 }

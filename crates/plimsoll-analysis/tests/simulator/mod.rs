@@ -595,7 +595,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         let e = &trial.evidence;
         let _ = writeln!(
             text,
-            "{:6.2}s {:8} {:>8} {:4.1}s {} z={:?} excess={:.2} growth={:.4} unanswered={} primed={} stalls={:?} {}",
+            "{:6.2}s {:8} {:>8} {:4.1}s {} z={:?} excess={:.2} growth={:.4} unanswered={} primed={} stalls={:?} {:?}",
             trial.start_ns as f64 / SECOND as f64,
             format!("{:?}", trial.purpose),
             load,
@@ -613,7 +613,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
     let line = findings.load_line_rps;
     let _ = writeln!(
         text,
-        "line {:.4}..{:?} {} by {:?} at {:.1}s held {}s; {:?} {}",
+        "line {:.4}..{:?} {} by {:?} at {:.1}s held {}s; {:?} {:?}",
         line.lower / truth,
         line.upper.map(|u| (u / truth * 1e4).round() / 1e4),
         if line.confirmed { "confirmed" } else { "not confirmed" },
@@ -621,7 +621,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         findings.elapsed_s,
         findings.held_s,
         findings.doubts.beside().collect::<Vec<_>>(),
-        findings.doubts.above().collect::<Vec<_>>().join(" ")
+        findings.doubts.above().collect::<Vec<_>>()
     );
     text
 }

@@ -10,6 +10,7 @@ use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Nearest, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::format::{duration, rate};
+use crate::remedy::spelled;
 use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -86,7 +87,7 @@ fn mark_of(verdict: Verdict) -> Mark {
 }
 
 fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
-    let reason = if trial.reason.is_empty() { String::new() } else { format!(": {}", trial.reason) };
+    let reason = if trial.reason.is_empty() { String::new() } else { format!(": {}", spelled(&trial.reason)) };
     format!(
         "{}/s for {}: p99 {}{}, {}{reason}",
         rate(rate_rps),

@@ -12,6 +12,7 @@ use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
+use crate::remedy::spelled;
 use plimsoll_analysis::prove::{Block, Compared, ConfidenceInterval, Criterion, Proof, ProveVerdict, Standing};
 
 /// One comparison to be drawn.
@@ -212,7 +213,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
                 text.push_str(&format!("\n{name} {told}"));
             }
             match (block.void(), values.as_slice()) {
-                (Some(reason), _) => text.push_str(&format!("\ndoes not count: {reason}")),
+                (Some(reason), _) => text.push_str(&format!("\ndoes not count: {}", spelled(reason))),
                 (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed(b / a - 1.0))),
                 _ => {}
             }

@@ -18,7 +18,7 @@ use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings, Study};
 use plimsoll_model::{Asked, FindAsked, Plan, Terms};
 use plimsoll_report::chart::heading;
-use plimsoll_report::format;
+use plimsoll_report::{format, spelled};
 use std::path::PathBuf;
 
 /// What the flags ask for.
@@ -33,17 +33,22 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     };
     let (asked, mut terms) = flags.asked(positive_time("--budget", &args.budget)?)?;
     if let Some(text) = &args.fail_if {
-        flag("--fail-if", Demand::parse_list(text))?;
+        demands(text)?;
     }
     terms.fail_if.clone_from(&args.fail_if);
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))
 }
 
+/// The demands of --fail-if.
+fn demands(text: &str) -> Result<Vec<Demand>, Failure> {
+    flag("--fail-if", Demand::parse_list(text).map_err(|error| spelled(&error.sentence())))
+}
+
 /// Searches, reports, and says with which code to end.
 pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Demand::parse_list(text)));
-    let fail_if = fail_if.transpose()?.unwrap_or_default();
+    let fail_if = terms.fail_if.as_deref().map(demands).transpose()?;
+    let fail_if = fail_if.unwrap_or_default();
     let prepared = PreparedSearch::of(asked, terms, Effort::Little)?;
     let asked = Asked::Find(prepared.asked());
     let PreparedSearch { base, plan, injector, settings, profiles, noted, watcher } = prepared;

@@ -7,7 +7,7 @@ use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
 use plimsoll_report::load_profiles::{KindSums, Profiles};
-use plimsoll_report::{TakenProfiles, format};
+use plimsoll_report::{TakenProfiles, format, spelled};
 use std::path::Path;
 
 /// Name in file names and documents, name in addresses.
@@ -127,7 +127,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
 /// What speaks against the figures of a level.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<String> {
     let generator = Summary::of(run).generator;
-    let reason = generator.reason.unwrap_or_default();
+    let reason = generator.reason.as_ref().map(spelled).unwrap_or_default();
     if let Some(Ending::Stopped(stop)) = &run.ending {
         Some(format!("{name}: profiling ended early: {}", format::stop(stop)))
     } else if generator.limited {

@@ -7,6 +7,7 @@ use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use plimsoll_report::prove_profiles::ProveProfiles;
+use plimsoll_report::spelled;
 use std::path::Path;
 
 /// A server that answers this share of the rate holds it.
@@ -36,7 +37,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
             Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
         let generator = Summary::of(&trial.run).generator;
         if generator.limited {
-            late.push((name.clone(), generator.reason.unwrap_or_default()));
+            late.push((name.clone(), generator.reason.as_ref().map(spelled).unwrap_or_default()));
         } else if meanwhile.completed_rps < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
             behind.push(name.clone());
         }

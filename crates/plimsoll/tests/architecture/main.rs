@@ -100,7 +100,9 @@ fn flags_are_named_where_they_are_understood() {
         text.match_indices("--").any(|(at, _)| after(at) && before(at))
     };
     assert!(names_a_flag("error: --cacert") && names_a_flag("(--for)") && !names_a_flag("a -- b"));
-    for name in ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-traffic"] {
+    for name in
+        ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-traffic"]
+    {
         for file in sources(name) {
             let string = file.strings.iter().find(|string| names_a_flag(&string.1));
             assert!(string.is_none(), "{}:{} names a flag", file.path.display(), string.map_or(0, |string| string.0));

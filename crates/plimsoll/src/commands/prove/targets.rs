@@ -8,6 +8,7 @@ use crate::runner::builds::BuildTarget;
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_model::{Arm, Criterion, Plan, Terms};
+use plimsoll_report::spelled;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 
@@ -51,7 +52,7 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<String>, Option<&'static str>) 
     if found_a.roots == found_b.roots {
         return (None, None);
     }
-    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b)).as_ref().map(spelled);
     let hint = "two URLs compare two processes as they are: --a CMD --b CMD compares two builds, each started afresh";
     (differing, Some(hint))
 }

@@ -1,10 +1,13 @@
-//! Workers' ticks become one run: the same tick of all workers is summed, shown to the caller and kept.
+//! The ticks of a load's parts become one run: the same tick of all parts is summed, shown to the caller and kept. A part is
+//! whoever makes a share of the load and counts it: a worker thread of this process, or a whole other process, whose ticks are
+//! sums of its workers already. Parts are told apart by their number only.
+//!
+//! Not here: how parts are started, how what they report comes here, and how they are told to stop.
 
 use plimsoll_model::failed_answer::merge_first;
-use plimsoll_model::{Ending, FailedAnswer, Injector, Interval, Plan, Run, Schedule, Stop};
+use plimsoll_model::{Ending, FailedAnswer, Injector, Interval, Plan, PlanRecord, Run, Schedule, Stop};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,32 +33,46 @@ pub struct Tick<'a> {
     pub end_ns: u64,
     /// Schedule time 0 on the monotonic clock, in ns; 0 while it is not yet known.
     pub origin_ns: u64,
-    /// What happened during the tick, over all workers.
+    /// What happened during the tick, over all parts of the load.
     pub interval: &'a Interval,
 }
 
-/// What a worker tells the collector.
+/// Is told every tick; may end the run.
+pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
+
+/// What a part of a load reports while it is carried out. `part`: its number, from 0.
 #[derive(Debug)]
-pub enum Message {
-    /// Its connections are made ready.
-    Ready,
-    /// The system refused it an event loop.
-    Refused(std::io::Error),
-    /// What happened in tick number `index`.
-    Tick { worker: usize, index: u64, interval: Interval },
-    /// It has finished: what happened since its last tick, and where its part of the measured window ended (schedule
-    /// time), and the first failed answers that it saw.
-    Done { worker: usize, index: u64, interval: Interval, window_end_ns: u64, failed_answers: Vec<FailedAnswer> },
+#[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
+pub enum Reported {
+    /// What happened in a tick.
+    Tick {
+        /// Which part.
+        part: usize,
+        /// Number of the tick, from the beginning of the schedule. A part reports its ticks in order.
+        index: u64,
+        /// What happened.
+        interval: Interval,
+    },
+    /// It has reported all of its ticks.
+    Done {
+        /// Which part.
+        part: usize,
+        /// Where its part of the measured window ended, in ns of schedule time.
+        window_end_ns: u64,
+        /// The first failed answers that it saw.
+        failed_answers: Vec<FailedAnswer>,
+    },
 }
 
-/// Sums the ticks of all workers.
+/// Sums the ticks of all parts.
+#[derive(Debug)]
 pub struct Collector {
     run: Run,
     measured_from_ns: u64,
     schedule_end_ns: u64,
-    /// How many ticks each worker has delivered; all of them (u64::MAX) once it is done.
+    /// How many ticks each part has delivered; all of them (u64::MAX) once it is done.
     delivered: Vec<u64>,
-    /// Sums of the ticks that some worker has not delivered yet.
+    /// Sums of the ticks that some part has not delivered yet.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
     window_end_ns: u64,
@@ -63,12 +80,13 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(plan: Plan, injector: &Injector, schedule: &Schedule) -> Collector {
+    /// Of a load that so many parts make: workers of one machine, or one for each of several `injectors`.
+    pub fn new(plan: PlanRecord, injectors: Vec<Injector>, parts: usize, schedule: &Schedule) -> Collector {
         Collector {
-            run: Run { injectors: vec![injector.clone()], ..Run::new(plan) },
+            run: Run { injectors, ..Run::new(plan) },
             measured_from_ns: schedule.measured_from_ns(),
             schedule_end_ns: schedule.end_ns().unwrap_or(u64::MAX),
-            delivered: vec![0; injector.workers.max(1) as usize],
+            delivered: vec![0; parts.max(1)],
             open: BTreeMap::new(),
             stopped: None,
             window_end_ns: 0,
@@ -81,29 +99,27 @@ impl Collector {
         self.origin_ns = origin_ns;
     }
 
-    /// Lets the caller look while nothing is measured yet.
-    pub fn idle_tick(&mut self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
+    /// Lets the caller look while nothing is measured yet. `Break`: all parts are to be told to stop.
+    pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
-        self.look(&tick, on_tick, stop);
+        self.look(&tick, on_tick)
     }
 
-    /// Takes a worker's message and shows every tick that is now complete.
-    pub fn take(&mut self, message: Message, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
-        let (index, interval) = match message {
-            Message::Ready | Message::Refused(_) => return,
-            Message::Tick { worker, index, interval } => {
-                self.delivered[worker] = index + 1;
-                (index, interval)
+    /// Takes what a part reports, and shows every tick that is now complete. `Break`: all parts are to be told to stop, by
+    /// whoever started them; they report what they still have, and that is taken, too.
+    pub fn take(&mut self, reported: Reported, on_tick: &mut TickListener) -> ControlFlow<()> {
+        match reported {
+            Reported::Tick { part, index, interval } => {
+                self.delivered[part] = index + 1;
+                self.open.entry(index).or_default().merge_beside(&interval);
             }
-            Message::Done { worker, index, interval, window_end_ns, failed_answers } => {
+            Reported::Done { part, window_end_ns, failed_answers } => {
                 merge_first(&mut self.run.failed_answers, &failed_answers);
-                self.delivered[worker] = u64::MAX;
+                self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
-                (index, interval)
             }
-        };
-        self.open.entry(index).or_default().merge_beside(&interval);
+        }
         let complete = self.delivered.iter().copied().min().unwrap_or(0);
         while let Some(first) = self.open.first_entry()
             && *first.key() < complete
@@ -117,23 +133,29 @@ impl Collector {
             };
             self.run.push(start_ns, &interval);
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick, stop);
+            // Whether it was stopped is told of all ticks together, below.
+            let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
         }
+        self.is_stopped()
     }
 
     /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The first reason counts.
-    fn look(&mut self, tick: &Tick, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>, stop: &AtomicBool) {
+    fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
         {
             self.stopped = Some(reason);
-            stop.store(true, Ordering::Relaxed);
         }
+        self.is_stopped()
     }
 
-    /// The whole run, when every worker is done.
+    fn is_stopped(&self) -> ControlFlow<()> {
+        if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// The whole run, when every part is done.
     pub fn finish(mut self) -> Run {
-        debug_assert!(self.open.is_empty(), "every worker has said that it is done");
+        debug_assert!(self.open.is_empty(), "every part has said that it is done");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stopped {
             Some(reason) => Ending::Stopped(reason),

@@ -25,7 +25,7 @@ mod source;
 mod spin;
 mod worker;
 
-pub use collect::{Phase, Tick};
+pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use prepared::{Prepared, prepare};
 pub use source::SourceError;

@@ -3,21 +3,29 @@
 
 use crate::Error;
 use crate::addresses::Resolved;
-use crate::collect::{Collector, Message, Tick};
+use crate::collect::{Collector, Reported, TickListener};
 use crate::encode::tls_client;
 use crate::job::{Job, Resources};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
-use plimsoll_model::{Injector, Plan, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{Injector, Plan, Run, Schedule, Stripe};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Is told every tick; may end the run.
-type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
+/// What a worker's thread says.
+#[expect(clippy::large_enum_variant, reason = "most of what is said are ticks, ten a second")]
+enum Message {
+    /// Its connections are made ready.
+    Ready,
+    /// The system refused it an event loop.
+    Refused(std::io::Error),
+    /// What it does of the load.
+    Reported(Reported),
+}
 
 /// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given up.
 pub struct Prepared {
@@ -66,7 +74,7 @@ pub fn prepare(
     let known = resolved.as_ref().map(|(resolved, _)| Arc::clone(resolved));
     let resources = Resources { source, resolved: known, tls };
     let mut prepared = Prepared {
-        collector: Collector::new(plan.clone(), injector, &schedule),
+        collector: Collector::new(plan.record(), vec![injector.clone()], workers as usize, &schedule),
         receiver,
         workers: Workers { starts: Vec::new(), threads: Vec::new(), stop: Arc::new(AtomicBool::new(false)) },
         resolved,
@@ -95,8 +103,8 @@ pub fn prepare(
                 if sender.send(Message::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
-                    worker.run(origin_ns, &mut |message| {
-                        let _ = sender.send(message);
+                    worker.run(origin_ns, &mut |reported| {
+                        let _ = sender.send(Message::Reported(reported));
                     });
                 }
             })?;
@@ -118,7 +126,7 @@ impl Prepared {
                 Ok(Message::Refused(error)) => return Err(error.into()),
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.collector.idle_tick(on_tick, &self.workers.stop);
+                    self.workers.heed(self.collector.idle_tick(on_tick));
                     // A worker that ends before the start has panicked: the others are let go, and its panic is passed on.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
@@ -146,7 +154,9 @@ impl Prepared {
             let _ = start.send(origin_ns);
         }
         while let Ok(message) = self.receiver.recv() {
-            self.collector.take(message, on_tick, &self.workers.stop);
+            if let Message::Reported(reported) = message {
+                self.workers.heed(self.collector.take(reported, on_tick));
+            }
         }
         self.workers.join();
         let mut run = self.collector.finish();
@@ -158,6 +168,13 @@ impl Prepared {
 }
 
 impl Workers {
+    /// Has them stop where the load is to end.
+    fn heed(&self, flow: ControlFlow<()>) {
+        if flow.is_break() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Lets go of the workers, waits for them, and passes on their panics.
     fn join(&mut self) {
         self.starts.clear();
@@ -188,7 +205,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Two machines with half of a plan each begin together, at the moment that they are given, and their runs add up.
+    /// Two machines with half of a plan each begin together, at the moment that they are given, and their runs add up: tick by
+    /// tick while they last, and afterwards, to the same.
     #[test]
     fn parts_begin_together_and_add_up() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -215,23 +233,46 @@ mod tests {
             })
             .collect();
         let origin_ns = monotonic_ns() + 30_000_000;
+        let (sender, reports) = mpsc::channel();
         let threads: Vec<JoinHandle<Run>> = parts
             .into_iter()
-            .map(|part| {
+            .enumerate()
+            .map(|(part, prepared)| {
+                let sender = sender.clone();
                 std::thread::spawn(move || {
-                    part.run(origin_ns, &mut |tick| {
+                    let run = prepared.run(origin_ns, &mut |tick| {
                         assert_eq!(tick.origin_ns, origin_ns);
+                        let (index, interval) = (tick.start_ns / Plan::TICK_NS, tick.interval.clone());
+                        sender.send(Reported::Tick { part, index, interval }).expect("somebody listens");
                         ControlFlow::Continue(())
-                    })
+                    });
+                    let (window_end_ns, failed_answers) = (run.window_ns.1, run.failed_answers.clone());
+                    sender.send(Reported::Done { part, window_end_ns, failed_answers }).expect("somebody listens");
+                    run
                 })
             })
             .collect();
+        drop(sender);
+        let injectors = vec![Injector::default(), Injector::default()];
+        let mut collector = Collector::new(plan.record(), injectors, 2, &Schedule::compile(&plan.load));
+        collector.begin(origin_ns);
+        let mut ends_ns = Vec::new();
+        for reported in reports {
+            let flow = collector.take(reported, &mut |tick| {
+                ends_ns.push(tick.end_ns);
+                ControlFlow::Continue(())
+            });
+            assert!(flow.is_continue());
+        }
+        assert!(ends_ns.len() >= 3 && ends_ns.is_sorted(), "each tick once, and in order: {ends_ns:?}");
+        let summed = collector.finish();
         let mut runs = threads.into_iter().map(|thread| thread.join().expect("a run"));
         let (mut whole, other) = (runs.next().expect("one"), runs.next().expect("another"));
         assert_eq!(whole.totals().whole.ledger.scheduled, 30);
         whole.merge(&other);
         let ledger = whole.totals().whole.ledger;
         assert_eq!((ledger.scheduled, ledger.succeeded, ledger.unsent), (60, 60, 0), "{ledger:?}");
+        assert_eq!(summed, whole);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod turns;
 
 pub use state::Worker;
 
-use crate::collect::Message;
+use crate::collect::Reported;
 use crate::net::{Net, Wait};
 use plimsoll_model::Plan;
 use state::Starts;
@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
     /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
-    pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(Message)) {
+    pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(Reported)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
         self.origin_ns = origin_ns;
@@ -43,12 +43,12 @@ impl<N: Net> Worker<N> {
         if let Starts::Closed(users) = &mut self.starts {
             users.change_ns = origin_ns;
         }
-        let worker = self.job.index;
+        let part = self.job.index;
         let mut tick = 0;
         while !self.turn() {
             while self.now_ns >= origin_ns + (tick + 1) * Plan::TICK_NS {
                 let interval = self.flush(origin_ns + (tick + 1) * Plan::TICK_NS);
-                tell(Message::Tick { worker, index: tick, interval });
+                tell(Reported::Tick { part, index: tick, interval });
                 tick += 1;
             }
         }
@@ -56,7 +56,8 @@ impl<N: Net> Worker<N> {
         self.abandon();
         let interval = self.flush(self.now_ns);
         let failed_answers = self.failed_answers.told();
-        tell(Message::Done { worker, index: tick, interval, window_end_ns, failed_answers });
+        tell(Reported::Tick { part, index: tick, interval });
+        tell(Reported::Done { part, window_end_ns, failed_answers });
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {

@@ -8,7 +8,7 @@ mod net;
 mod server;
 mod tests;
 
-use crate::collect::{Collector, Message, Tick};
+use crate::collect::{Collector, Reported, Tick};
 use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What came of a simulated run.
 #[derive(Debug)]
@@ -98,9 +98,14 @@ impl Simulation<'_> {
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
-        let mut collector = Collector::new(plan.clone(), injector, &schedule);
+        let mut collector = Collector::new(plan.record(), vec![injector.clone()], workers as usize, &schedule);
         let stop = Arc::new(AtomicBool::new(false));
-        collector.idle_tick(on_tick, &stop);
+        let heed = |flow: ControlFlow<()>| {
+            if flow.is_break() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        heed(collector.idle_tick(on_tick));
         let mut account = Account::default();
         let (mut prepared_ns, mut over_ns) = (0, 0);
         let mut kept = Vec::new();
@@ -115,19 +120,19 @@ impl Simulation<'_> {
             prepared_ns = prepared_ns.max(world.borrow().now_ns() - began_ns);
             let origin_ns = world.borrow().now_ns() + 1_000_000;
             world.borrow_mut().set_origin(origin_ns);
-            worker.run(origin_ns, &mut |message| match workers {
-                1 => collector.take(message, on_tick, &stop),
-                _ => kept.push(message),
+            worker.run(origin_ns, &mut |reported| match workers {
+                1 => heed(collector.take(reported, on_tick)),
+                _ => kept.push(reported),
             });
             account.add(&world.borrow().account);
             over_ns = over_ns.max(world.borrow().now_ns() - origin_ns);
         }
         // As if the workers had run side by side.
-        kept.sort_by_key(|message| match message {
-            Message::Ready | Message::Refused(_) => 0,
-            Message::Tick { index, .. } | Message::Done { index, .. } => *index,
+        kept.sort_by_key(|reported| match reported {
+            Reported::Tick { index, .. } => *index,
+            Reported::Done { .. } => u64::MAX,
         });
-        kept.into_iter().for_each(|message| collector.take(message, on_tick, &stop));
+        kept.into_iter().for_each(|reported| heed(collector.take(reported, on_tick)));
         Sim { run: collector.finish(), schedule, account, prepared_ns, over_ns }
     }
 }

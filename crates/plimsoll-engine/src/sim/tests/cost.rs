@@ -3,7 +3,7 @@
 //! the difference of two counts under `valgrind --tool=callgrind`, by the difference in requests, is the cost of one.
 
 use super::*;
-use crate::collect::Message;
+use crate::collect::Reported;
 use crate::job::{Job, Resources};
 use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use crate::source::Source;
@@ -76,8 +76,8 @@ fn many_requests_on_a_network_that_costs_nothing() {
         let mut worker = Worker::new(Instant::default(), job, Arc::new(AtomicBool::new(false)));
         worker.prepare();
         let mut succeeded = 0;
-        worker.run(1_000_000_000, &mut |message| {
-            if let Message::Tick { interval, .. } | Message::Done { interval, .. } = message {
+        worker.run(1_000_000_000, &mut |reported| {
+            if let Reported::Tick { interval, .. } = reported {
                 succeeded += interval.whole().ledger.succeeded;
             }
         });

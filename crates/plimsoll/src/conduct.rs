@@ -1,7 +1,10 @@
 //! The one loop for every study: asks which load is next, has it carried out, records it, shows it, and asks again, until the
 //! study, the user or the world says stop.
 //!
-//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`).
+//! Profiles are taken under loads that are steps like the others; who takes them hears of each tick ([`Profiler`]).
+//!
+//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`), and profiles
+//! taken (`commands::capture`).
 
 use crate::failure::Failure;
 use crate::live::Live;
@@ -11,11 +14,12 @@ use crate::runner::{Runner, Unready};
 use plimsoll_analysis::prove::looks;
 use plimsoll_analysis::study::blocks::Stand;
 use plimsoll_analysis::study::explain::HoldLevel;
+use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{ArmIndex, Experiment, Lengths, Purpose, Remark, Stop, Tag, Trial, Unheld};
+use plimsoll_model::{ArmIndex, Ending, Experiment, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld};
 use plimsoll_report::{
-    Progress, broken_text, ladder_heading, ladder_line, ladder_standing, load_text, prove_heading, prove_line,
+    Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prove_heading, prove_line,
     prove_standing, search_text, trial_heading, trial_line,
 };
 use plimsoll_sys::signal;
@@ -31,9 +35,24 @@ pub struct Conduct<'a> {
     pub live: Live,
     /// What of the loads was fitted to the machine, each sentence once.
     pub fitted: Vec<String>,
+    /// What takes profiles, where they are asked for.
+    pub profiler: Option<Box<dyn Profiler>>,
     meter: Meter,
     /// How it stands, for the eye.
     standing: String,
+}
+
+/// Takes profiles of the target under loads that are made for it, and keeps them: the one thing that is done beside a load.
+pub trait Profiler {
+    /// A load begins.
+    fn begin(&mut self, trial: &TrialPlan);
+
+    /// A tick of it has passed.
+    fn tick(&mut self, tick: &Tick);
+
+    /// It is over, and its number among the loads and how it ended; or it could not be driven, and why. What was taken under it
+    /// is kept, and recorded; and what was not, with the reason.
+    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording);
 }
 
 /// What happened to a step of a study.
@@ -47,21 +66,26 @@ pub enum Done<'a> {
 impl<'a> Conduct<'a> {
     /// Nothing is measured yet.
     pub fn new(runner: &'a mut dyn Runner, recording: Recording, live: Live) -> Conduct<'a> {
-        Conduct { runner, recording, live, fitted: Vec::new(), meter: Meter::default(), standing: String::new() }
+        let (fitted, profiler, meter, standing) = (Vec::new(), None, Meter::default(), String::new());
+        Conduct { runner, recording, live, fitted, profiler, meter, standing }
     }
 
-    /// Carries a study out. `after` is called after each of its steps.
+    /// Carries a study out. `after` is called after each step that it measures.
     pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(Done, &mut Live)) -> Result<(), Failure> {
         while !signal::interrupted() {
-            let history = History {
-                trials: self.recording.trials(),
-                remarks: self.recording.remarks(),
-                elapsed_ns: self.runner.elapsed_ns(),
-            };
-            match study.next(&history) {
+            let step = study.next(&self.history());
+            match step {
                 Step::Stop => break,
                 Step::Break(broken) => return Err(Failure::start(broken_text(&broken))),
                 Step::Skip(tag) => self.unheld(tag, Unheld::NoTime, after),
+                Step::Unprofiled(tag, why) => {
+                    // Of sides it is said with what else is missing.
+                    if tag.arm.is_none() {
+                        self.live.line(&format!("no profiles are taken: {}", why.text()));
+                    }
+                    self.unprofiled(tag, why.text());
+                }
+                Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(Unready::Failed(failure)) => return Err(failure),
                     Err(Unready::Unheld(reason)) if matches!(study, Study::Sweep(_)) => {
@@ -78,8 +102,73 @@ impl<'a> Conduct<'a> {
                 },
             }
         }
+        if signal::interrupted()
+            && let Some(tag) = study.left_unprofiled(&self.history())
+        {
+            self.unprofiled(tag, "the user ended it");
+        }
         self.live.clear();
         Ok(())
+    }
+
+    /// What was measured so far.
+    pub fn history(&self) -> History<'_> {
+        History {
+            trials: self.recording.trials(),
+            remarks: self.recording.remarks(),
+            elapsed_ns: self.runner.elapsed_ns(),
+        }
+    }
+
+    /// Records that there is no profile, and why.
+    fn unprofiled(&mut self, tag: Tag, why: &str) {
+        let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
+        self.recording.remark(Remark::Profile(ProfileTaken { tag, kind, trial: None, file }));
+    }
+
+    /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends nothing.
+    fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
+        let Some(mut profiler) = self.profiler.take() else {
+            return self.unprofiled(trial.tag, "nothing takes profiles");
+        };
+        let tag = trial.tag;
+        self.tell_profile(study, &trial);
+        let driven = match self.runner.prepare(&mut trial) {
+            Err(Unready::Failed(failure)) => Err(failure.to_string()),
+            Err(Unready::Unheld(reason)) => Err(reason),
+            Ok(_) => {
+                let saying = self.saying(study, &trial);
+                profiler.begin(&trial);
+                let mut say = |tick: &Tick| {
+                    profiler.tick(tick);
+                    Saying { elapsed_s: tick.end_ns as f64 / 1e9, ..saying.clone() }
+                };
+                self.drive(trial, &mut say).map(|trial| trial.run.ending.clone()).map_err(|error| error.to_string())
+            }
+        };
+        let last = self.recording.trials().len().checked_sub(1);
+        let number = last.filter(|at| driven.is_ok() && self.recording.trials()[*at].tag == tag).map(|at| at as u32);
+        profiler.end(tag, driven.map(|ending| (number, ending)), &mut self.recording);
+        self.profiler = Some(profiler);
+    }
+
+    /// Says that profiles are going to be taken: of one target before each load, of two sides before the first.
+    fn tell_profile(&mut self, study: &Study, trial: &TrialPlan) {
+        let load = &trial.plan.load;
+        let rate = format::rate(load.shape.curve().max());
+        let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
+        let line = match trial.tag.arm {
+            None => {
+                let name = self.recording.asked().profile_name(&trial.tag);
+                format!("profiling at {rate} requests/s ({name}), {}", format::duration(length_ns))
+            }
+            Some(_) if study.is_profiling(&self.history()) => return,
+            Some(_) => {
+                let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
+                format!("profiling both sides in turn at {rate} requests/s, {all}")
+            }
+        };
+        self.live.line(&line);
     }
 
     fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut Live)) {
@@ -113,19 +202,6 @@ impl<'a> Conduct<'a> {
         Ok(())
     }
 
-    /// The same after a study, of a load that is none of its own; it is prepared first.
-    pub fn measure_beside(
-        &mut self,
-        mut trial: TrialPlan,
-        say: &mut dyn FnMut(&Tick) -> Saying,
-    ) -> Result<&Trial, Failure> {
-        match self.runner.prepare(&mut trial) {
-            Err(Unready::Failed(failure)) => Err(failure),
-            Err(Unready::Unheld(reason)) => Err(Failure::start(reason)),
-            Ok(_) => self.drive(trial, say),
-        }
-    }
-
     /// Has one load driven that is prepared. `say` tells what is shown of it, tick by tick.
     fn drive(&mut self, trial: TrialPlan, say: &mut dyn FnMut(&Tick) -> Saying) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
@@ -150,6 +226,9 @@ impl<'a> Conduct<'a> {
     /// What a load does, and why.
     fn saying(&self, study: &Study, trial: &TrialPlan) -> Saying {
         let s = |ns: u64| Some(ns as f64 / 1e9);
+        if trial.tag.purpose == Purpose::Profile {
+            return self.saying_of_profile(trial);
+        }
         let load = || load_text(&trial.plan.load.shape);
         let (doing, why, total_s) = match study {
             Study::Run(run, _) => {
@@ -193,6 +272,28 @@ impl<'a> Conduct<'a> {
             }
         };
         Saying { doing, why, elapsed_s: 0.0, total_s }
+    }
+
+    /// The same of a load under which profiles are taken.
+    fn saying_of_profile(&self, trial: &TrialPlan) -> Saying {
+        let load = &trial.plan.load;
+        let (doing, measured) = match trial.tag.arm {
+            None => {
+                let name = self.recording.asked().profile_name(&trial.tag);
+                (
+                    format!("profiling at {} requests/s ({name})", format::rate(load.shape.curve().max())),
+                    "the measurement",
+                )
+            }
+            Some(arm) => {
+                let turn = turn_of_sides(&trial.tag).map_or(0, |turn| turn + 1);
+                (format!("profile {turn} of {TURNS_OF_SIDES}: {}", arm.letter()), "the blocks")
+            }
+        };
+        let figure = if trial.tag.arm.is_none() { "no figure of it pays" } else { "no figure of theirs pays" };
+        let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
+        let why = format!("after {measured}, so that {figure} for profiles");
+        Saying { doing, why, elapsed_s: 0.0, total_s: Some(total_s) }
     }
 
     /// Shows what the last load said.
@@ -285,11 +386,14 @@ fn in_phase(phase: Phase, load: &str) -> String {
 mod tests {
     use super::*;
     use crate::runner::{Driven, Glance, OnTick};
+    use plimsoll_analysis::study::profiling::level_tag;
     use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
     use plimsoll_model::{
-        Asked, Ending, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProveAsked, Run, RunAsked, SweepAsked,
-        Terms,
+        Asked, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked,
+        SweepAsked, Terms,
     };
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
     struct Simulated {
@@ -360,12 +464,22 @@ mod tests {
 
     /// What is recorded of a study, how it ended, and how many steps were told.
     fn carried_out(asked: Asked, runner: &mut Simulated) -> (Experiment, Result<(), String>, usize) {
+        carried_out_with(asked, runner, None)
+    }
+
+    /// The same with somebody who takes profiles.
+    fn carried_out_with(
+        asked: Asked,
+        runner: &mut Simulated,
+        profiler: Option<Box<dyn Profiler>>,
+    ) -> (Experiment, Result<(), String>, usize) {
         let mut study = Study::new(&asked).expect("a question");
         let recording = {
             let (terms, noted, injector) = (Terms::default(), Noted::default(), Injector::default());
             Recording::begin(asked, &terms, noted, true, &injector, None).expect("in memory")
         };
         let mut conduct = Conduct::new(runner, recording, Live::new(true));
+        conduct.profiler = profiler;
         let mut told = 0;
         let outcome = conduct.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
         (conduct.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
@@ -406,6 +520,64 @@ mod tests {
         assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: Unheld::Machine("too many".into()) }]);
         // Each begins a moment after it is ready.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
+    }
+
+    /// Hears of loads under which it takes nothing.
+    #[derive(Default)]
+    struct Heard {
+        ticks: usize,
+        loads: Rc<RefCell<Vec<HeardLoad>>>,
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct HeardLoad {
+        tag: Tag,
+        /// How many ticks of it were heard of.
+        ticks: usize,
+        /// Its number among the loads.
+        trial: Option<u32>,
+    }
+
+    impl Profiler for Heard {
+        fn begin(&mut self, _: &TrialPlan) {
+            self.ticks = 0;
+        }
+
+        fn tick(&mut self, _: &Tick) {
+            self.ticks += 1;
+        }
+
+        fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording) {
+            let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
+            self.loads.borrow_mut().push(HeardLoad { tag, ticks: std::mem::take(&mut self.ticks), trial });
+            let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
+            recording.remark(Remark::Profile(ProfileTaken { tag, kind: "cpu".to_owned(), trial, file }));
+        }
+    }
+
+    #[test]
+    fn profiles_are_taken_under_loads_of_their_own_after_the_rest() {
+        let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
+        let mut bounded = plan();
+        bounded.load.duration_ns = Some(500_000_000);
+        let asked = Asked::Run(RunAsked { plan: bounded, stop_if: None, profiles });
+        // The machine holds the low level, and not the one in question: both are heard of, and it ends well.
+        let mut runner = Simulated { users_max: 500.0, ..simulated() };
+        let heard = Heard::default();
+        let loads = Rc::clone(&heard.loads);
+        let (experiment, outcome, told) = carried_out_with(asked, &mut runner, Some(Box::new(heard)));
+        assert_eq!((outcome, told), (Ok(()), 1));
+        let purposes: Vec<Purpose> = experiment.trials.iter().map(|trial| trial.tag.purpose).collect();
+        assert_eq!(purposes, [Purpose::Run, Purpose::Profile]);
+        let length_ticks = experiment.trials[1].run.intervals.len();
+        assert!(length_ticks > 10);
+        let expect = [
+            HeardLoad { tag: level_tag(0), ticks: length_ticks, trial: Some(1) },
+            HeardLoad { tag: level_tag(1), ticks: 0, trial: None },
+        ];
+        assert_eq!(*loads.borrow(), expect);
+        let files: Vec<_> = experiment.profiles().map(|taken| taken.file.clone()).collect();
+        assert_eq!(files, [Err("nothing is taken".to_owned()), Err("too many".to_owned())]);
     }
 
     #[test]

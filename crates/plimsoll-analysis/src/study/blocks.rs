@@ -2,10 +2,11 @@
 //! time, says stop.
 
 use super::climb::{self, ArmLoad, LoadRules};
+use super::profiling;
 use super::step::{History, Step, Until, end_ns};
 use crate::prove::{self, Block, Blocks, Ladder, Rules, Standing};
 use plimsoll_model::rng::mix;
-use plimsoll_model::{ArmIndex, Asked, BlocksAsked, Criterion, Purpose, Tag, Trial};
+use plimsoll_model::{ArmIndex, Asked, BlocksAsked, Criterion, ProfilesAsked, Purpose, Tag, Trial};
 
 /// Before so many blocks nobody can say how many it takes.
 const ENOUGH_FROM: usize = 14;
@@ -14,6 +15,8 @@ const ENOUGH_FROM: usize = 14;
 #[derive(Debug)]
 pub struct Comparison {
     asked: BlocksAsked,
+    /// Profiles to be taken afterwards.
+    profiles: Option<ProfilesAsked>,
     /// By what it is decided; `None`: a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
@@ -43,7 +46,8 @@ impl Comparison {
             apart: rules.is_none(),
         };
         let blocks_so_far = Blocks::new(blocks.arms.len(), blocks.count_disturbed);
-        Some(Comparison { asked: blocks.clone(), rules, wanted, blocks: blocks_so_far, loads: None })
+        let profiles = asked.profiles().cloned();
+        Some(Comparison { asked: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
     /// By what it is decided; `None`: a ladder.
@@ -87,6 +91,16 @@ impl Comparison {
         let seed = mix(self.asked.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.asked, usize::from(arm), seed);
         Step::measure(self.tag(Purpose::Block, arm, number), plan, Until::End)
+    }
+
+    /// What to do next of the profiles that were asked for: nothing where the blocks broke off.
+    pub(super) fn next_profiled(&self, history: &History) -> Step {
+        match &self.profiles {
+            Some(profiles) if self.blocks.broken.is_none() => {
+                profiling::sides(profiles, &self.asked, &self.blocks.whole, history)
+            }
+            _ => Step::Stop,
+        }
     }
 
     /// The load of each arm, and when that was known; or what to do to know it.

@@ -1,6 +1,8 @@
 //! Studies: from what was asked, and what was measured so far, to the next load ([`Study::next`]). The same history always
 //! gives the same step, whoever carries the loads out: this machine, a simulated server in a test, several machines.
 //!
+//! Profiles that were asked for are taken under loads of their own, which are the last steps of any study ([`profiling`]).
+//!
 //! A [`Study`] remembers what earlier loads said, so that none is read twice; it holds nothing that the history does not.
 //!
 //! Not here: carrying loads out, and what a whole recording says (`find`, `prove`, `levels`).
@@ -8,6 +10,7 @@
 pub mod blocks;
 pub mod climb;
 pub mod explain;
+pub mod profiling;
 pub mod search;
 pub mod step;
 pub mod sweep;
@@ -15,11 +18,13 @@ pub mod sweep;
 pub use blocks::Comparison;
 pub use explain::Explain;
 pub use search::Search;
-pub use step::{Broken, History, Step, TrialPlan, Until};
+pub use step::{Broken, History, NoProfile, Step, TrialPlan, Until};
 
 use crate::condition::{ConditionWatch, Conditions};
+use crate::profile::steady_rps;
 use crate::slo::Slo;
-use plimsoll_model::{Asked, Purpose, RunAsked, SweepAsked, Tag, Trial};
+use crate::summary::Summary;
+use plimsoll_model::{Arrivals, Asked, LoadShape, Purpose, RunAsked, SweepAsked, Tag, Trial};
 
 /// Why what was asked cannot be understood: a promise or condition that does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +83,18 @@ impl Study {
     /// What to do after what was measured so far: the history given before, and what came since.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
+        // What was measured is not measured again once profiles are being taken.
+        if profiling::began_ns(history).is_none() {
+            match self.next_measured(history) {
+                Step::Stop => {}
+                step => return step,
+            }
+        }
+        self.next_profiled(history)
+    }
+
+    /// What to do next of what the study measures.
+    fn next_measured(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {
                 [] => {
@@ -96,5 +113,42 @@ impl Study {
             Study::Explain(explain) => explain.next(history),
             Study::Blocks(comparison) => comparison.next(history),
         }
+    }
+
+    /// What to do next of the profiles that were asked for.
+    fn next_profiled(&self, history: &History) -> Step {
+        match self {
+            Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
+                (Some(profiles), Some(trial)) => {
+                    let (shape, summary) = (&run.plan.load.shape, Summary::of(&trial.run));
+                    let arrivals = match shape {
+                        LoadShape::Closed { .. } => Arrivals::Constant,
+                        LoadShape::Open { arrivals, .. } => *arrivals,
+                    };
+                    profiling::levels(profiles, (&run.plan, arrivals), steady_rps(&summary, shape), history)
+                }
+                _ => Step::Stop,
+            },
+            Study::Sweep(_) => Step::Stop,
+            Study::Find(search) => search.next_profiled(history),
+            Study::Explain(explain) => explain.search.next_profiled(history),
+            Study::Blocks(comparison) => comparison.next_profiled(history),
+        }
+    }
+
+    /// Whether profiles are being taken: all that the study measures is measured.
+    pub fn is_profiling(&self, history: &History) -> bool {
+        profiling::began_ns(history).is_some()
+    }
+
+    /// The profile of one target that was to be taken next, where the user ends a study before.
+    pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
+        let asked = match self {
+            Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
+            Study::Find(search) => search.profiles.is_some(),
+            Study::Explain(explain) => explain.search.profiles.is_some(),
+            Study::Sweep(_) | Study::Blocks(_) => false,
+        };
+        profiling::level_left(history).filter(|_| asked)
     }
 }

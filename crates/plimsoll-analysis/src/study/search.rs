@@ -1,10 +1,11 @@
 //! The search for the load line as a study: every load is judged once, by the promise, when it comes.
 
+use super::profiling;
 use super::step::{History, Step, Until};
 use crate::find::{self, Bracket, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
-use plimsoll_model::{Ending, FindAsked, Purpose, Stop, Tag, Trial};
+use plimsoll_model::{Ending, FindAsked, ProfilesAsked, Purpose, Stop, Tag, Trial};
 
 /// A search under way.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Search {
     pub settings: Settings,
     /// What the loads so far showed.
     pub outcomes: Vec<TrialOutcome>,
+    /// Profiles to be taken afterwards.
+    pub profiles: Option<ProfilesAsked>,
     read: usize,
 }
 
@@ -37,7 +40,7 @@ pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
 impl Search {
     /// Nothing is measured yet.
     pub fn new(asked: &FindAsked, slo: Slo) -> Search {
-        Search { settings: settings(asked, slo), outcomes: Vec::new(), read: 0 }
+        Search { settings: settings(asked, slo), outcomes: Vec::new(), profiles: asked.profiles.clone(), read: 0 }
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
@@ -54,6 +57,14 @@ impl Search {
             }
             find::SearchStep::Stop(_) => Step::Stop,
         }
+    }
+
+    /// What to do next of the profiles that were asked for, at the line that was found.
+    pub(super) fn next_profiled(&self, history: &History) -> Step {
+        let Some(profiles) = &self.profiles else { return Step::Stop };
+        let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
+        let like = (&self.settings.base, self.settings.arrivals);
+        profiling::levels(profiles, like, self.so_far(searched_ns).lower, history)
     }
 
     /// The line as it would be told after `elapsed_ns`.

@@ -59,10 +59,31 @@ pub enum Step {
     Measure(Box<TrialPlan>),
     /// Record that there is no time for this load, and ask again.
     Skip(Tag),
+    /// Record that no profile with this tag is taken, and why, and ask again.
+    Unprofiled(Tag, NoProfile),
     /// It is over.
     Stop,
     /// It cannot go on.
     Break(Broken),
+}
+
+/// Why there is no load to take profiles under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoProfile {
+    /// The target holds none.
+    NothingHeld,
+    /// There is none that both sides hold.
+    NothingCommon,
+}
+
+impl NoProfile {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            NoProfile::NothingHeld => "there is no load that the server holds",
+            NoProfile::NothingCommon => "there is no load that both sides hold",
+        }
+    }
 }
 
 /// Why a study cannot go on.

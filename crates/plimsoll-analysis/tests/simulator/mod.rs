@@ -561,6 +561,7 @@ pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> 
             study::Step::Stop => return recorded,
             study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },
             study::Step::Skip(tag) => remarks.push(Remark::Unheld { tag, reason: plimsoll_model::Unheld::NoTime }),
+            study::Step::Unprofiled(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
                 let start_ns = *elapsed_ns + OVERHEAD_NS / 2;
                 let arm = trial.tag.arm.map_or(0, ArmIndex::index);

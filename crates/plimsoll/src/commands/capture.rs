@@ -1,44 +1,45 @@
-//! `run --pprof` and `find --pprof`: after the measurement, profiles of the server at low load and at the load in
-//! question, kept beside the run file.
+//! Profiles of the server, taken after the measurement under loads of their own, at low load and at the one in question, or of
+//! two sides in turn; they are kept beside the run file.
 //!
-//! They are taken afterwards, in trials of their own with a fixed rate each, so that no figure of the measurement itself
-//! pays for them. What is said of them is computed from the run file and the profiles beside it; `show` does the same.
+//! They are taken afterwards so that no figure of the measurement itself pays for them. What is said of them is computed from
+//! the run file and the profiles beside it; `show` does the same.
 //!
-//! Not here: how the time of a trial is divided, arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
+//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who drives them (`conduct`),
+//! layout (`plimsoll-report`).
 
 use crate::base::user_info;
-use crate::conduct::{Conduct, Saying};
+use crate::conduct::Profiler;
 use crate::failure::Failure;
 use crate::fetch::awaited;
 use crate::live::Live;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
-use crate::results::profiles::{CPU, OTHERS, SUFFIX, level_tag};
+use crate::results::profiles::{CPU, OTHERS, SUFFIX};
 use crate::target::system_text;
-use plimsoll_analysis::profile::{Stretches, rates};
-use plimsoll_analysis::study::{TrialPlan, Until};
+use plimsoll_analysis::profile::Stretches;
+use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{
-    Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, ProfileTaken, ProfilesAsked, Remark, Served, Tag, Terms,
-};
-use plimsoll_report::format;
+use plimsoll_model::{ArmIndex, Ending, Plan, ProfileTaken, ProfilesAsked, Remark, Served, Stop, Tag, Terms};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections made ready before a trial, at most.
-const READY_MAX: f64 = 512.0;
-
 /// Profiles that are going to be taken.
 pub struct Capture {
-    endpoint: Endpoint,
+    /// Where, of one target or of each side.
+    endpoints: Vec<Endpoint>,
     seconds: u32,
 }
 
 impl Capture {
-    /// The profiles that are asked for; looks whether the server will do it, so that nobody waits in vain.
+    /// Of these endpoints, CPU profiles of so many seconds.
+    pub fn at(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
+        Capture { endpoints, seconds }
+    }
+
+    /// The profiles that are asked for of one target; looks whether the server will do it, so that nobody waits in vain.
     pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
@@ -47,7 +48,7 @@ impl Capture {
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
         endpoint.check(*seconds)?;
-        Ok(Some(Capture { endpoint, seconds: *seconds }))
+        Ok(Some(Capture::at(vec![endpoint], *seconds)))
     }
 
     /// Says that the target serves profiles, to somebody who did not ask for them.
@@ -64,54 +65,23 @@ impl Capture {
 
     /// What the run file says of it.
     pub fn asked(&self) -> ProfilesAsked {
-        ProfilesAsked { bases: vec![self.endpoint.shown.clone()], seconds: self.seconds }
+        let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
+        ProfilesAsked { bases, seconds: self.seconds }
     }
 
-    /// Drives both levels and writes the profiles beside the run file. What goes wrong is in the record; nothing of that
-    /// ends the experiment.
-    pub fn capture(&self, conduct: &mut Conduct, like: &Like, level_rps: f64, path: &Path) -> Result<(), Failure> {
-        let stretches = Stretches::new(self.seconds);
-        let mut patience = PATIENCE;
-        if level_rps <= 0.0 {
-            conduct.live.line("no profiles are taken: there is no load that the server holds");
-            keep(
-                &mut conduct.recording,
-                path,
-                (level_tag(0), CPU.0),
-                None,
-                Err("there is no load that the server holds".into()),
-            );
-            return Ok(());
-        }
-        for (rate, turn) in rates(level_rps).into_iter().zip(0..) {
-            let tag = level_tag(turn);
-            let name = conduct.recording.asked().profile_name(&tag);
-            if plimsoll_sys::signal::interrupted() {
-                keep(&mut conduct.recording, path, (tag, CPU.0), None, Err("the user ended it".into()));
-                break;
-            }
-            let length = format::duration(stretches.end_ns as f64);
-            conduct.live.line(&format!("profiling at {} requests/s ({name}), {length}", format::rate(rate)));
-            let plan = plan(like, rate, &stretches);
-            let mut taking = Taking::new(self, stretches, patience);
-            conduct.measure_beside(TrialPlan { tag, plan, until: Until::End }, &mut |tick| {
-                taking.tick(tick);
-                Saying {
-                    doing: format!("profiling at {} requests/s ({name})", format::rate(rate)),
-                    why: "after the measurement, so that no figure of it pays for profiles".into(),
-                    elapsed_s: tick.end_ns as f64 / 1e9,
-                    total_s: Some(stretches.end_ns as f64 / 1e9),
-                }
-            })?;
-            let waiting = Instant::now();
-            let trial = conduct.recording.trials().len().checked_sub(1).map(|at| at as u32);
-            for (kind, taken) in taking.end() {
-                keep(&mut conduct.recording, path, (tag, kind), trial, taken);
-            }
-            // The patience is one for all levels.
-            patience = patience.saturating_sub(waiting.elapsed());
-        }
-        Ok(())
+    /// Who takes them, and writes them beside this run file.
+    pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
+        let Capture { endpoints, seconds } = self;
+        Box::new(Taking {
+            endpoints,
+            seconds,
+            path: path.to_owned(),
+            patience: PATIENCE,
+            arm: None,
+            due: Vec::new(),
+            threads: Vec::new(),
+            failed: Vec::new(),
+        })
     }
 }
 
@@ -120,88 +90,99 @@ fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
     Endpoint::of_target(&plan.traffic.origin, user_info(plan, terms, 0), terms.public)
 }
 
-/// The load that profiles are taken under is like that of the measurement, but for its rate and length.
-pub struct Like<'a> {
-    pub plan: &'a PlanRecord,
-    pub arrivals: Arrivals,
-}
-
-/// A trial at a fixed rate, like those of the measurement.
-fn plan(like: &Like, rate: f64, stretches: &Stretches) -> PlanRecord {
-    let (base, length_ns) = (like.plan, stretches.end_ns - stretches.warmup_ns);
-    let load = Load {
-        seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
-        shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: like.arrivals },
-        requests_max: None,
-        duration_ns: Some(length_ns),
-        warmup_ns: stretches.warmup_ns,
-        // As many as answers of 10 ms keep busy; the warm-up opens what is missing.
-        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
-        grace_ns: base.load.grace_ns,
-        interval_ns: Plan::TICK_NS,
-    };
-    PlanRecord { load, ..base.clone() }
-}
-
 /// The bytes of a profile, or why there is none.
 type Captured = Result<Vec<u8>, String>;
 
-/// The profiles of one trial, fetched by threads that start when their stretch does.
-struct Taking<'a> {
-    wanted: &'a Capture,
-    stretches: Stretches,
+/// A profile that is to be taken under a load.
+struct DueProfile {
+    /// From when on, ns of schedule time.
+    from_ns: u64,
+    /// Its name in file names, and in addresses.
+    name: &'static str,
+    kind: &'static str,
+    /// Its length, s.
+    seconds: u32,
+}
+
+/// Takes profiles: fetched by threads that start when their stretch of the load does.
+struct Taking {
+    endpoints: Vec<Endpoint>,
+    seconds: u32,
+    path: PathBuf,
+    /// What all loads together may wait for profiles beyond their time.
     patience: Duration,
-    started: [bool; 2],
+    /// Whose turn it is.
+    arm: Option<ArmIndex>,
+    /// What is to be taken under this load.
+    due: Vec<DueProfile>,
     threads: Vec<(&'static str, JoinHandle<Captured>)>,
     failed: Vec<(&'static str, String)>,
 }
 
-impl<'a> Taking<'a> {
-    fn new(wanted: &'a Capture, stretches: Stretches, patience: Duration) -> Taking<'a> {
-        Taking { wanted, stretches, patience, started: [false; 2], threads: Vec::new(), failed: Vec::new() }
+impl Profiler for Taking {
+    fn begin(&mut self, trial: &TrialPlan) {
+        self.arm = trial.tag.arm;
+        let (name, kind) = CPU;
+        let cpu = |from_ns| DueProfile { from_ns, name, kind, seconds: self.seconds };
+        self.due = match trial.tag.arm {
+            // Of a side its CPU profile only: what each function costs a request is compared.
+            Some(_) => vec![cpu(trial.plan.load.warmup_ns.max(1))],
+            None => {
+                let stretches = Stretches::new(self.seconds);
+                let (from_ns, seconds) = (stretches.others.0, Stretches::others_seconds(self.seconds));
+                let others = OTHERS.map(|(kind, _, _)| DueProfile { from_ns, name: kind, kind, seconds });
+                std::iter::once(cpu(stretches.cpu.0)).chain(others).collect()
+            }
+        };
     }
 
     fn tick(&mut self, tick: &Tick) {
-        if tick.end_ns >= self.stretches.cpu.0 && !std::mem::replace(&mut self.started[0], true) {
-            self.take(CPU.0, CPU.1, self.wanted.seconds);
-        }
-        if tick.end_ns >= self.stretches.others.0 && !std::mem::replace(&mut self.started[1], true) {
-            let seconds = Stretches::others_seconds(self.wanted.seconds);
-            for (kind, _, _) in OTHERS {
-                self.take(kind, kind, seconds);
+        while let Some(due) = self.due.first().filter(|due| tick.end_ns >= due.from_ns) {
+            let (name, kind, seconds, patience) = (due.name, due.kind, due.seconds, self.patience);
+            self.due.remove(0);
+            let Some(endpoint) = self.endpoints.get(self.arm.map_or(0, ArmIndex::index)).cloned() else { continue };
+            let taking = move || endpoint.take(kind, seconds, patience);
+            match std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking) {
+                Ok(thread) => self.threads.push((name, thread)),
+                Err(error) => self.failed.push((name, format!("no thread for it: {}", system_text(&error)))),
             }
-        }
-    }
-
-    fn take(&mut self, name: &'static str, kind: &'static str, seconds: u32) {
-        let (endpoint, patience) = (self.wanted.endpoint.clone(), self.patience);
-        let taking = move || endpoint.take(kind, seconds, patience);
-        let thread = std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking);
-        match thread {
-            Ok(thread) => self.threads.push((name, thread)),
-            Err(error) => self.failed.push((name, format!("no thread for it: {}", system_text(&error)))),
         }
     }
 
     /// Waits for what is under way, as long as the user does.
-    fn end(self) -> Vec<(&'static str, Captured)> {
-        let mut taken: Vec<_> = self.failed.into_iter().map(|(name, reason)| (name, Err(reason))).collect();
-        for (name, thread) in self.threads {
-            taken.push((name, awaited(thread)));
-        }
+    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording) {
+        let waiting = Instant::now();
+        let mut taken: Vec<(&'static str, Captured)> =
+            self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
+        taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
         // What was never begun is missing, too.
-        for kind in std::iter::once(CPU.0).chain(OTHERS.map(|(kind, _, _)| kind)) {
-            if taken.iter().all(|(name, _)| *name != kind) {
-                taken.push((kind, Err("the load ended before it was begun".to_owned())));
-            }
+        let never = match tag.arm {
+            Some(_) if plimsoll_sys::signal::interrupted() => "the user ended it",
+            Some(_) => "the load ended early",
+            None => "the load ended before it was begun",
+        };
+        taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
+        // The patience is one for all loads.
+        self.patience = self.patience.saturating_sub(waiting.elapsed());
+        let (trial, spoilt) = match driven {
+            Ok((trial, Some(Ending::Stopped(Stop::Died(why))))) => (trial, Some(why)),
+            Ok((trial, _)) => (trial, None),
+            Err(why) => (None, Some(why)),
+        };
+        if taken.is_empty() {
+            // It was not even begun.
+            taken.push((CPU.0, Err(never.to_owned())));
         }
-        taken
+        for (kind, one) in taken {
+            let one = spoilt.clone().map_or(one, Err);
+            keep(recording, &self.path, (tag, kind), trial, one);
+        }
     }
 }
 
 /// Keeps a profile beside the run file, or the reason why there is none, and says so in the record: what is read back later is
 /// what the record names, never what another run left there. `trial`: the load under which it was taken.
-pub fn keep(
+fn keep(
     recording: &mut Recording,
     path: &Path,
     (tag, kind): (Tag, &str),

@@ -1,6 +1,5 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::capture::Like;
 use super::search::{Flags, PreparedSearch, hint};
 use crate::args::ExplainArgs;
 use crate::asking;
@@ -61,12 +60,8 @@ pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8,
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, live);
+    conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
     conduct.carry_out(&mut study, &mut |_, _| ())?;
-    if let (Some(wanted), Study::Explain(explain)) = (&profiles, &study) {
-        let line_rps = explain.search.so_far(conduct.runner.elapsed_ns()).lower;
-        let like = Like { plan: &settings.base, arrivals: settings.arrivals };
-        wanted.capture(&mut conduct, &like, line_rps, &path)?;
-    }
     hint(terms, &base, &mut conduct.live);
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&path))?;

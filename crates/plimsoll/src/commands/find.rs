@@ -1,6 +1,5 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::capture::Like;
 use super::search::{Flags, PreparedSearch, hint};
 use crate::args::FindArgs;
 use crate::asking;
@@ -60,12 +59,8 @@ pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, live);
+    conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
     conduct.carry_out(&mut study, &mut |_, _| ())?;
-    if let (Some(wanted), Study::Find(search)) = (&profiles, &study) {
-        let line_rps = search.so_far(conduct.runner.elapsed_ns()).lower;
-        let like = Like { plan: &settings.base, arrivals: settings.arrivals };
-        wanted.capture(&mut conduct, &like, line_rps, &path)?;
-    }
     hint(terms, &base, &mut conduct.live);
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&path))?;

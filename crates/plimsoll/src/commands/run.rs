@@ -1,6 +1,6 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::{Capture, Like};
+use super::capture::Capture;
 use super::{note_ports, preflight};
 use crate::args::RunArgs;
 use crate::asking;
@@ -17,10 +17,9 @@ use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
-use plimsoll_analysis::profile::steady_rps;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
-use plimsoll_model::{Arrivals, Asked, Curve, LoadShape, Noted, Plan, RunAsked, Schedule, Terms};
+use plimsoll_model::{Asked, Curve, LoadShape, Noted, Plan, RunAsked, Schedule, Terms};
 use std::path::PathBuf;
 
 /// What the flags ask for.
@@ -123,8 +122,9 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
-    let mut runner = ThisMachine::new(watcher, plan.clone(), injector, None);
+    let mut runner = ThisMachine::new(watcher, plan, injector, None);
     let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
+    conduct.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     conduct.carry_out(&mut study, &mut |done, live| {
         if let Done::Measured(trial) = done {
             note_ports(live, &Summary::of(&trial.run));
@@ -133,14 +133,6 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let Some(trial) = conduct.recording.trials().first() else { return Err(Failure::start("interrupted")) };
     let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
     let summary = Summary::of(&trial.run);
-    let level_rps = steady_rps(&summary, &plan.load.shape);
-    let arrivals = match &plan.load.shape {
-        LoadShape::Closed { .. } => Arrivals::Constant,
-        LoadShape::Open { arrivals, .. } => *arrivals,
-    };
-    if let (Some(wanted), Some(path)) = (&profiles, &path) {
-        wanted.capture(&mut conduct, &Like { plan: &plan.record(), arrivals }, level_rps, path)?;
-    }
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, path.as_deref())?;
     results.print(terms.output.json, true);

@@ -3,6 +3,7 @@
 use crate::files::{self, Use};
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
+use plimsoll_analysis::study::profiling::level_tag;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
@@ -21,11 +22,6 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
     ("mutex", "delay", false),
     ("goroutine", "goroutine", true),
 ];
-
-/// The place of a profile at the low level (0) or the load in question (1).
-pub fn level_tag(turn: u32) -> Tag {
-    Tag { turn, ..Tag::of(Purpose::Profile) }
-}
 
 /// The end of their names.
 pub const SUFFIX: &str = ".pb.gz";

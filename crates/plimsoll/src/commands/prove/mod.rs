@@ -4,6 +4,7 @@ mod profiles;
 mod question;
 mod targets;
 
+use super::capture::Capture;
 use super::preflight;
 use crate::capacity::Limits;
 use crate::conduct::Conduct;
@@ -42,10 +43,10 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
     let targets = targets::reach(&blocks.arms, terms, criterion)?;
-    let wanted = profiles::AskedProfiles::of(&blocks, terms, &targets)?;
-    let profiles = wanted.as_ref().map(profiles::AskedProfiles::recorded);
+    let wanted = profiles::asked(terms, &targets)?;
+    let profiles = wanted.as_ref().map(Capture::asked);
     let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
-    compare(blocks, Some(criterion), terms, &targets, record, wanted.as_ref())
+    compare(blocks, Some(criterion), terms, &targets, record, wanted)
 }
 
 /// The same of the rungs of a ladder.
@@ -62,7 +63,7 @@ fn compare(
     terms: &Terms<String>,
     targets: &[BuildTarget],
     record: impl FnOnce(BlocksAsked) -> Asked,
-    wanted: Option<&profiles::AskedProfiles>,
+    wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
     let mut warnings = Vec::new();
     for (number, arm) in targets.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
@@ -96,19 +97,20 @@ fn compare(
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
     let mut conduct = Conduct::new(&mut runner, recording, live);
+    conduct.profiler = wanted.map(|wanted| wanted.profiler(&path));
     let outcome = conduct.carry_out(&mut study, &mut |_, _| ());
-    let died = conduct.recording.trials().last().and_then(|trial| match &trial.run.ending {
+    // Whatever becomes of profiles, all blocks were measured before.
+    let is_measured = study.is_profiling(&conduct.history());
+    let mut measured = conduct.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    let died = measured.next_back().and_then(|trial| match &trial.run.ending {
         Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
         _ => None,
     });
     let broken = match outcome {
-        _ if plimsoll_sys::signal::interrupted() => Some("interrupted".to_owned()),
+        _ if plimsoll_sys::signal::interrupted() && !is_measured => Some("interrupted".to_owned()),
         Err(failure) => Some(failure.to_string()),
         Ok(()) => died,
     };
-    if let (None, Study::Blocks(comparison), Some(wanted)) = (&broken, &study, wanted) {
-        profiles::take(&mut conduct, wanted, comparison.blocks(), &path);
-    }
     let setup = std::mem::take(&mut conduct.fitted);
     let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, mut live) = conduct.end(broken.as_deref());

@@ -1,0 +1,173 @@
+//! Loads under which profiles of the target are taken: the last steps of a study that was asked for them, after all that it
+//! measures, so that no figure pays for a profile. Of one target at a low rate and at the one in question; of two sides in turn,
+//! several times each, at one rate.
+//!
+//! Not here: how profiles are fetched and kept (the binary), and what they say (`profile`).
+
+use super::climb::WARMUP_FRESH_NS;
+use super::step::{History, NoProfile, Step, Until};
+use crate::profile::{Stretches, rates};
+use crate::prove::Block;
+use crate::prove::reading::block_plans;
+use plimsoll_model::rng::mix;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{
+    ArmIndex, Arrivals, BlocksAsked, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesAsked, Purpose, Remark, Tag,
+    Trial,
+};
+
+/// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.
+const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
+/// How many profiles are taken of two sides together.
+pub const TURNS_OF_SIDES: usize = TURNS.len();
+/// Load before a profile of a side; a build that was just started gets its usual warm-up on top.
+const WARMUP_NS: u64 = SECOND;
+/// A server needs some time to stop a profile and to write it.
+const GAP_NS: u64 = SECOND / 2;
+/// Share of what the slower side can do: well below, so that both are steady.
+const RATE_SHARE: f64 = 0.6;
+/// Connections made ready before a load, at most.
+const READY_MAX: f64 = 512.0;
+
+/// The place of a profile at the low level (0) or the load in question (1).
+pub fn level_tag(turn: u32) -> Tag {
+    Tag { turn, ..Tag::of(Purpose::Profile) }
+}
+
+/// The place of a profile of a side among the loads.
+fn side_tag(turn: usize) -> Tag {
+    let repetition = TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count();
+    Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition as u32 }
+}
+
+/// Which of the turns of two sides a tag is, from 0.
+pub fn turn_of_sides(tag: &Tag) -> Option<usize> {
+    (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
+}
+
+/// When the first of these loads began, ns since the experiment did; if only the lack of one is recorded, now.
+pub(super) fn began_ns(history: &History) -> Option<u64> {
+    let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
+    let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
+    first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
+}
+
+/// Whether a profile with this tag was taken, or it is recorded why not.
+fn is_done(history: &History, tag: Tag) -> bool {
+    let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
+    history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
+}
+
+/// The level that is next of one target, if any is left.
+pub(super) fn level_left(history: &History) -> Option<Tag> {
+    [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
+}
+
+/// What is next of one target whose loads are like `base`: a low rate, then `level_rps`.
+pub(super) fn levels(
+    asked: &ProfilesAsked,
+    (base, arrivals): (&PlanRecord, Arrivals),
+    level_rps: f64,
+    history: &History,
+) -> Step {
+    if level_rps <= 0.0 {
+        let tag = level_tag(0);
+        return if is_done(history, tag) { Step::Stop } else { Step::Unprofiled(tag, NoProfile::NothingHeld) };
+    }
+    let Some(tag) = level_left(history) else { return Step::Stop };
+    let rate = rates(level_rps)[tag.turn as usize];
+    let stretches = Stretches::new(asked.seconds);
+    let length_ns = stretches.end_ns - stretches.warmup_ns;
+    let load = Load {
+        seed: mix(base.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals },
+        requests_max: None,
+        duration_ns: Some(length_ns),
+        warmup_ns: stretches.warmup_ns,
+        // As many as answers of 10 ms keep busy; the warm-up opens what is missing.
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
+        grace_ns: base.load.grace_ns,
+        interval_ns: Plan::TICK_NS,
+    };
+    Step::measure(tag, PlanRecord { load, ..base.clone() }, Until::End)
+}
+
+/// What is next of two sides, whose blocks said this.
+pub(super) fn sides(asked: &ProfilesAsked, blocks: &BlocksAsked, whole: &[Block], history: &History) -> Step {
+    let Some(rate) = rate_of_sides(history.trials, whole) else {
+        // The first turn of each side.
+        let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
+        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NothingCommon));
+    };
+    let Some(turn) = (0..TURNS.len()).find(|turn| !is_done(history, side_tag(*turn))) else { return Step::Stop };
+    let Some(arm) = blocks.arms.get(usize::from(TURNS[turn])) else { return Step::Stop };
+    let fresh = blocks.arms.iter().any(|arm| arm.started);
+    let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
+    let profiled_ns = u64::from(asked.seconds) * SECOND + GAP_NS;
+    let load = Load {
+        seed: mix(arm.plan.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: blocks.arrivals },
+        requests_max: None,
+        duration_ns: Some(profiled_ns.next_multiple_of(Plan::TICK_NS)),
+        warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(arm.plan.carriage.connections_max),
+        ..arm.plan.load.clone()
+    };
+    Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, Until::End)
+}
+
+/// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
+fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
+    let plans = block_plans(trials, 1);
+    if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
+        return Some(rate.max());
+    }
+    let goodput = |arm: usize| {
+        let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    let rate = goodput(0)?.min(goodput(1)?) * RATE_SHARE;
+    (rate > 0.0).then_some(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{ProfileTaken, Run};
+
+    #[test]
+    fn turns_alternate_and_are_named() {
+        let names: Vec<String> = (0..TURNS.len())
+            .map(|turn| {
+                let tag = side_tag(turn);
+                assert_eq!(turn_of_sides(&tag), Some(turn));
+                format!("{}{}", tag.arm.map_or('-', ArmIndex::letter), tag.turn)
+            })
+            .collect();
+        assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
+    }
+
+    /// Each level has one load, or the record says why not; then it is over.
+    #[test]
+    fn levels_follow_each_other_and_end() {
+        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let asked = ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
+        let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
+            let history = History { trials, remarks, elapsed_ns: SECOND };
+            levels(&asked, (&base, Arrivals::Constant), level_rps, &history)
+        };
+        let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
+        assert_eq!((low.tag, low.plan.load.shape.curve().max()), (level_tag(0), rates(1000.0)[0]));
+        let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
+        let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
+        assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
+        // That one could not be made: why is recorded.
+        let missing = ProfileTaken { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
+        assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
+        // Nothing is held: said once.
+        assert!(matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingHeld) if tag == level_tag(0)));
+        let said = Remark::Profile(ProfileTaken { tag: level_tag(0), ..missing });
+        assert!(matches!(step(&[], &[said], 0.0), Step::Stop));
+    }
+}

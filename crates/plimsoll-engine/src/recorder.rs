@@ -91,6 +91,12 @@ impl Recorder {
         ledger.unsent += 1;
     }
 
+    /// Bytes of an answer to a measured request for `route` have come.
+    #[inline]
+    pub fn received(&mut self, route: RouteNumber, bytes: usize) {
+        self.routes[usize::from(route)].answers_bytes += bytes as u64;
+    }
+
     /// A connection stands.
     pub fn connected(&mut self, took_ns: u64) {
         self.load.connections_opened += 1;
@@ -296,6 +302,9 @@ mod tests {
         recorder.finished(&sample(2, 500, Outcome::Success), true);
         recorder.finished(&sample(0, 900, Outcome::Failed(RequestFailure::Status)), true);
         recorder.unsent(0);
+        recorder.received(0, 100);
+        recorder.received(2, 20);
+        recorder.received(2, 3);
         let first = recorder.flush(1_000, 0, 0);
         let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
         assert_eq!(seen, [(0, 2, 0), (2, 2, 1)]);
@@ -303,7 +312,8 @@ mod tests {
             first.routes.get(2).map(|f| (f.response.count(), f.ttfb.count(), f.failed.count())),
             Some((1, 1, 0))
         );
-        assert_eq!(first.whole().ledger.requests(), 2);
+        assert_eq!((first.whole().ledger.requests(), first.whole().answers_bytes), (2, 123));
+        assert_eq!(first.routes.iter().map(|(_, f)| f.answers_bytes).collect::<Vec<_>>(), [100, 23]);
         // Nothing more has happened, but one is still on its way.
         let second = recorder.flush(2_000, 0, 0);
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);

@@ -280,6 +280,9 @@ table! {
     7 failed: Times of Ns, json "failed_time_ns";
     /// Answers by status code.
     8 statuses: Tally(Status) of Requests, json "statuses";
+    /// Bytes of answers, as far as they came and without what TLS wraps round them: over HTTP/1.1 heads and framing included, over
+    /// HTTP/2 content alone. What is counted of a load is more: encrypted, with what belongs to no request, and warm-up.
+    9 answers_bytes: Counter of Bytes;
 }
 
 table! {

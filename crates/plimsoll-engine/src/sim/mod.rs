@@ -165,6 +165,11 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;
     claim(totals.load.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
     claim(totals.load.bytes_in == account.bytes_read, "bytes received are those that were read")?;
+    let of_answers = totals.whole.answers_bytes + totals.load.surplus_bytes;
+    claim(of_answers <= totals.load.bytes_in, "what is counted by route was received")?;
+    if ledger.failed_total() == 0 && plan.load.warmup_ns == 0 {
+        claim(of_answers == totals.load.bytes_in, "all that was received is of an answer, or surplus")?;
+    }
     claim(account.bytes_wrong == 0, "every byte sent is the request's")?;
     if sim.schedule.is_open() {
         claim(

@@ -156,8 +156,7 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, piece, surplus, .. } => {
-                    self.note_surplus(surplus);
-                    self.answered(slot, exchange, status, piece.bytes, hangup);
+                    self.answered(slot, exchange, status, piece.bytes, surplus, hangup);
                 }
                 other => self.on_fact(slot, other, hangup),
             }
@@ -179,15 +178,14 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, piece, surplus, .. } => {
-                self.note_surplus(surplus);
-                self.answered(slot, exchange, status, piece.bytes, hangup);
+                self.answered(slot, exchange, status, piece.bytes, surplus, hangup);
             }
             Fact::Piece { exchange, status, piece } => {
-                let first = self.note_first_byte(exchange);
+                let first = self.note_bytes(exchange, piece.bytes.len());
                 self.unfinished(exchange, status, (first, piece.bytes));
             }
             Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
-                let first = self.note_first_byte(exchange);
+                let first = self.note_bytes(exchange, piece.bytes.len());
                 self.broke_protocol(exchange, error, (first, piece.bytes));
             }
             Fact::Failed { exchange, error: ExchangeError::End(_), .. } => {
@@ -231,10 +229,13 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Notes the time if these are the first bytes of the exchange's answer, and says so.
+    /// Counts bytes of the exchange's answer; notes the time if they are its first, and says so.
     #[inline]
-    fn note_first_byte(&mut self, number: u32) -> bool {
+    fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
+        if exchange.measured {
+            self.recorder.received(exchange.route, bytes);
+        }
         let first = exchange.first_byte_ns == 0;
         if first {
             exchange.first_byte_ns = self.now_ns;
@@ -316,11 +317,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// An exchange on the slot's connection was answered. `last`: what of the answer came last. `hangup`: the peer has closed its
-    /// side.
+    /// An exchange on the slot's connection was answered. `last`: what of the answer came last, with as many bytes at its end that
+    /// belong to no answer as `surplus` says. `hangup`: the peer has closed its side.
     #[inline]
-    fn answered(&mut self, slot: u32, number: u32, status: u16, last: &[u8], hangup: bool) {
-        let first = self.note_first_byte(number);
+    fn answered(&mut self, slot: u32, number: u32, status: u16, last: &[u8], surplus: usize, hangup: bool) {
+        self.note_surplus(surplus);
+        let first = self.note_bytes(number, last.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.

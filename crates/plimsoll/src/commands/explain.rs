@@ -1,24 +1,19 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::search::{Flags, PreparedSearch, hint};
+use super::search::{Flags, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::asking;
-use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
 use crate::probes::Effort;
 use crate::quantity::positive_time;
-use crate::recording::Recording;
-use crate::results::page::write_beside;
-use crate::results::{Results, profiles as taken, read};
-use crate::runner::ThisMachine;
+use crate::results::{Results, read};
+use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::explain::search_part_ns;
-use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::{Asked, ExplainAsked, Plan, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The run file that is to be explained, where one is named in place of a target.
 pub fn file(args: &ExplainArgs) -> Option<&Path> {
@@ -47,40 +42,19 @@ pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8,
     let ExplainAsked { search, budget_ns } = asked;
     let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
     let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns });
-    let PreparedSearch { base, plan, injector, settings, profiles, noted, watcher } = prepared;
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what holds the load line of {} under {}: {} at most",
-        heading::target(&settings.base),
-        settings.slo,
+        heading::target(&prepared.settings.base),
+        prepared.settings.slo,
         format::duration(budget_ns as f64)
     ));
-    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("explain"), PathBuf::from);
-    let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-    let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None);
-    let mut conduct = Conduct::new(&mut runner, recording, live);
-    conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
-    conduct.carry_out(&mut study, &mut |_, _| ())?;
-    hint(terms, &base, &mut conduct.live);
-    let (experiment, note, mut live) = conduct.end(None);
-    let results = Results::of(&experiment, Some(&path))?;
-    results.print(terms.output.json, false);
-    let page = write_beside(&path, &experiment);
-    for note in
-        page.into_iter().chain(note).chain(kept::tidy(&path)).chain(results.profiles.as_ref().and_then(taken::note))
-    {
-        live.note(&note);
-    }
-    Ok(match plimsoll_sys::signal::interrupted() {
-        true => exit::INTERRUPTED,
-        false => code(&results),
-    })
+    prepared.carry_out(asked, terms, live, |finding, _| code(finding))
 }
 
 /// Nothing that is named is no answer.
-fn code(results: &Results) -> u8 {
-    match results.finding() {
+fn code(finding: &Finding) -> u8 {
+    match finding {
         Finding::Explain(found) if !found.explanation.abstained => exit::DONE,
         _ => exit::CROSSED,
     }
@@ -97,5 +71,5 @@ pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
         )));
     };
     results.print(args.out.json, true);
-    Ok(code(&results))
+    Ok(code(results.finding()))
 }

@@ -1,4 +1,7 @@
-//! What commands have in common that search for a load line: their flags, understood.
+//! What commands have in common that search for a load line: what is asked, understood; the target, made ready; the search,
+//! carried out, shown and kept.
+//!
+//! Not here: what each of them asks for beside the search, and with which code it ends.
 
 use super::capture::Capture;
 use super::first_answer;
@@ -6,14 +9,21 @@ use crate::args::{GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
 use crate::asking;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
-use crate::failure::Failure;
+use crate::conduct::Conduct;
+use crate::failure::{Failure, exit};
+use crate::kept;
 use crate::live::Live;
 use crate::probes::{self, Effort, Watcher};
 use crate::quantity::flag;
+use crate::recording::Recording;
+use crate::results::page::write_beside;
+use crate::results::{Results, profiles as taken};
+use crate::runner::ThisMachine;
 use crate::traffic_file;
-use plimsoll_analysis::{Settings, Slo};
+use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Curve, FindAsked, Injector, LoadShape, Noted, Plan, Terms};
+use plimsoll_model::{Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Terms};
+use std::path::PathBuf;
 
 /// The flags that say what is searched for.
 pub struct Flags<'a> {
@@ -78,6 +88,36 @@ impl PreparedSearch {
         Ok(PreparedSearch { base, plan, injector, settings, profiles, noted, watcher })
     }
 
+    /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends where nobody interrupts it,
+    /// after what it has to say about it.
+    pub fn carry_out(
+        self,
+        asked: Asked,
+        terms: &Terms<String>,
+        live: Live,
+        code: impl FnOnce(&Finding, &mut Live) -> u8,
+    ) -> Result<u8, Failure> {
+        let PreparedSearch { base, plan, injector, profiles, noted, watcher, .. } = self;
+        let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
+        let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
+        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
+        let mut runner = ThisMachine::new(watcher, plan, injector, None);
+        let mut conduct = Conduct::new(&mut runner, recording, live);
+        conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
+        conduct.carry_out(&mut study, &mut |_, _| ())?;
+        hint(terms, &base, &mut conduct.live);
+        let (experiment, note, mut live) = conduct.end(None);
+        let results = Results::of(&experiment, Some(&path))?;
+        results.print(terms.output.json, !live.lines_seen());
+        let profiled = results.profiles.as_ref().and_then(taken::note);
+        let page = write_beside(&path, &experiment);
+        for note in page.into_iter().chain(note).chain(kept::tidy(&path)).chain(profiled) {
+            live.note(&note);
+        }
+        let code = code(results.finding(), &mut live);
+        Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { code })
+    }
+
     /// What the run file says of the search.
     pub fn asked(&self) -> FindAsked {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
@@ -87,7 +127,7 @@ impl PreparedSearch {
 }
 
 /// Says what more the target would tell to somebody who asked for it.
-pub fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
+fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
     // Hints are about addresses, which a unix socket has none of.
     if terms.profiles.is_some()
         || base.plan.carriage.unix.is_some()

@@ -197,13 +197,16 @@ fn complain(failure: &Failure) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::FindArgs;
 
     /// What is understood of a command line: target, `--pprof`, `--metrics`.
     fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
         let (cli, _) = super::understood(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
-            Command::Find(args) => (args.request.url.unwrap_or_default(), args.profiles.pprof, args.probes.metrics),
+            Command::Find(FindArgs { search, .. }) => {
+                (search.request.url.unwrap_or_default(), search.profiles.pprof, search.probes.metrics)
+            }
             Command::Run(args) => (args.request.url.unwrap_or_default(), args.profiles.pprof, args.probes.metrics),
             _ => return Err("another command".into()),
         })

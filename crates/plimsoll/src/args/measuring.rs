@@ -3,7 +3,7 @@
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
-use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SearchArgs};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -67,25 +67,13 @@ pub struct RunArgs {
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
-    pub request: RequestArgs,
-    /// What users must get
-    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
-    pub slo: String,
+    pub search: SearchArgs,
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
-    /// Never offer more than this
-    #[arg(long, value_name = "RATE", help_heading = "Search")]
-    pub max_rate: Option<String>,
-    #[command(flatten)]
-    pub generator: GeneratorArgs,
-    #[command(flatten)]
-    pub probes: ProbeArgs,
     /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
-    #[command(flatten)]
-    pub profiles: PprofArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -102,22 +90,10 @@ pub struct FindArgs {
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {
     #[command(flatten)]
-    pub request: RequestArgs,
-    /// What users must get
-    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
-    pub slo: String,
+    pub search: SearchArgs,
     /// Time for all of it: the search, and steady loads after it
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
-    /// Never offer more than this
-    #[arg(long, value_name = "RATE", help_heading = "Search")]
-    pub max_rate: Option<String>,
-    #[command(flatten)]
-    pub generator: GeneratorArgs,
-    #[command(flatten)]
-    pub probes: ProbeArgs,
-    #[command(flatten)]
-    pub profiles: PprofArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,

@@ -14,7 +14,7 @@ pub use prove::ProveArgs;
 pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
 };
-pub use shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+pub use shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SearchArgs};
 
 use clap::{Parser, Subcommand};
 

@@ -1,5 +1,5 @@
-//! What is said to several commands alike: the request, its connections, the generator, probes, profiles, and where results
-//! go.
+//! What is said to several commands alike: the request, its connections, the generator, probes, profiles, a search, and where
+//! results go.
 //!
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
@@ -147,6 +147,25 @@ pub struct ProbeArgs {
     /// Watch nothing
     #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
     pub no_probes: bool,
+}
+
+/// What a search for a load line needs to know, whatever it is made for.
+#[derive(Debug, Clone, Args)]
+pub struct SearchArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Never offer more than this
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub max_rate: Option<String>,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    #[command(flatten)]
+    pub profiles: PprofArgs,
 }
 
 /// Where results go.

@@ -1,6 +1,6 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::search::{Flags, PreparedSearch};
+use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::asking;
 use crate::failure::{Failure, exit};
@@ -18,21 +18,13 @@ use std::path::Path;
 /// The run file that is to be explained, where one is named in place of a target.
 pub fn file(args: &ExplainArgs) -> Option<&Path> {
     let is_file = |word: &&str| word.ends_with(".plimsoll") && !word.contains("://");
-    args.request.url.as_deref().filter(is_file).map(Path::new)
+    args.search.request.url.as_deref().filter(is_file).map(Path::new)
 }
 
 /// What the flags ask for.
 pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
-    let flags = Flags {
-        request: &args.request,
-        generator: &args.generator,
-        probes: &args.probes,
-        profiles: &args.profiles,
-        slo: &args.slo,
-        max_rate: args.max_rate.as_deref(),
-    };
-    let (search, mut terms) = flags.asked(search_part_ns(budget_ns))?;
+    let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     Ok((ExplainAsked { search, budget_ns }, terms))
 }

@@ -1,6 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::search::{Flags, PreparedSearch};
+use super::search::{self, PreparedSearch};
 use crate::args::FindArgs;
 use crate::asking;
 use crate::failure::{Failure, exit};
@@ -15,15 +15,7 @@ use plimsoll_report::{format, spelled};
 
 /// What the flags ask for.
 pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
-    let flags = Flags {
-        request: &args.request,
-        generator: &args.generator,
-        probes: &args.probes,
-        profiles: &args.profiles,
-        slo: &args.slo,
-        max_rate: args.max_rate.as_deref(),
-    };
-    let (asked, mut terms) = flags.asked(positive_time("--budget", &args.budget)?)?;
+    let (asked, mut terms) = search::asked(&args.search, positive_time("--budget", &args.budget)?)?;
     if let Some(text) = &args.fail_if {
         demands(text)?;
     }

@@ -5,7 +5,7 @@
 
 use super::capture::Capture;
 use super::first_answer;
-use crate::args::{GeneratorArgs, PprofArgs, ProbeArgs, RequestArgs};
+use crate::args::SearchArgs;
 use crate::asking;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
@@ -25,16 +25,6 @@ use plimsoll_model::units::parse_number;
 use plimsoll_model::{Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Terms};
 use std::path::PathBuf;
 
-/// The flags that say what is searched for.
-pub struct Flags<'a> {
-    pub request: &'a RequestArgs,
-    pub generator: &'a GeneratorArgs,
-    pub probes: &'a ProbeArgs,
-    pub profiles: &'a PprofArgs,
-    pub slo: &'a str,
-    pub max_rate: Option<&'a str>,
-}
-
 /// A search that can begin.
 pub struct PreparedSearch {
     pub base: Base,
@@ -46,25 +36,23 @@ pub struct PreparedSearch {
     pub watcher: Option<Watcher>,
 }
 
-impl Flags<'_> {
-    /// What they ask for, within `budget_ns`; conditions and places are those of nobody yet.
-    pub fn asked(&self, budget_ns: u64) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
-        let slo = flag("--slo", Slo::parse(self.slo))?.to_string();
-        let max_rate = match self.max_rate {
-            None => None,
-            Some(text) => match flag("--max-rate", parse_number(text))? {
-                rate if rate > 0.0 => Some(rate),
-                _ => return Err(Failure::usage("--max-rate: must be more than 0")),
-            },
-        };
-        let arrivals = asking::arrivals(self.generator)?;
-        let (base, mut terms) = asking::plan(self.request, self.generator)?;
-        traffic_file::rows_again(&base)?;
-        terms.probes = asking::probes(self.probes)?;
-        terms.profiles = asking::profiles(self.profiles);
-        let first_answer_ns = 0;
-        Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles: None }, terms))
-    }
+/// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
+pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+    let slo = flag("--slo", Slo::parse(&args.slo))?.to_string();
+    let max_rate = match &args.max_rate {
+        None => None,
+        Some(text) => match flag("--max-rate", parse_number(text))? {
+            rate if rate > 0.0 => Some(rate),
+            _ => return Err(Failure::usage("--max-rate: must be more than 0")),
+        },
+    };
+    let arrivals = asking::arrivals(&args.generator)?;
+    let (base, mut terms) = asking::plan(&args.request, &args.generator)?;
+    traffic_file::rows_again(&base)?;
+    terms.probes = asking::probes(&args.probes)?;
+    terms.profiles = asking::profiles(&args.profiles);
+    let first_answer_ns = 0;
+    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles: None }, terms))
 }
 
 impl PreparedSearch {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::file::{TrafficFormat, Surroundings, TrafficFile};
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
 
 struct Nothing;
 
@@ -15,6 +15,10 @@ impl Surroundings for Nothing {
     fn rows(&mut self, path: &str) -> Result<String, String> {
         // Rows are given by their own name.
         Ok(path.to_owned())
+    }
+
+    fn pattern(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

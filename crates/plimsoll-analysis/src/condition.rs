@@ -635,7 +635,7 @@ mod tests {
             ledger: Ledger {
                 scheduled: succeeded + failed,
                 succeeded,
-                failed: [failed, 0, 0, 0, 0, 0, 0, 0, 0],
+                failed: std::array::from_fn(|kind| if kind == 0 { failed } else { 0 }),
                 ..Ledger::default()
             },
             succeeded_in_window: succeeded,

@@ -15,10 +15,12 @@ pub struct FailedKind {
     pub tag: Tag,
     /// Measured requests that ended like this.
     pub requests: u64,
+    /// The name of their route, where that is part of their kind and there are several.
+    pub route: Option<String>,
 }
 
 impl FailedKind {
-    /// The kinds of one load, ascending by status.
+    /// The kinds of one load, in the order of kinds.
     pub fn of_run(run: &Run) -> Vec<FailedKind> {
         kinds([(Tag::of(Purpose::Run), 0, run)].into_iter())
     }
@@ -35,9 +37,12 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
         for answer in &run.failed_answers {
-            let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer.status));
-            let kind = FailedKind { first: answer.clone(), at_ns, tag, requests };
-            match kinds.binary_search_by_key(&answer.status, |kind| kind.first.status) {
+            let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer));
+            let routes = &run.plan.traffic.routes;
+            let route = answer.missed.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
+            let route = route.map(|route| route.label.clone());
+            let kind = FailedKind { first: answer.clone(), at_ns, tag, requests, route };
+            match kinds.binary_search_by_key(&answer.kind(), |kind| kind.first.kind()) {
                 Err(place) => kinds.insert(place, kind),
                 Ok(place) => {
                     let requests = kinds[place].requests + requests;
@@ -54,11 +59,14 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     kinds
 }
 
-/// The requests of a load that ended with this status, or with what is no HTTP.
-fn requests(run: &Run, status: u16) -> u64 {
-    let of_kind = |interval: &plimsoll_model::Interval| match status {
-        0 => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
-        _ => interval.whole().statuses.get(status),
+/// The requests of a load that ended like this one: with its status, with what is no HTTP, or missing what it misses.
+fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
+    let of_kind = |interval: &plimsoll_model::Interval| match (answer.missed, answer.status) {
+        (Some(missed), _) => {
+            interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
+        }
+        (None, 0) => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
+        (None, status) => interval.whole().statuses.get(status),
     };
     run.intervals.values().map(of_kind).sum()
 }
@@ -66,6 +74,7 @@ fn requests(run: &Run, status: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::failed_answer::AnswerMiss;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan};
 
     fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
@@ -81,6 +90,30 @@ mod tests {
         }
         run.intervals.insert(0, interval);
         Trial { tag: Tag::of(Purpose::Line), start_ns, run }
+    }
+
+    #[test]
+    fn what_answers_miss_is_counted_by_route() {
+        let users = Curve::constant(1.0);
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users });
+        let mut other = plan.traffic.routes[0].clone();
+        other.label = "order".into();
+        plan.traffic.routes.push(other);
+        let mut run = Run::new(plan);
+        let mut interval = Interval::default();
+        for (route, failure, requests) in
+            [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
+        {
+            let (missed, said) = (AnswerMiss { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
+            run.failed_answers.push(FailedAnswer::missing(200 + route, missed, 5, said, "$.ok is not true"));
+            interval.routes.of_mut(route).ledger.failed[failure as usize] = requests;
+        }
+        run.intervals.insert(0, interval);
+        let kinds = FailedKind::of_run(&run);
+        let told: Vec<(Option<&str>, u64)> = kinds.iter().map(|kind| (kind.route.as_deref(), kind.requests)).collect();
+        let first = run.plan.traffic.routes[0].label.as_str();
+        assert_eq!(told, [(Some(first), 2), (Some("order"), 3), (Some("order"), 4)]);
+        assert_eq!(kinds[1].first.text(), "HTTP/1.1 200 OK, \"{}\", $.ok is not true");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use plimsoll_model::{Stop, Unheld};
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
+        Stop::UsedUp => "all rows were used that are used once each (pick = \"unique\")",
         Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
     }
 }

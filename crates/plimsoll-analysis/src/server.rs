@@ -5,7 +5,7 @@
 //! readings were taken, and what holds the server back.
 
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Probes, RequestFailure, Run, SeriesKind, ServerSeen};
+use plimsoll_model::{Probes, Run, SeriesKind, ServerSeen};
 
 /// How far from the window's edge a reading may be: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
@@ -101,7 +101,7 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            answered: ledger.succeeded + ledger.failed[RequestFailure::Status as usize],
+            answered: ledger.answered(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most("server.rss"),

@@ -61,6 +61,8 @@ pub enum Reported {
         window_end_ns: u64,
         /// The first failed answers that it saw.
         failed_answers: Vec<FailedAnswer>,
+        /// It ended before its time since there was nothing more to ask.
+        used_up: bool,
     },
 }
 
@@ -75,6 +77,7 @@ pub struct Collector {
     /// Sums of the ticks that some part has not delivered yet.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
+    used_up: bool,
     window_end_ns: u64,
     origin_ns: u64,
 }
@@ -89,6 +92,7 @@ impl Collector {
             delivered: vec![0; parts.max(1)],
             open: BTreeMap::new(),
             stopped: None,
+            used_up: false,
             window_end_ns: 0,
             origin_ns: 0,
         }
@@ -114,7 +118,8 @@ impl Collector {
                 self.delivered[part] = index + 1;
                 self.open.entry(index).or_default().merge_beside(&interval);
             }
-            Reported::Done { part, window_end_ns, failed_answers } => {
+            Reported::Done { part, window_end_ns, failed_answers, used_up } => {
+                self.used_up |= used_up;
                 merge_first(&mut self.run.failed_answers, &failed_answers);
                 self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
@@ -159,6 +164,7 @@ impl Collector {
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stopped {
             Some(reason) => Ending::Stopped(reason),
+            None if self.used_up => Ending::Stopped(Stop::UsedUp),
             None => Ending::Finished,
         });
         self.run

@@ -5,8 +5,9 @@
 //! short to say, it is kept until the next tells. Not here: which answers fail, and what is shown of them
 //! (`plimsoll_model::failed_answer`).
 
+use crate::answers::AnswerText;
 use plimsoll_model::FailedAnswer;
-use plimsoll_model::failed_answer::{KEPT_BYTES, KINDS_MAX};
+use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
 use plimsoll_wire::ProtocolError;
 
 /// What came from a server, and fails.
@@ -60,6 +61,8 @@ impl KeptAnswer {
 #[derive(Default)]
 pub struct FailedAnswers {
     kept: Vec<KeptAnswer>,
+    /// Those that miss something although their status counts as success: the first of each kind.
+    missing: Vec<FailedAnswer>,
 }
 
 impl FailedAnswers {
@@ -74,6 +77,15 @@ impl FailedAnswers {
     pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
             self.kept[at].open = None;
+        }
+    }
+
+    /// An answer that was kept whole misses something although its status counts as success.
+    #[cold]
+    pub fn missed(&mut self, missed: AnswerMiss, status: u16, answer: &AnswerText, at_ns: u64, reason: &str) {
+        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.missed != Some(missed)) {
+            let said = (&answer.status_line(status)[..], answer.content());
+            self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason));
         }
     }
 
@@ -126,7 +138,8 @@ impl FailedAnswers {
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
             AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
         };
-        std::mem::take(&mut self.kept).into_iter().filter_map(told).collect()
+        let kept = std::mem::take(&mut self.kept).into_iter().filter_map(told);
+        kept.chain(std::mem::take(&mut self.missing)).collect()
     }
 }
 

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod answers;
 mod collect;
 mod connection;
 mod encode;
@@ -16,6 +17,7 @@ mod exchanges;
 mod failed;
 mod fill;
 mod job;
+mod json_find;
 mod net;
 mod prepared;
 mod recorder;
@@ -25,6 +27,7 @@ mod source;
 mod spin;
 mod worker;
 
+pub use answers::{PatternError, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use prepared::{Prepared, prepare};

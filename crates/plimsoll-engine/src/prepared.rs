@@ -247,7 +247,9 @@ mod tests {
                         ControlFlow::Continue(())
                     });
                     let (window_end_ns, failed_answers) = (run.window_ns.1, run.failed_answers.clone());
-                    sender.send(Reported::Done { part, window_end_ns, failed_answers }).expect("somebody listens");
+                    sender
+                        .send(Reported::Done { part, window_end_ns, failed_answers, used_up: false })
+                        .expect("somebody listens");
                     run
                 })
             })

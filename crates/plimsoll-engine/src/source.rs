@@ -4,6 +4,7 @@
 //! and a user of a closed load begins anew. Every source is an arm of [`Source`], so that one URL costs a branch. Not here:
 //! when a user begins, and over what its requests travel.
 
+use crate::answers::{AnswerChecks, AnswerText, Miss, PatternError};
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
 use plimsoll_model::rng::{Rng, mix};
@@ -24,6 +25,9 @@ pub enum SourceError {
     /// One cannot be filled in.
     #[error(transparent)]
     Form(#[from] FormError),
+    /// What an answer is to be cannot be told.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
 }
 
 /// A request as it goes on the wire, and what its answer is to be.
@@ -35,6 +39,8 @@ pub struct EncodedRoute {
     pub ok_status: StatusSet,
     /// From the moment it is started to the last byte.
     pub timeout_ns: u64,
+    /// What its answers are looked through for, if for anything.
+    pub checks: Option<Box<AnswerChecks>>,
     /// What is filled in for each request.
     pub(crate) form: Option<Box<RouteForm>>,
 }
@@ -184,6 +190,8 @@ impl Source {
                 let first = FormTurn { number: 0, unique: 0, unix_ms: unix_offset_ns / 1_000_000 };
                 values.fill(form, &mut request, first);
             }
+            let checks = AnswerChecks::compile(route)?;
+            let encoded = encode_request(plan, &request)?;
             Ok::<_, SourceError>(EncodedRoute {
                 ok_status: route.ok_status.clone(),
                 timeout_ns: route.timeout_ns,
@@ -191,7 +199,8 @@ impl Source {
                     let (host, keep_alive) = (host_field(plan), plan.carriage.keep_alive);
                     Box::new(RouteForm { form, request: request.clone(), host, keep_alive })
                 }),
-                request: encode_request(plan, &request)?,
+                request: if checks.is_some() { encoded.with_content() } else { encoded },
+                checks: checks.map(Box::new),
             })
         };
         if let [only] = plan.traffic.routes.as_slice()
@@ -273,6 +282,24 @@ impl Source {
             Source::Weighted(weighted) if of_route.form.is_some() => &weighted.filled[exchange as usize],
             _ => &of_route.request,
         }
+    }
+
+    /// What the answer to a request of the route misses, which was whole so long after its intended start.
+    #[inline(never)]
+    pub fn judge(&mut self, route: RouteNumber, answer: &AnswerText, took_ns: u64) -> Option<Miss> {
+        let routes = match self {
+            Source::Single(routes) => &mut routes[..],
+            Source::Weighted(weighted) => &mut weighted.routes,
+            #[cfg(test)]
+            Source::Script { routes, .. } => routes,
+        };
+        let checks = routes[usize::from(route)].checks.as_mut()?;
+        checks.judge(answer, took_ns, &mut |_, _| {})
+    }
+
+    /// What is said of an answer of the route that misses this.
+    pub fn reason(&self, route: RouteNumber, miss: Miss) -> &str {
+        self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
     }
 
     /// Whether users find nothing more to ask.

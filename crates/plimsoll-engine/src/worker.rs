@@ -53,11 +53,12 @@ impl<N: Net> Worker<N> {
             }
         }
         let window_end_ns = self.window_end_ns();
+        let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.is_used_up();
         self.abandon();
         let interval = self.flush(self.now_ns);
         let failed_answers = self.failed_answers.told();
         tell(Reported::Tick { part, index: tick, interval });
-        tell(Reported::Done { part, window_end_ns, failed_answers });
+        tell(Reported::Done { part, window_end_ns, failed_answers, used_up });
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {

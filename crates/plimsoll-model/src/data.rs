@@ -41,12 +41,14 @@ pub struct Data {
     text: String,
     /// Where each cell ends.
     ends: Vec<u32>,
+    /// A checksum of the cells, in order.
+    crc: u32,
 }
 
 impl Data {
     /// A table without rows.
     pub fn new(name: String, columns: Vec<String>, pick: Pick, each_use: bool) -> Data {
-        Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new() }
+        Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
 
     /// Adds a row with as many cells as there are columns; `None`: it has another number, or there is no room left.
@@ -61,8 +63,18 @@ impl Data {
                 return None;
             }
             self.ends.push(self.text.len() as u32);
+            let mut crc = crc32fast::Hasher::new_with_initial(self.crc);
+            crc.update(cell.as_bytes());
+            // Where one cell ends is part of it.
+            crc.update(&[0]);
+            self.crc = crc.finalize();
         }
         Some(())
+    }
+
+    /// Enough of its cells to tell other rows by.
+    pub fn digest(&self) -> String {
+        format!("{:08x}", self.crc)
     }
 
     /// Number of rows.

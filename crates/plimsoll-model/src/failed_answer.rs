@@ -3,6 +3,8 @@
 //!
 //! Not here: which answers fail, and how their bytes are come by (the engine).
 
+use crate::RouteNumber;
+use crate::ledger::RequestFailure;
 use crate::redact;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +18,11 @@ const SHOWN_CHARS: usize = 200;
 /// The first failed answer of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// Its status: that is its kind. 0 where what came is no answer in HTTP.
+    /// Its status: that is its kind, unless it misses something else. 0 where what came is no answer in HTTP.
     pub status: u16,
+    /// What it misses although its status counts as success: then that is its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<AnswerMiss>,
     /// When it failed, in schedule time, ns.
     pub at_ns: u64,
     /// Its status line; empty where there is none.
@@ -28,7 +33,30 @@ pub struct FailedAnswer {
     pub reason: String,
 }
 
+/// That an answer of a route is not as expected, or does not have what was to be taken from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AnswerMiss {
+    /// Which route's.
+    pub route: RouteNumber,
+    /// [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
+    pub failure: RequestFailure,
+}
+
 impl FailedAnswer {
+    /// What answers of its kind have in common.
+    pub fn kind(&self) -> (u16, Option<AnswerMiss>) {
+        // The first that misses something is shown, whatever its status.
+        (if self.missed.is_some() { 0 } else { self.status }, self.missed)
+    }
+
+    /// An answer that misses something although its status counts as success, by its status line and the beginning of its content.
+    pub fn missing(status: u16, missed: AnswerMiss, at_ns: u64, answer: (&[u8], &[u8]), reason: &str) -> FailedAnswer {
+        let (line, content) = answer;
+        let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
+        let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)]), redact::line(reason));
+        FailedAnswer { status, missed: Some(missed), at_ns, status_line, body, reason }
+    }
+
     /// The answer with this status that begins with `bytes`, interim answers before it included.
     pub fn answer(status: u16, at_ns: u64, bytes: &[u8]) -> FailedAnswer {
         let (mut head, mut content) = head_and_content(bytes);
@@ -42,13 +70,13 @@ impl FailedAnswer {
             field.strip_prefix("transfer-encoding:").is_some_and(|coding| coding.trim_end().ends_with("chunked"))
         });
         let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
-        FailedAnswer { status, at_ns, status_line: cut(&status_line), body, reason: String::new() }
+        FailedAnswer { status, missed: None, at_ns, status_line: cut(&status_line), body, reason: String::new() }
     }
 
     /// What came in place of an answer, and what is wrong with it.
     pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str) -> FailedAnswer {
         let status_line = String::new();
-        FailedAnswer { status: 0, at_ns, status_line, body: text_of(bytes), reason: reason.to_owned() }
+        FailedAnswer { status: 0, missed: None, at_ns, status_line, body: text_of(bytes), reason: reason.to_owned() }
     }
 
     /// In words: `HTTP/1.1 503 Busy, "try later"`.
@@ -62,11 +90,11 @@ impl FailedAnswer {
     }
 }
 
-/// Adds others to the first failed answers of each kind, ascending by status: of each the earlier stays.
+/// Adds others to the first failed answers of each kind, ascending by kind: of each the earlier stays.
 pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
-    mine.sort_unstable();
-    mine.dedup_by_key(|answer| answer.status);
+    mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
+    mine.dedup_by_key(|answer| answer.kind());
     mine.truncate(KINDS_MAX);
 }
 
@@ -163,6 +191,7 @@ mod tests {
     fn of_each_kind_the_earliest_stays_in_whatever_order_they_are_merged() {
         let one = |status, at_ns, body: &str| FailedAnswer {
             status,
+            missed: None,
             at_ns,
             status_line: String::new(),
             body: body.into(),

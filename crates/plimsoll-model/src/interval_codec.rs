@@ -228,7 +228,13 @@ mod tests {
                 HeldMut::Times(place) => *place = times.drain(),
                 HeldMut::Tally(tally) => tally.add(100 + at as u16, at),
                 HeldMut::Ledger(ledger) => {
-                    *ledger = Ledger { scheduled: 9, succeeded: 1, failed: [1; 9], unsent: 1, in_flight: 0 };
+                    *ledger = Ledger {
+                        scheduled: 9,
+                        succeeded: 1,
+                        failed: [1; crate::ledger::RequestFailure::KINDS],
+                        unsent: 1,
+                        in_flight: 0,
+                    };
                 }
                 HeldMut::Workers(workers) => workers.push(WorkerTime { worker: 3, work_ns: at, cpu_ns: 2, wall_ns: 1 }),
             }

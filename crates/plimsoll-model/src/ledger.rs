@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Why a request failed. The discriminant is the index in [`Ledger::failed`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum RequestFailure {
@@ -25,6 +25,10 @@ pub enum RequestFailure {
     StreamReset = 7,
     /// The server went away with the request under way, or did not take it again and again (HTTP/2).
     Goaway = 8,
+    /// The answer's status counts as success, but something else about it is not as expected.
+    Expectation = 9,
+    /// The answer is as expected, but does not have what was to be taken from it.
+    Capture = 10,
 }
 
 impl RequestFailure {
@@ -39,9 +43,11 @@ impl RequestFailure {
         RequestFailure::Tls,
         RequestFailure::StreamReset,
         RequestFailure::Goaway,
+        RequestFailure::Expectation,
+        RequestFailure::Capture,
     ];
     /// Number of kinds.
-    pub const KINDS: usize = 9;
+    pub const KINDS: usize = 11;
 
     /// The name used in every output.
     pub fn name(self) -> &'static str {
@@ -55,6 +61,8 @@ impl RequestFailure {
             RequestFailure::Tls => "tls",
             RequestFailure::StreamReset => "stream_reset",
             RequestFailure::Goaway => "goaway",
+            RequestFailure::Expectation => "expectation",
+            RequestFailure::Capture => "capture",
         }
     }
 }
@@ -62,7 +70,7 @@ impl RequestFailure {
 /// How one request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered with a status that counts as success.
+    /// Answered as it is to be.
     Success,
     /// Failed, and why.
     Failed(RequestFailure),
@@ -94,6 +102,12 @@ impl Ledger {
         self.succeeded + self.failed_total()
     }
 
+    /// Requests that were answered, with success or not.
+    pub fn answered(&self) -> u64 {
+        let failed = [RequestFailure::Status, RequestFailure::Expectation, RequestFailure::Capture];
+        self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
+    }
+
     /// The identity that every finished run obeys: scheduled = succeeded + failed + unsent + in flight.
     pub fn closes(&self) -> bool {
         self.scheduled == self.requests() + self.unsent + self.in_flight
@@ -123,9 +137,9 @@ mod tests {
     #[test]
     fn closes_only_when_every_request_is_accounted_for() {
         let mut ledger =
-            Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0], unsent: 1, in_flight: 1 };
+            Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
-        assert_eq!(ledger.requests(), 8);
+        assert_eq!((ledger.requests(), ledger.answered()), (8, 6));
         assert_eq!(ledger.success_rate(), 0.5);
         ledger.succeeded += 1;
         assert!(!ledger.closes());

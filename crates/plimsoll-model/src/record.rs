@@ -7,6 +7,7 @@ use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::load::Load;
 use crate::plan::Plan;
+use crate::plan_bytes::asked_bytes;
 use crate::redact::{self, Redact};
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
@@ -55,6 +56,9 @@ pub struct DataRecord {
     pub pick: Pick,
     /// Whether one is chosen for every use.
     pub each_use: bool,
+    /// Enough of its rows to tell others by; `None` in a record of before, which is of no file any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// One thing that is asked again and again.
@@ -76,6 +80,10 @@ pub struct RouteRecord {
     /// Enough of a digest to tell another body by; `None` where there is none, or in a record of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
+    /// Enough of its templates, and of what it expects of answers and takes from them, to tell others by; `None` where there is
+    /// none of these, or in a record of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_digest: Option<String>,
     /// How often, against the weights of the others.
     pub weight: u32,
     /// What counts as success.
@@ -168,6 +176,7 @@ impl Data {
             rows: self.rows(),
             pick: self.pick,
             each_use: self.each_use,
+            digest: Some(self.digest()),
         }
     }
 }
@@ -178,6 +187,7 @@ impl Route {
             (redact::word(name).into_owned(), redact::header_value(name, value, how).to_owned())
         };
         let Request { method, target, headers, body } = &self.request;
+        let asked = asked_bytes(self);
         let shown = if self.filled.target { target_shown(target, how) } else { redact::target(target, how) };
         RouteRecord {
             label: self.label.clone(),
@@ -187,6 +197,7 @@ impl Route {
             headers: headers.iter().map(kept).collect(),
             body_bytes: body.len() as u64,
             body_digest: (!body.is_empty()).then(|| redact::digest(body)),
+            asked_digest: (!asked.is_empty()).then(|| redact::digest(&asked)),
             weight: self.weight,
             ok_status: self.ok_status.clone(),
             timeout_ns: self.timeout_ns,

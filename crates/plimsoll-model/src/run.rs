@@ -35,6 +35,8 @@ pub enum Stop {
     Condition(String),
     /// It had shown what it was to show: what, in words.
     Shown(String),
+    /// All rows were used that are used once each.
+    UsedUp,
 }
 
 /// Everything that one load did: its plan and its intervals, by number. Merging is associative and commutative.

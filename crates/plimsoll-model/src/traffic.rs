@@ -5,6 +5,7 @@
 
 use crate::RouteNumber;
 use crate::data::Data;
+use crate::expect::{AnswerCapture, Expectations};
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -62,6 +63,10 @@ pub struct Route {
     pub timeout_ns: u64,
     /// Which parts of the request are templates ([`crate::template`]), filled in for each.
     pub filled: Filled,
+    /// What an answer is to be beside its status.
+    pub expect: Expectations,
+    /// What is taken from an answer; one that does not have all of it has failed.
+    pub captures: Vec<AnswerCapture>,
 }
 
 /// Which parts of a request are templates.
@@ -93,6 +98,8 @@ impl Route {
             ok_status: StatusSet::default(),
             timeout_ns: 30_000_000_000,
             filled: Filled::default(),
+            expect: Expectations::default(),
+            captures: Vec::new(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is taken for one.
 
 use plimsoll_model::data::{Data, Pick};
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::traffic::Filled;
@@ -38,6 +40,38 @@ fn route(rng: &mut Rng) -> Route {
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
         timeout_ns: rng.below(1 << 50),
         filled: Filled { target: rng.below(2) == 0, headers: rng.below(2) == 0, body: rng.below(2) == 0 },
+        expect: Expectations {
+            within_ns: some(rng, |rng| rng.below(1 << 50)),
+            headers: list(rng, 0, |rng| (text(rng), text_expected(rng))),
+            json: list(rng, 0, |rng| (json_path(rng), json_expected(rng))),
+            body: some(rng, text_expected),
+        },
+        captures: list(rng, 0, |rng| AnswerCapture {
+            name: text(rng),
+            from: match rng.below(4) {
+                0 => CaptureFrom::Json(json_path(rng)),
+                1 => CaptureFrom::Regex(text(rng)),
+                2 => CaptureFrom::Header("Location".into()),
+                _ => CaptureFrom::Cookie("sid".into()),
+            },
+        }),
+    }
+}
+
+fn json_path(rng: &mut Rng) -> JsonPath {
+    JsonPath::parse(["$", "$.a[0]['b c']", "$..id", "$.items[*].id"][rng.below(4) as usize]).expect("a path")
+}
+
+fn text_expected(rng: &mut Rng) -> TextExpected {
+    if rng.below(2) == 0 { TextExpected::Holds(text(rng)) } else { TextExpected::Matches(text(rng)) }
+}
+
+fn json_expected(rng: &mut Rng) -> JsonExpected {
+    match rng.below(4) {
+        0 => JsonExpected::Null,
+        1 => JsonExpected::Flag(rng.below(2) == 0),
+        2 => JsonExpected::Number("12.50".into()),
+        _ => JsonExpected::Text(text(rng)),
     }
 }
 

@@ -147,7 +147,7 @@ mod tests {
         let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
         let headings = "trial,purpose,start_s,scheduled,succeeded,failed_status,failed_connect,failed_reset,\
                         failed_closed_early,failed_protocol,failed_timeout,failed_tls,failed_stream_reset,\
-                        failed_goaway,unsent,in_flight,response_p50_ns,response_p99_ns,response_max_ns,service_p50_ns,service_p99_ns,lag_p99_ns,bytes_in,bytes_out,\
+                        failed_goaway,failed_expectation,failed_capture,unsent,in_flight,response_p50_ns,response_p99_ns,response_max_ns,service_p50_ns,service_p99_ns,lag_p99_ns,bytes_in,bytes_out,\
                         connections_open";
         assert_eq!(rows[0].join(","), headings);
         assert_eq!(rows.len(), 3);

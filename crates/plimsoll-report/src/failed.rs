@@ -14,7 +14,9 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
         };
         let requests =
             if kind.requests == 1 { "1 request".to_owned() } else { format!("{} requests", count(kind.requests)) };
-        let text = format!("{} ({requests}; the first{side} after {})", kind.first.text(), duration(kind.at_ns as f64));
+        let route = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
+        let said = kind.first.text();
+        let text = format!("{route}{said} ({requests}; the first{side} after {})", duration(kind.at_ns as f64));
         ("failed answer", text)
     };
     kinds.iter().map(fact).collect()
@@ -24,6 +26,8 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
 #[derive(Serialize)]
 pub(crate) struct FailedAnswerFields<'a> {
     status: Option<u16>,
+    missed: Option<&'static str>,
+    route: Option<&'a str>,
     requests: u64,
     first_s: f64,
     status_line: Option<&'a str>,
@@ -42,6 +46,8 @@ impl<'a> From<&'a FailedKind> for FailedAnswerFields<'a> {
         let said = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
         FailedAnswerFields {
             status: Some(first.status).filter(|status| *status != 0),
+            missed: first.missed.map(|missed| missed.failure.name()),
+            route: kind.route.as_deref(),
             requests: kind.requests,
             first_s: kind.at_ns as f64 / 1e9,
             status_line: said(&first.status_line),

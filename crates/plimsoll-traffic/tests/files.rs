@@ -1,6 +1,8 @@
 //! Files of traffic: what they mean, and what is said of those that mean nothing.
 
 use plimsoll_model::data::Pick;
+use plimsoll_model::expect::{Expectations, JsonExpected, TextExpected};
+use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
 use plimsoll_model::{Route, Traffic};
@@ -23,6 +25,10 @@ impl Surroundings for World {
             "users.jsonl" => Ok("{\"name\":\"ann\",\"n\":1}\n{\"n\":2,\"name\":\"bob\"}\n".into()),
             _ => Err("cannot be read: no such file or directory".into()),
         }
+    }
+
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        if text.contains("((") { Err(format!("'{text}' is no regular expression")) } else { Ok(()) }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {
@@ -171,6 +177,34 @@ fn texts_are_templates_where_they_have_values() {
 }
 
 #[test]
+fn what_is_expected_beside_the_status_is_in_the_plan() {
+    let text = r#"
+[[request]]
+get = "/"
+expect = { status = 201, json = { "$.ok" = true, "$['n']" = 1_000, "$.s" = "x", }, header = { location = "/orders/" }, body = "regex:^a", within = "300ms" }
+[[request]]
+get = "/raw"
+raw = true
+expect = { body = "{{" }
+"#;
+    let routes = traffic(&read(text, TrafficFormat::Toml).expect("TOML")).routes;
+    let path = |text: &str| JsonPath::parse(text).expect("a path");
+    let expect = Expectations {
+        within_ns: Some(300_000_000),
+        headers: vec![("location".into(), TextExpected::Holds("/orders/".into()))],
+        json: vec![
+            (path("$.ok"), JsonExpected::Flag(true)),
+            (path("$['n']"), JsonExpected::Number("1000".into())),
+            (path("$.s"), JsonExpected::Text("x".into())),
+        ],
+        body: Some(TextExpected::Matches("^a".into())),
+    };
+    assert_eq!(routes[0].expect, expect);
+    assert!(routes[0].ok_status.contains(201) && !routes[0].ok_status.contains(200));
+    assert_eq!(routes[1].expect.body, Some(TextExpected::Holds("{{".into())));
+}
+
+#[test]
 fn what_posts_only_is_not_asked_before() {
     let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", TrafficFormat::Toml).expect("a file");
     let Traffic { routes, first, .. } = traffic(&file);
@@ -199,6 +233,12 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\nget = \"/\"\ntimeout = \"soon\"", (3, 11), "'timeout'"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { status = \"abc\" }", (3, 21), "status codes"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { stat = \"200\" }", (3, 12), "did you mean 'status'?"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { token = 1 } }", (3, 21), "begins with $"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }", (3, 29), "paths of their own"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = nan } }", (3, 29), "no number 'nan'"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "no regular expression"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "not filled in"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { within = \"0s\" }", (3, 21), "more than 0"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"x\"\njson = 1", (4, 8), "one body"),
         (Toml, "[[request]]\npost = \"/\"\njson = inf", (3, 8), "JSON has no number"),

@@ -116,6 +116,15 @@ impl Conn {
         matches!(self.protocol, Protocol::H2(_))
     }
 
+    /// The fields of the head that was read last, a line each, where content is asked for: right after the first fact of an
+    /// answer they are that answer's. Only over HTTP/2; over HTTP/1.1 they are among the bytes of pieces.
+    pub fn fields(&self) -> &[u8] {
+        match &self.protocol {
+            Protocol::H1(_) => &[],
+            Protocol::H2(h2) => h2.fields(),
+        }
+    }
+
     /// How many exchanges can be started now.
     #[inline]
     pub fn room(&self) -> u32 {

@@ -22,6 +22,11 @@ impl<'a> Piece<'a> {
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
+
+    /// What comes before its content: over HTTP/1.1 the head, or the framing of a chunk.
+    pub fn framing(&self) -> &'a [u8] {
+        &self.bytes[..self.content_end - self.content_bytes]
+    }
 }
 
 /// Something that has come true.

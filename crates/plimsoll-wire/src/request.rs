@@ -40,7 +40,8 @@ impl EncodedRequest {
         self
     }
 
-    /// The same with the content of its answer asked for, which then is in the facts.
+    /// The same with the content of its answer asked for, which then is in the facts; over HTTP/2 with the fields of its head, too
+    /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self

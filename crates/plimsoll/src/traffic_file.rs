@@ -80,6 +80,10 @@ impl Surroundings for Beside {
         String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".into())
     }
 
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        plimsoll_engine::pattern(text).map(|_| ()).map_err(|error| error.to_string())
+    }
+
     fn variable(&mut self, name: &str) -> Option<String> {
         match self.shows_variables {
             true => std::env::var(name).ok(),

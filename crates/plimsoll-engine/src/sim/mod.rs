@@ -159,7 +159,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     claim(totals.whole.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
     let unsent_timeouts = totals.whole.response.count().checked_sub(totals.whole.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
-    let answers = ledger.succeeded + ledger.failed[RequestFailure::Status as usize];
+    let answers = ledger.answered();
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
     claim(totals.whole.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
     claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;

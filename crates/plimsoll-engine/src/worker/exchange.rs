@@ -3,14 +3,16 @@
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
+use crate::answers::AnswerText;
 use crate::connection::{Readiness, State};
 use crate::exchanges::Exchange;
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::FinishedRequest;
 use crate::source::Last;
+use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{Outcome, RequestFailure, RouteNumber, TlsFailure};
-use plimsoll_wire::{ExchangeError, Fact, ProtocolError};
+use plimsoll_wire::{ExchangeError, Fact, Piece, ProtocolError};
 
 /// A request that servers have not taken so often is not sent once more.
 const RESENT_MAX: u8 = 8;
@@ -156,7 +158,7 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, piece, surplus, .. } => {
-                    self.answered(slot, exchange, status, piece.bytes, surplus, hangup);
+                    self.answered(slot, exchange, status, piece, surplus, hangup);
                 }
                 other => self.on_fact(slot, other, hangup),
             }
@@ -178,10 +180,13 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, piece, surplus, .. } => {
-                self.answered(slot, exchange, status, piece.bytes, surplus, hangup);
+                self.answered(slot, exchange, status, piece, surplus, hangup);
             }
             Fact::Piece { exchange, status, piece } => {
                 let first = self.note_bytes(exchange, piece.bytes.len());
+                if self.job.source.route(self.exchanges[exchange].route).checks.is_some() {
+                    self.read_answer(exchange, first, piece);
+                }
                 self.unfinished(exchange, status, (first, piece.bytes));
             }
             Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
@@ -317,21 +322,53 @@ impl<N: Net> Worker<N> {
         }
     }
 
+    /// More of an answer has come that is looked at.
+    #[inline(never)]
+    fn read_answer(&mut self, number: u32, first: bool, piece: Piece) {
+        while self.answers.len() <= number as usize {
+            self.answers.push(AnswerText::default());
+        }
+        let answer = &mut self.answers[number as usize];
+        if first {
+            let conn = &self.connections[self.exchanges[number].slot as usize].conn;
+            answer.begin(conn.is_h2().then(|| conn.fields()));
+        }
+        answer.add(piece);
+    }
+
+    /// How an answer with a status that counts as success ends its exchange, if more than that is expected of it.
+    #[inline(never)]
+    fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
+        self.read_answer(number, first, last);
+        let exchange = &self.exchanges[number];
+        let (route, took_ns) = (exchange.route, self.now_ns - exchange.intended_ns);
+        let answer = &self.answers[number as usize];
+        let Some(miss) = self.job.source.judge(route, answer, took_ns) else { return Outcome::Success };
+        if exchange.measured {
+            let reason = self.job.source.reason(route, miss);
+            let missed = AnswerMiss { route, failure: miss.failure };
+            self.failed_answers.missed(missed, status, answer, self.now_ns - self.origin_ns, reason);
+        }
+        Outcome::Failed(miss.failure)
+    }
+
     /// An exchange on the slot's connection was answered. `last`: what of the answer came last, with as many bytes at its end that
     /// belong to no answer as `surplus` says. `hangup`: the peer has closed its side.
     #[inline]
-    fn answered(&mut self, slot: u32, number: u32, status: u16, last: &[u8], surplus: usize, hangup: bool) {
+    fn answered(&mut self, slot: u32, number: u32, status: u16, last: Piece, surplus: usize, hangup: bool) {
         self.note_surplus(surplus);
-        let first = self.note_bytes(number, last.len().saturating_sub(surplus));
+        let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
+        let route = self.job.source.route(exchange.route);
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
             _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(RequestFailure::Timeout)),
-            status if self.job.source.route(exchange.route).ok_status.contains(status) => (status, Outcome::Success),
-            _ => (status, Outcome::Failed(RequestFailure::Status)),
+            status if !route.ok_status.contains(status) => (status, Outcome::Failed(RequestFailure::Status)),
+            status if route.checks.is_none() => (status, Outcome::Success),
+            status => (status, self.judged(number, status, first, last)),
         };
         if outcome == Outcome::Failed(RequestFailure::Status) {
-            self.answered_badly(number, AnswerKind::Status(status), (first, last));
+            self.answered_badly(number, AnswerKind::Status(status), (first, last.bytes));
         }
         let (user, last) = self.finish(number, status, outcome);
         let connection = &self.connections[slot as usize];

@@ -1,5 +1,6 @@
 //! What a worker holds: everything that its loop, its starts, its exchanges and its connections share.
 
+use crate::answers::AnswerText;
 use crate::connection::Connection;
 use crate::exchanges::Exchanges;
 use crate::failed::FailedAnswers;
@@ -86,6 +87,8 @@ pub struct Worker<N: Net> {
     pub(super) waiting: BinaryHeap<Reverse<Waiting>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
+    /// What has come of answers that are looked at, by the number of their exchange.
+    pub(super) answers: Vec<AnswerText>,
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
     pub(super) ready: Vec<Ready>,
@@ -121,6 +124,7 @@ impl<N: Net> Worker<N> {
         let mut worker = Worker {
             recorder: Recorder::new(job.number, job.source.routes().len()),
             failed_answers: FailedAnswers::default(),
+            answers: Vec::new(),
             spinner: Spinner::new(job.spin, job.spare_core),
             net,
             stop,

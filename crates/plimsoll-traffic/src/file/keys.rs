@@ -16,7 +16,7 @@ pub const REQUEST: [&str; 17] = [
 pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
 /// Of what is expected of an answer.
-pub const EXPECT: [&str; 1] = ["status"];
+pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,13 @@
 //! A mix: requests with weights, each asked for itself.
 
+use super::expect::expectations;
 use super::keys;
 use super::rows;
 use super::texts::{Known, PlanText, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::{RequestDefaults, Surroundings};
 use plimsoll_model::data::Data;
+use plimsoll_model::expect::Expectations;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
@@ -33,6 +35,7 @@ pub struct FileRequest {
     ok_status: Option<StatusSet>,
     timeout_ns: Option<u64>,
     filled: Filled,
+    expect: Expectations,
 }
 
 impl FileRequest {
@@ -52,6 +55,8 @@ impl FileRequest {
             ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
             timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
             filled: self.filled,
+            expect: self.expect.clone(),
+            captures: Vec::new(),
         }
     }
 }
@@ -118,8 +123,8 @@ fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficF
     {
         headers.push(("content-type".into(), content_type.into()));
     }
-    let expect = table.get("expect").map(|node| node.table("'expect'", &keys::EXPECT)).transpose()?;
-    let status = expect.and_then(|expect| expect.get("status"));
+    let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
+    let (ok_status, expect) = expect.unwrap_or_default();
     Ok(FileRequest {
         label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
         weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
@@ -127,7 +132,8 @@ fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficF
         target,
         headers,
         body,
-        ok_status: status.map(|node| node.read("'status'", StatusSet::parse)).transpose()?,
+        ok_status,
+        expect,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,
         filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
     })

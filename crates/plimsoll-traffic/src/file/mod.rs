@@ -3,6 +3,7 @@
 //! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what its keys mean is said once, on
 //! that tree ([`keys`], [`mix`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
 
+mod expect;
 mod json;
 mod keys;
 mod mix;

@@ -10,6 +10,9 @@ pub trait Surroundings {
     /// The text of a file of rows, which may be long.
     fn rows(&mut self, path: &str) -> Result<String, String>;
 
+    /// Whether a regular expression is one. The error is a sentence with the reason.
+    fn pattern(&mut self, text: &str) -> Result<(), String>;
+
     /// A variable of the environment.
     fn variable(&mut self, name: &str) -> Option<String>;
 }

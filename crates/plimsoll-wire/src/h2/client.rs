@@ -105,6 +105,35 @@ pub struct H2 {
     /// The last head that was read, and what it says.
     head_block: Vec<u8>,
     head: AnswerHead,
+    /// The fields of the head that was read last, a line each, if any exchange of the connection has asked for content.
+    fields: Vec<u8>,
+    keeps_fields: bool,
+}
+
+/// Reads the block of a head; its fields are put down as lines where they are to be kept.
+fn read_fields(
+    decoder: &mut HpackDecoder,
+    block: &[u8],
+    head: &mut AnswerHead,
+    mut fields: Option<&mut Vec<u8>>,
+) -> Result<(), ProtocolError> {
+    if let Some(fields) = &mut fields {
+        fields.clear();
+    }
+    let read = decoder.decode(block, FIELDS_BYTES_MAX, |name, value| {
+        head.field(name, value);
+        if let Some(fields) = &mut fields
+            && !name.starts_with(b":")
+        {
+            for part in [name, b": ", value, b"\r\n"] {
+                fields.extend_from_slice(part);
+            }
+        }
+    });
+    read.map_err(|error| match error {
+        HpackError::Malformed => ProtocolError::Compression,
+        HpackError::TooLarge => ProtocolError::HeadTooLarge,
+    })
 }
 
 impl H2 {
@@ -135,7 +164,14 @@ impl H2 {
             reading: false,
             head_block: Vec::new(),
             head: AnswerHead::default(),
+            fields: Vec::new(),
+            keeps_fields: false,
         }
+    }
+
+    /// The fields of the head that was read last, a line each, where content is asked for.
+    pub fn fields(&self) -> &[u8] {
+        &self.fields
     }
 
     /// How many exchanges can be started now.
@@ -217,6 +253,11 @@ impl H2 {
             && let Some(exchange) = self.queued.pop_front()
         {
             let request = request(exchange);
+            if request.expect.content && !self.keeps_fields {
+                self.keeps_fields = true;
+                // Of that one they were not kept.
+                self.head_block.clear();
+            }
             let id = self.next_stream;
             self.next_stream += 2;
             let at = out.len();
@@ -449,14 +490,12 @@ impl H2 {
             return Ok(self.head);
         }
         let mut head = AnswerHead::default();
-        self.decoder.decode(block, FIELDS_BYTES_MAX, |name, value| head.field(name, value)).map_err(
-            |error| match error {
-                HpackError::Malformed => ProtocolError::Compression,
-                HpackError::TooLarge => ProtocolError::HeadTooLarge,
-            },
-        )?;
+        let fields = self.keeps_fields.then_some(&mut self.fields);
+        let read = read_fields(&mut self.decoder, block, &mut head, fields);
+        // What is kept of fields is not of that one any more.
+        self.head_block.clear();
+        read?;
         if is_stateless && block.len() <= HEAD_KEPT_BYTES {
-            self.head_block.clear();
             self.head_block.extend_from_slice(block);
             self.head = head;
         }

@@ -6,7 +6,7 @@ use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_spl
 use H2Outcome::{Answered, Failed, Refused};
 use plimsoll_model::H2Error;
 use plimsoll_wire::h2::{Secrecy, write_field};
-use plimsoll_wire::{Conn, EndError, ExchangeError, Fact, ProtocolError};
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -485,6 +485,50 @@ fn an_exchange_that_is_given_up_is_reset_and_the_others_go_on() {
     let mut received = conn.receive(&late, &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
     assert!(matches!(facts[..], [Fact::Answered { exchange: 1, .. }, Fact::Owes]), "{facts:?}");
+}
+
+#[test]
+fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_for() {
+    let fields = |conn: &Conn| String::from_utf8(conn.fields().to_vec()).expect("text");
+    let [plain_asked, asked] = [false, true].map(|content| request("GET", b"", content));
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+    let a = [STATUS, ("x", "a"), ("set-cookie", "s=1")];
+    let long = "b".repeat(2_000);
+    let b = [STATUS, ("x", &long)];
+    // The same head again is not read again, nor one after a head that is too long to be kept.
+    type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
+    let answers: [Told; 6] = [
+        (&plain_asked, &a, ""),
+        (&asked, &a, "x: a\r\nset-cookie: s=1\r\n"),
+        (&asked, &a, "x: a\r\nset-cookie: s=1\r\n"),
+        (&asked, &b, &format!("x: {long}\r\n")),
+        (&asked, &a, "x: a\r\nset-cookie: s=1\r\n"),
+        (&asked, &[STATUS], ""),
+    ];
+    let mut bytes = begun();
+    for (number, (request, head_fields, expect)) in answers.iter().enumerate() {
+        conn.start(number as u32, request);
+        loop {
+            let count = conn.out(|_| *request, &mut scratch).len();
+            if count == 0 || conn.sent(count, &scratch) {
+                break;
+            }
+        }
+        bytes.extend(head(1 + 2 * number as u32, 0, &[(":status", "103"), ("x", "early")]));
+        bytes.extend(head(1 + 2 * number as u32, 0, head_fields));
+        bytes.extend(frame(DATA, END, 1 + 2 * number as u32, b"content"));
+        let mut received = conn.receive(&bytes, &mut plain);
+        let first = loop {
+            match conn.next(&mut received) {
+                Some(Fact::Owes) => {}
+                other => break other.is_some_and(|fact| matches!(fact, Fact::Piece { .. })),
+            }
+        };
+        assert!(first, "its head is its first fact");
+        assert_eq!(fields(&conn), *expect, "{number}");
+        while conn.next(&mut received).is_some() {}
+        bytes.clear();
+    }
 }
 
 #[test]

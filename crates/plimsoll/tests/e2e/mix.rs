@@ -1,8 +1,12 @@
 //! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is said of files that are wrong.
 
 use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file in a folder of its own.
 fn file(name: &str, text: &str) -> PathBuf {
@@ -135,6 +139,68 @@ fn what_is_wrong_with_a_file_is_one_sentence_with_its_place() {
     }
 }
 
+/// A server in JSON, of whose answers every third is not as it should be.
+fn every_third_is_wrong() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let asked = Arc::new(AtomicUsize::new(0));
+    // Both end with the test's process.
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (Ok(mut socket), asked) = (socket, Arc::clone(&asked)) else { return };
+            std::thread::spawn(move || -> std::io::Result<()> {
+                socket.set_nodelay(true)?;
+                while socket.read(&mut [0; 4096])? > 0 {
+                    let is_right = asked.fetch_add(1, Ordering::Relaxed) % 3 < 2;
+                    let body = format!("{{\"ok\": {is_right}, \"token\": \"s3cretvalue\"}}");
+                    let head =
+                        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+                    socket.write_all(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes())?;
+                }
+                Ok(())
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn answers_that_are_not_as_expected_are_failures_with_an_example() {
+    let url = every_third_is_wrong();
+    let checked = r#"
+[[request]]
+name = "checked"
+get = "/"
+expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = "regex:.tok", within = "5s" }
+"#;
+    let with_other = |checked: &str| format!("{checked}[[request]]\nname = \"any\"\nget = \"/any\"\n");
+    let path = file("expect.toml", &with_other(checked));
+    let mix = ["-f", text(&path), "--target", &url, "--no-preflight"];
+    let record = folder("expect").join("run.plimsoll");
+    let run = [&["run", "-n", "300", "-c", "2", "-o", text(&record)], &mix[..]].concat();
+    let document = json(&run);
+    assert_ledger_closes(&document, "expectations");
+    let missed = number(&document, "ledger.failed.expectation");
+    assert!((10.0..120.0).contains(&missed), "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "ledger.succeeded"), 300.0 - missed);
+    assert_eq!(number(&document["routes"][0], "failed.expectation"), missed);
+    let kept = &document["failed_answers"][0];
+    assert_eq!((kept["missed"].as_str(), kept["route"].as_str()), (Some("expectation"), Some("checked")), "{kept:#}");
+    assert_eq!((kept["status"].as_u64(), number(kept, "requests")), (Some(200), missed), "{kept:#}");
+    assert_eq!(kept["reason"].as_str(), Some("$.ok is not true"), "{kept:#}");
+    let shown = plimsoll(&["show", text(&record)]).stdout;
+    for part in ["expectation", "checked: HTTP/1.1 200 OK", "$.ok is not true"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    for bytes in [shown.as_bytes(), &std::fs::read(&record).expect("a record")] {
+        assert!(!bytes.windows(7).any(|part| part == b"s3cretv"));
+    }
+    // Another expectation is another load.
+    std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
+    let again = plimsoll(&["rerun", text(&record), "--yes"]);
+    assert!(again.code == 2 && again.stderr.contains("this is not what was recorded"), "{}", again.stderr);
+}
+
 #[test]
 fn what_only_posts_is_not_asked_before_the_load() {
     let server = baseline(1);
@@ -221,6 +287,8 @@ fn rows_that_are_used_once_must_suffice() {
     // By time a closed load ends with its rows.
     let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number(&timed, "requests"), 5.0);
+    assert!(timed["ended"].as_str().is_some_and(|ended| ended.contains("used once each")), "{}", timed["ended"]);
+    assert_eq!(exact["ended"].as_str(), Some("finished"));
     for (words, part) in [
         (&["run", "-n", "6", "-c", "2"][..], "has 5 rows, each used once, and this load asks 6 requests"),
         (&["run", "--rate", "100", "-d", "1s"], "this load asks 100 requests"),

@@ -1,0 +1,370 @@
+//! What answers say, for those routes that want to know: their heads and contents, kept while they come, and looked through at their
+//! end for what is expected and for what is to be taken.
+//!
+//! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used again. Not here: statuses, and
+//! what becomes of what was taken.
+
+use crate::json_find;
+use memchr::memmem::Finder;
+use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
+use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::{RequestFailure, Route};
+use plimsoll_wire::Piece;
+use regex::bytes::Regex;
+
+/// Bytes of a head that are kept: more than a connection takes of one.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+/// Room that an exchange keeps from one answer to the next.
+const ROOM_BYTES_KEPT: usize = 64 << 10;
+/// What a regular expression may take in memory, compiled.
+const PATTERN_BYTES_MAX: usize = 4 << 20;
+
+/// Why a pattern is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PatternError(String);
+
+/// Compiles a regular expression.
+///
+/// # Errors
+/// A sentence with the reason.
+pub fn pattern(text: &str) -> Result<Regex, PatternError> {
+    regex::bytes::RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+        // Its text has lines that point into the pattern.
+        let whole = error.to_string();
+        let reason = whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        PatternError(format!("'{text}' is no regular expression that is understood here: {reason}"))
+    })
+}
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub struct AnswerText {
+    /// Over HTTP/1.1 everything before its content, over HTTP/2 the lines of its fields.
+    head: Vec<u8>,
+    content: Vec<u8>,
+    bare: bool,
+}
+
+impl AnswerText {
+    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them.
+    pub fn begin(&mut self, fields: Option<&[u8]>) {
+        for room in [&mut self.head, &mut self.content] {
+            room.clear();
+            room.shrink_to(ROOM_BYTES_KEPT);
+        }
+        self.bare = fields.is_some();
+        self.head.extend_from_slice(fields.unwrap_or_default());
+    }
+
+    /// More of it has come.
+    pub fn add(&mut self, piece: Piece) {
+        let framing = piece.framing();
+        // What comes after the first content is the framing of chunks.
+        if !self.bare && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
+            self.head.extend_from_slice(framing);
+        }
+        let content = piece.content();
+        let room = CONTENT_BYTES_MAX - self.content.len();
+        self.content.extend_from_slice(&content[..content.len().min(room)]);
+    }
+
+    /// Its content, as far as it is looked at.
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// The lines of its head: the status line, unless it is told apart, and the fields. Interim answers are left out.
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut head = self.head.trim_ascii_start();
+        while !self.bare && is_interim(head) {
+            let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
+            let end = end.or_else(|| memchr::memmem::find(head, b"\n\n").map(|at| at + 2));
+            head = head[end.unwrap_or(head.len())..].trim_ascii_start();
+        }
+        let line = |line: &'_ [u8]| line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
+        head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
+    }
+
+    /// Its status line; over HTTP/2, which has none, one like it.
+    pub fn status_line(&self, status: u16) -> Vec<u8> {
+        match self.bare {
+            true => format!("HTTP/2 {status}").into_bytes(),
+            false => self.lines().next().unwrap_or_default().to_vec(),
+        }
+    }
+
+    /// The values of all fields with this name.
+    fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.lines().filter_map(move |line| {
+            let colon = memchr::memchr(b':', line)?;
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+        })
+    }
+
+    /// The value of a cookie that it sets; of several with the name the last.
+    fn cookie<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+        let value = |field: &'a [u8]| {
+            let pair = field.split(|byte| *byte == b';').next()?;
+            let equals = memchr::memchr(b'=', pair)?;
+            (pair[..equals].trim_ascii() == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii())
+        };
+        self.fields("set-cookie").filter_map(value).last()
+    }
+}
+
+fn is_interim(head: &[u8]) -> bool {
+    head.strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
+}
+
+/// What an answer of a route is looked through for.
+#[derive(Debug, Clone)]
+pub struct AnswerChecks {
+    within_ns: Option<u64>,
+    headers: Vec<(String, TextCheck)>,
+    json: Vec<(JsonPath, JsonExpected)>,
+    body: Option<TextCheck>,
+    captures: Vec<CaptureCheck>,
+    /// What is said of a miss, in the order of the checks: nothing secret.
+    reasons: Vec<String>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+enum TextCheck {
+    Holds(Box<Finder<'static>>),
+    Matches(Regex),
+}
+
+impl TextCheck {
+    fn compile(expected: &TextExpected) -> Result<TextCheck, PatternError> {
+        Ok(match expected {
+            TextExpected::Holds(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
+            TextExpected::Matches(text) => TextCheck::Matches(pattern(text)?),
+        })
+    }
+
+    fn holds(&self, text: &[u8]) -> bool {
+        match self {
+            TextCheck::Holds(finder) => finder.find(text).is_some(),
+            TextCheck::Matches(pattern) => pattern.is_match(text),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum CaptureCheck {
+    Json(JsonPath),
+    Regex(Regex, regex::bytes::CaptureLocations),
+    Header(String),
+    Cookie(String),
+}
+
+/// Something that an answer does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miss {
+    /// What the ledger says of it.
+    pub failure: RequestFailure,
+    /// Which of the checks it is.
+    check: usize,
+}
+
+impl AnswerChecks {
+    /// Those of a route; `None`: nothing is wanted of its answers but their statuses.
+    pub fn compile(route: &Route) -> Result<Option<AnswerChecks>, PatternError> {
+        let (expect, captures) = (&route.expect, &route.captures);
+        if expect.is_empty() && captures.is_empty() {
+            return Ok(None);
+        }
+        let mut reasons = Vec::new();
+        reasons.extend(expect.within_ns.map(|ns| format!("it took longer than {} ms", ns as f64 / 1e6)));
+        reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
+        reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
+            JsonExpected::Null => format!("{} is not null", path.text()),
+            JsonExpected::Flag(flag) => format!("{} is not {flag}", path.text()),
+            JsonExpected::Number(number) => format!("{} is not {number}", path.text()),
+            JsonExpected::Text(_) => format!("{} is not the text that is expected", path.text()),
+        }));
+        reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
+        reasons.extend(captures.iter().map(|capture| match &capture.from {
+            CaptureFrom::Json(path) => format!("'{}': there is no {}", capture.name, path.text()),
+            CaptureFrom::Regex(_) => format!("'{}': the regular expression matches nothing", capture.name),
+            CaptureFrom::Header(name) => format!("'{}': there is no header {name}", capture.name),
+            CaptureFrom::Cookie(name) => format!("'{}': no cookie {name} is set", capture.name),
+        }));
+        let header =
+            |(name, expected): &(String, TextExpected)| TextCheck::compile(expected).map(|check| (name.clone(), check));
+        let capture = |from: &CaptureFrom| {
+            Ok::<_, PatternError>(match from {
+                CaptureFrom::Json(path) => CaptureCheck::Json(path.clone()),
+                CaptureFrom::Regex(text) => {
+                    let pattern = pattern(text)?;
+                    let places = pattern.capture_locations();
+                    CaptureCheck::Regex(pattern, places)
+                }
+                CaptureFrom::Header(name) => CaptureCheck::Header(name.clone()),
+                CaptureFrom::Cookie(name) => CaptureCheck::Cookie(name.clone()),
+            })
+        };
+        Ok(Some(AnswerChecks {
+            within_ns: expect.within_ns,
+            headers: expect.headers.iter().map(header).collect::<Result<_, _>>()?,
+            json: expect.json.clone(),
+            body: expect.body.as_ref().map(TextCheck::compile).transpose()?,
+            captures: captures.iter().map(|capture_of| capture(&capture_of.from)).collect::<Result<_, _>>()?,
+            reasons,
+            scratch: Vec::new(),
+        }))
+    }
+
+    /// The first thing that an answer misses, which was whole so long after the intended start of its request; else what was to be
+    /// taken from it is handed to `taken`, by number.
+    pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
+        let mut check = 0;
+        let mut missed = |holds: bool| {
+            check += 1;
+            (!holds).then_some(Miss { failure: RequestFailure::Expectation, check: check - 1 })
+        };
+        if let Some(within_ns) = self.within_ns
+            && let Some(miss) = missed(took_ns <= within_ns)
+        {
+            return Some(miss);
+        }
+        for (name, expected) in &self.headers {
+            if let Some(miss) = missed(answer.fields(name).any(|value| expected.holds(value))) {
+                return Some(miss);
+            }
+        }
+        for (path, expected) in &self.json {
+            let value = json_find::find(&answer.content, path);
+            let holds = value.is_some_and(|value| json_find::is_expected(value, expected, &mut self.scratch));
+            if let Some(miss) = missed(holds) {
+                return Some(miss);
+            }
+        }
+        if let Some(expected) = &self.body
+            && let Some(miss) = missed(expected.holds(&answer.content))
+        {
+            return Some(miss);
+        }
+        for (number, capture) in self.captures.iter_mut().enumerate() {
+            let found = match capture {
+                CaptureCheck::Json(path) => match json_find::find(&answer.content, path) {
+                    Some(value) => {
+                        self.scratch.clear();
+                        json_find::write_text(value, &mut self.scratch);
+                        Some(&self.scratch[..])
+                    }
+                    None => None,
+                },
+                CaptureCheck::Regex(pattern, places) => {
+                    let matched = pattern.captures_read(places, &answer.content);
+                    matched.and_then(|_| places.get(1).or(places.get(0))).map(|(from, to)| &answer.content[from..to])
+                }
+                CaptureCheck::Header(name) => answer.fields(name).next(),
+                CaptureCheck::Cookie(name) => answer.cookie(name),
+            };
+            match found {
+                Some(value) => taken(number, value),
+                None => return Some(Miss { failure: RequestFailure::Capture, check: check + number }),
+            }
+        }
+        None
+    }
+
+    /// What is said of a miss.
+    pub fn reason(&self, miss: Miss) -> &str {
+        self.reasons.get(miss.check).map_or("", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Request;
+    use plimsoll_model::expect::{AnswerCapture, Expectations};
+
+    fn answer(head: &str, content: &str) -> AnswerText {
+        AnswerText { head: head.into(), content: content.into(), bare: !head.starts_with("HTTP/") }
+    }
+
+    fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
+        let capture =
+            |from: &&str| AnswerCapture { name: "it".into(), from: CaptureFrom::parse(from).expect("a capture") };
+        let route = Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get()) };
+        let mut checks = AnswerChecks::compile(&route).expect("compiles").expect("some");
+        let mut all = Vec::new();
+        let mut taken = |_: usize, value: &[u8]| all.push(String::from_utf8(value.to_vec()).expect("text"));
+        match checks.judge(answer, 1_000, &mut taken) {
+            None => Ok(all),
+            Some(miss) => Err(format!("{}: {}", miss.failure.name(), checks.reason(miss))),
+        }
+    }
+
+    const HEAD: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Type: application/json; a=b\r\n\
+                        set-cookie: sid=\"a b\"; Path=/\r\nSet-Cookie: x=1\r\nLocation:  /orders/7\r\n\r\n5\r\n";
+    const CONTENT: &str = "{\"ok\": true, \"id\": 7, \"token\": \"t\\u002fx\", \"items\": []}";
+
+    #[test]
+    fn what_is_expected_is_there_or_named() {
+        let path = |text: &str| JsonPath::parse(text).expect("a path");
+        let text = TextExpected::parse;
+        let json = |at: &str, expected| Expectations { json: vec![(path(at), expected)], ..Expectations::default() };
+        let header =
+            |name: &str, it: &str| Expectations { headers: vec![(name.into(), text(it))], ..Default::default() };
+        let body = |it: &str| Expectations { body: Some(text(it)), ..Expectations::default() };
+        let within = |ns| Expectations { within_ns: Some(ns), ..Expectations::default() };
+        for (expect, miss) in [
+            (json("$.ok", JsonExpected::Flag(true)), None),
+            (json("$.ok", JsonExpected::Flag(false)), Some("expectation: $.ok is not false")),
+            (json("$.no", JsonExpected::Null), Some("expectation: $.no is not null")),
+            (json("$.token", JsonExpected::Text("t/x".into())), None),
+            (json("$.token", JsonExpected::Text("s3cret".into())), Some("expectation: $.token is not the text")),
+            (header("content-type", "application/json"), None),
+            (header("CONTENT-TYPE", "regex:^application/json(;|$)"), None),
+            (header("X-None", ""), Some("expectation: the header X-None")),
+            (body("\"id\": 7"), None),
+            (body("regex:\"id\": \\d+,"), None),
+            (body("nothing"), Some("expectation: the content")),
+            (within(1_000), None),
+            (within(999), Some("expectation: it took longer than")),
+        ] {
+            let found = judged(&answer(HEAD, CONTENT), expect.clone(), &[]);
+            match miss {
+                None => assert_eq!(found, Ok(vec![]), "{expect:?}"),
+                Some(part) => assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{expect:?}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_taken_is_found_over_either_protocol() {
+        let fields = HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
+        for head in [HEAD, fields] {
+            let taken = |captures: &[&str]| judged(&answer(head, CONTENT), Expectations::default(), captures);
+            let all = ["$.token", "$.items", "regex:\"id\": (\\d+)", "regex:true", "header:location", "cookie:x"];
+            assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
+            assert_eq!(taken(&["cookie:sid"]), Ok(vec!["\"a b\"".to_owned()]));
+            for (from, part) in [
+                ("$.none", "capture: 'it': there is no $.none"),
+                ("regex:none", "capture: 'it': the regular"),
+                ("header:none", "capture: 'it': there is no header none"),
+                ("cookie:none", "capture: 'it': no cookie none"),
+            ] {
+                let found = taken(&["$.ok", from]);
+                assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_refused_with_a_reason() {
+        let route = Route {
+            captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()) }],
+            ..Route::new(Request::get())
+        };
+        let error = AnswerChecks::compile(&route).map(|_| ()).expect_err("no pattern").to_string();
+        assert!(error.contains("'a('") && error.contains("unclosed group"), "{error}");
+        assert!(pattern("(\\w{1000}){1000}").is_err());
+    }
+}

@@ -1,0 +1,359 @@
+//! Values in the bytes of a JSON document, found by their paths without a tree of it: what is not on the way is skipped, nothing is
+//! allocated. The document is somebody else's: it may be cut, nested without end or no JSON at all; then nothing is found.
+//!
+//! Not here: paths as text (`plimsoll_model::json_path`), and what is made of a value.
+
+use plimsoll_model::expect::JsonExpected;
+use plimsoll_model::json_path::{JsonPath, JsonSelector, JsonStep};
+
+/// Values inside each other, at most.
+const DEPTH_MAX: u32 = 128;
+
+/// The bytes of the first value that the path names: a text with its quotation marks.
+pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
+    let mut reader = JsonWalker { bytes: document, at: 0, depth: 0 };
+    reader.find(path.steps()).ok().flatten()
+}
+
+/// Writes what a value says: a text without quotation marks and escapes, anything else as it stands. Of a text with half a surrogate
+/// pair that half is left out.
+pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
+    let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
+        out.extend_from_slice(value);
+        return;
+    };
+    let mut rest = inside;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let (char, length) = escaped(&rest[at..]);
+        if let Some(char) = char {
+            out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        rest = rest.get(at + length..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+}
+
+/// The character that an escape stands for, and its length.
+fn escaped(text: &[u8]) -> (Option<char>, usize) {
+    let unit = |at: usize| -> Option<u32> {
+        let digits = text.get(at..at + 4)?;
+        digits.iter().try_fold(0, |sum, digit| Some(sum * 16 + char::from(*digit).to_digit(16)?))
+    };
+    match text.get(1) {
+        Some(b'b') => (Some('\u{8}'), 2),
+        Some(b'f') => (Some('\u{c}'), 2),
+        Some(b'n') => (Some('\n'), 2),
+        Some(b'r') => (Some('\r'), 2),
+        Some(b't') => (Some('\t'), 2),
+        Some(b'u') => match unit(2) {
+            Some(high @ 0xd800..0xdc00) if text.get(6..8) == Some(b"\\u") => match unit(8) {
+                Some(low @ 0xdc00..0xe000) => (char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 12),
+                _ => (None, 6),
+            },
+            Some(unit) => (char::from_u32(unit), 6),
+            None => (None, 2),
+        },
+        Some(other) if other.is_ascii() => (Some(char::from(*other)), 2),
+        _ => (None, 1),
+    }
+}
+
+/// Whether a value is what is expected; `scratch` is room.
+pub fn is_expected(value: &[u8], expected: &JsonExpected, scratch: &mut Vec<u8>) -> bool {
+    match expected {
+        JsonExpected::Null => value == b"null",
+        JsonExpected::Flag(flag) => value == if *flag { &b"true"[..] } else { &b"false"[..] },
+        JsonExpected::Number(number) => {
+            if value == number.as_bytes() {
+                return true;
+            }
+            // The same number may be written in another way.
+            let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
+            value.first().is_some_and(|first| matches!(first, b'-' | b'0'..=b'9'))
+                && read(value).is_some_and(|value| read(number.as_bytes()) == Some(value))
+        }
+        JsonExpected::Text(text) => {
+            scratch.clear();
+            write_text(value, scratch);
+            value.first() == Some(&b'"') && scratch == text.as_bytes()
+        }
+    }
+}
+
+/// The bytes are no JSON, or are cut.
+struct NotJson;
+
+struct JsonWalker<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> JsonWalker<'a> {
+    /// The value that the steps lead to from the one here. Where there is none, the one here was passed over.
+    fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
+        let Some((step, later)) = steps.split_first() else {
+            self.peek()?;
+            let from = self.at;
+            self.skip()?;
+            return Ok(Some(&self.bytes[from..self.at]));
+        };
+        let is_list = match self.peek()? {
+            b'{' => false,
+            b'[' => true,
+            _ => {
+                self.skip()?;
+                return Ok(None);
+            }
+        };
+        let place = match step.selector {
+            // A place from the end is known when the list was counted.
+            JsonSelector::At(place) if is_list && place < 0 => self.count()?.checked_add_signed(place),
+            JsonSelector::At(place) if is_list => u64::try_from(place).ok(),
+            _ => None,
+        };
+        let closing = if is_list { b']' } else { b'}' };
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(NotJson);
+        }
+        self.step();
+        let mut number = 0;
+        while self.peek()? != closing {
+            if number > 0 {
+                self.expect(b',')?;
+            }
+            let key = if is_list { None } else { Some(self.key()?) };
+            let is_meant = match &step.selector {
+                JsonSelector::Any => true,
+                JsonSelector::Key(name) => key.is_some_and(|key| is_key(key, name)),
+                JsonSelector::At(_) => is_list && place == Some(number),
+            };
+            let from = self.at;
+            if is_meant && let Some(found) = self.find(later)? {
+                return Ok(Some(found));
+            }
+            if step.deep {
+                // Perhaps once more, for what lies deeper.
+                self.at = from;
+                if let Some(found) = self.find(steps)? {
+                    return Ok(Some(found));
+                }
+            } else if !is_meant {
+                self.skip()?;
+            }
+            self.blanks();
+            number += 1;
+        }
+        self.step();
+        self.depth -= 1;
+        Ok(None)
+    }
+
+    /// How many values the list here has; it stays where it is.
+    fn count(&mut self) -> Result<u64, NotJson> {
+        let from = self.at;
+        self.step();
+        let mut count = 0;
+        while self.peek()? != b']' {
+            if count > 0 {
+                self.expect(b',')?;
+            }
+            self.skip()?;
+            self.blanks();
+            count += 1;
+        }
+        self.at = from;
+        Ok(count)
+    }
+
+    /// Passes over the value here. Of what it has inside only texts and brackets are looked at.
+    fn skip(&mut self) -> Result<(), NotJson> {
+        let mut open = 0u32;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.text()?;
+                }
+                b'{' | b'[' => {
+                    open += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' if open > 0 => {
+                    open -= 1;
+                    self.at += 1;
+                }
+                b',' | b':' if open > 0 => self.at += 1,
+                b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                    let rest = &self.bytes[self.at..];
+                    let is_end = |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
+                    self.at += rest.iter().position(is_end).unwrap_or(rest.len());
+                }
+                _ => return Err(NotJson),
+            }
+            if open == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The text here, without its quotation marks; it is passed over.
+    fn text(&mut self) -> Result<&'a [u8], NotJson> {
+        let from = self.at + 1;
+        let mut at = from;
+        loop {
+            let rest = self.bytes.get(at..).ok_or(NotJson)?;
+            at += memchr::memchr2(b'"', b'\\', rest).ok_or(NotJson)?;
+            if self.bytes[at] == b'"' {
+                self.at = at + 1;
+                return Ok(&self.bytes[from..at]);
+            }
+            at += 2;
+        }
+    }
+
+    /// The key here and the colon behind it; what follows is its value.
+    fn key(&mut self) -> Result<&'a [u8], NotJson> {
+        if self.peek()? != b'"' {
+            return Err(NotJson);
+        }
+        let key = self.text()?;
+        self.blanks();
+        self.expect(b':')?;
+        Ok(key)
+    }
+
+    /// Passes over this byte and blanks after it.
+    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
+        if self.peek()? != byte {
+            return Err(NotJson);
+        }
+        self.step();
+        Ok(())
+    }
+
+    /// Passes over one byte and blanks after it.
+    fn step(&mut self) {
+        self.at += 1;
+        self.blanks();
+    }
+
+    fn blanks(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        self.at += rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(rest.len());
+    }
+
+    /// The next byte that is no blank.
+    fn peek(&mut self) -> Result<u8, NotJson> {
+        self.blanks();
+        self.bytes.get(self.at).copied().ok_or(NotJson)
+    }
+}
+
+/// Whether a key as it stands in a document is this name.
+fn is_key(key: &[u8], name: &str) -> bool {
+    if !key.contains(&b'\\') {
+        return key == name.as_bytes();
+    }
+    let (mut rest, mut name) = (key, name.as_bytes());
+    while let [first, after @ ..] = rest {
+        let mut utf8 = [0; 4];
+        let (part, length) = match first {
+            b'\\' => match escaped(rest) {
+                (Some(char), length) => (char.encode_utf8(&mut utf8).as_bytes(), length),
+                (None, _) => return false,
+            },
+            _ => (std::slice::from_ref(first), rest.len() - after.len()),
+        };
+        let Some(left) = name.strip_prefix(part) else { return false };
+        (rest, name) = (rest.get(length..).unwrap_or_default(), left);
+    }
+    name.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#" {"a": {"b c": [1, 2.50, {"id": "x\n\"y\u00e9\ud83d\ude00"}], "t": true}, "n": null,
+        "it\u0065ms": [{"id": 7}, {"id": 8, "deep": {"id": [9]}}, []], "e": {}, "s": "[{,:\\"} "#;
+
+    fn found(path: &str, document: &str) -> Option<String> {
+        let path = JsonPath::parse(path).expect(path);
+        find(document.as_bytes(), &path).map(|value| String::from_utf8(value.to_vec()).expect("text"))
+    }
+
+    #[test]
+    fn the_first_value_of_a_path_is_found() {
+        for (path, expect) in [
+            ("$.a['b c'][1]", Some("2.50")),
+            ("$.a['b c'][-1].id", Some("\"x\\n\\\"y\\u00e9\\ud83d\\ude00\"")),
+            ("$.a['b c'][-4]", None),
+            ("$.a.t", Some("true")),
+            ("$.n", Some("null")),
+            ("$.items[0].id", Some("7")),
+            ("$.items[*].deep.id[0]", Some("9")),
+            ("$.items[2]", Some("[]")),
+            ("$.items[3]", None),
+            ("$..deep", Some("{\"id\": [9]}")),
+            ("$..id[0]", Some("9")),
+            ("$.items..id", Some("7")),
+            ("$.*.t", Some("true")),
+            ("$.e.x", None),
+            ("$.e[0]", None),
+            ("$.s", Some("\"[{,:\\\\\"")),
+            ("$.n.x", None),
+        ] {
+            assert_eq!(found(path, DOCUMENT).as_deref(), expect, "{path}");
+        }
+        assert_eq!(found("$", " 5 ").as_deref(), Some("5"));
+        for broken in
+            ["", " ", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{a:1}", "[1 2]", "\"a", "hello", "{\"x\":1,,\"a\":2}", "}"]
+        {
+            let path = if broken.starts_with('[') { "$[1]" } else { "$.a" };
+            assert!(found(path, broken).is_none_or(|value| value == "1"), "{broken}");
+        }
+        let nested = "[".repeat(100_000);
+        assert_eq!(found("$..x", &nested), None);
+    }
+
+    #[test]
+    fn values_are_compared_by_what_they_say() {
+        let text = |text: &str| JsonExpected::Text(text.into());
+        let number = |text: &str| JsonExpected::Number(text.into());
+        for (value, expected, is) in [
+            ("true", JsonExpected::Flag(true), true),
+            ("true", JsonExpected::Flag(false), false),
+            ("\"true\"", JsonExpected::Flag(true), false),
+            ("true", text("true"), false),
+            ("null", JsonExpected::Null, true),
+            ("2.50", number("2.5"), true),
+            ("25e-1", number("2.5"), true),
+            ("2.6", number("2.5"), false),
+            ("\"2.5\"", number("2.5"), false),
+            ("\"x\\n\\\"y\\u00e9\\ud83d\\ude00\\/\"", text("x\n\"y\u{e9}\u{1f600}/"), true),
+            ("\"\\ud83dx\"", text("x"), true),
+            ("\"a\"", text("b"), false),
+        ] {
+            assert_eq!(is_expected(value.as_bytes(), &expected, &mut Vec::new()), is, "{value} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_looked_through_without_a_panic() {
+        let paths =
+            ["$.a", "$..a", "$[-1]", "$..[0]", "$.*", "$.a[*].b"].map(|path| JsonPath::parse(path).expect(path));
+        let mut rng = plimsoll_model::rng::Rng::new(11);
+        let alphabet = b"{}[]\",:\\ua0tn1- \xff";
+        for _ in 0..20_000 {
+            let length = rng.below(40);
+            let bytes: Vec<u8> = (0..length).map(|_| alphabet[rng.below(alphabet.len() as u64) as usize]).collect();
+            for path in &paths {
+                if let Some(value) = find(&bytes, path) {
+                    write_text(value, &mut Vec::new());
+                }
+            }
+        }
+    }
+}

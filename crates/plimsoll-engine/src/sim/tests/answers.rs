@@ -1,0 +1,66 @@
+//! Answers that are looked through for more than their status, however their bytes come.
+
+use super::*;
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpected};
+
+fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, capture: Option<&str>) -> Setup {
+    constant("100@1s").with(|it| {
+        let route = &mut it.traffic.routes[0];
+        route.expect = Expectations {
+            within_ns,
+            headers: header.map(|text| ("content-type".into(), TextExpected::parse(text))).into_iter().collect(),
+            json: vec![],
+            body: body.map(TextExpected::parse),
+        };
+        let from = |text| CaptureFrom::parse(text).expect("a capture");
+        route.captures =
+            capture.map(|text| AnswerCapture { name: "it".into(), from: from(text) }).into_iter().collect();
+    })
+}
+
+#[test]
+fn what_answers_miss_is_a_failure_of_its_own_kind() {
+    for cut in [Cut::Whole, Cut::Bytes] {
+        for (plan, miss) in [
+            (expecting(Some("hello"), Some("text/plain"), Some(100 * MS), Some("regex:h(el+)o")), None),
+            (expecting(Some("regex:^hello$"), None, None, None), None),
+            (expecting(Some("hallo"), None, None, None), Some((RequestFailure::Expectation, "the content"))),
+            (expecting(None, Some("json"), None, None), Some((RequestFailure::Expectation, "content-type"))),
+            (expecting(None, None, Some(MS), None), Some((RequestFailure::Expectation, "longer than 1 ms"))),
+            (expecting(None, None, None, Some("$.token")), Some((RequestFailure::Capture, "$.token"))),
+        ] {
+            let server = SimServer { cut, ..SimServer::new(MS) };
+            let sim = run(&plan, &server, first_seed());
+            let ledger = sim.run.totals().whole.ledger;
+            match miss {
+                None => assert_eq!((ledger.succeeded, sim.run.failed_answers.len()), (100, 0), "{cut:?}: {ledger:?}"),
+                Some((failure, part)) => {
+                    assert_eq!(ledger.failed[failure as usize], 100, "{cut:?}: {ledger:?}");
+                    let [kept] = sim.run.failed_answers.as_slice() else { panic!("{:?}", sim.run.failed_answers) };
+                    assert_eq!((kept.status, kept.status_line.as_str()), (200, "HTTP/1.1 200 OK"));
+                    assert!(kept.reason.contains(part), "{kept:?}");
+                    assert_eq!(kept.body, "hello");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn content_is_seen_whatever_its_framing_and_other_failures_keep_their_kind() {
+    for cut in [Cut::Whole, Cut::Bytes] {
+        for (fault, body) in
+            [(Fault::Chunked, "hello!"), (Fault::UntilClose, "until the end"), (Fault::Pieces, "hello")]
+        {
+            let server = SimServer { cut, ..SimServer::new(MS).with(fault, 1.0) };
+            let sim = run(&expecting(Some(&format!("regex:^{body}$")), None, None, None), &server, first_seed());
+            assert_eq!(sim.run.totals().whole.ledger.succeeded, 100, "{fault:?}, {cut:?}");
+        }
+        let server = SimServer { cut, ..SimServer::new(MS).with(Fault::Status(500), 0.5) };
+        let ledger =
+            run(&expecting(Some("nothing"), None, None, None), &server, first_seed()).run.totals().whole.ledger;
+        let [status, missed] =
+            [RequestFailure::Status, RequestFailure::Expectation].map(|kind| ledger.failed[kind as usize]);
+        assert!(status > 20 && missed > 20 && status + missed == 100, "{ledger:?}");
+    }
+}

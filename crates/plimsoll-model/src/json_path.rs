@@ -1,0 +1,185 @@
+//! Where in a JSON document something stands: the part of JSONPath ([RFC 9535](https://www.rfc-editor.org/rfc/rfc9535)) that names
+//! values, and no filters. `$.token`, `$.items[0].id`, `$['a b']`, `$.items[*].id`, `$..id`; of several matches the first counts.
+//!
+//! Not here: documents, and how one is looked through (the engine).
+
+/// Steps of a path, at most, and those of them that go to any depth: each of these looks through all that is below.
+const STEPS_MAX: usize = 32;
+const DEEP_STEPS_MAX: usize = 2;
+
+/// A path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonPath {
+    text: String,
+    steps: Vec<JsonStep>,
+}
+
+/// A step from a value to one inside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonStep {
+    /// Not only its own values, but those at any depth below it (`..`).
+    pub deep: bool,
+    /// Which of them.
+    pub selector: JsonSelector,
+}
+
+/// Which values of a table or list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JsonSelector {
+    /// That of a key.
+    Key(String),
+    /// The one at a place, from 0; from the end where it is negative (-1: the last).
+    At(i64),
+    /// All of them.
+    Any,
+}
+
+/// Why a text is no path: a sentence with the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no JSONPath that is understood here: {why}")]
+pub struct JsonPathError {
+    text: String,
+    why: &'static str,
+}
+
+impl JsonPath {
+    /// Reads a path.
+    pub fn parse(text: &str) -> Result<JsonPath, JsonPathError> {
+        let error = |why| JsonPathError { text: text.to_owned(), why };
+        let Some(mut rest) = text.strip_prefix('$') else { return Err(error("it begins with $, such as $.token")) };
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            if steps.len() == STEPS_MAX {
+                return Err(error("it has too many steps"));
+            }
+            let (deep, after) = match rest.strip_prefix("..") {
+                Some(after) => (true, after),
+                None => (false, rest.strip_prefix('.').unwrap_or(rest)),
+            };
+            let dotted = after.len() < rest.len();
+            let (selector, left) = if after.starts_with('[') && (deep || !dotted) {
+                bracket(after).map_err(error)?
+            } else if dotted {
+                name(after).ok_or_else(|| error("a name or * follows a dot, such as $.token"))?
+            } else {
+                return Err(error("a dot or a bracket goes before each name, such as $.items[0].id"));
+            };
+            steps.push(JsonStep { deep, selector });
+            if steps.iter().filter(|step| step.deep).count() > DEEP_STEPS_MAX {
+                return Err(error("it has more than two '..'"));
+            }
+            rest = left;
+        }
+        Ok(JsonPath { text: text.to_owned(), steps })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The steps from the document to what is named; none: the document itself.
+    pub fn steps(&self) -> &[JsonStep] {
+        &self.steps
+    }
+}
+
+/// `name` or `*`, and what follows it.
+fn name(text: &str) -> Option<(JsonSelector, &str)> {
+    if let Some(rest) = text.strip_prefix('*') {
+        return Some((JsonSelector::Any, rest));
+    }
+    // More than the RFC allows without brackets: dashes are in many keys.
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
+    let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+    (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))
+}
+
+/// `[0]`, `[-1]`, `[*]` or `['a key']`, and what follows it.
+fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
+    let inside = text[1..].trim_start();
+    if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {
+        let mut key = String::new();
+        let mut chars = inside[1..].char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => match chars.next() {
+                    Some((_, c @ ('\\' | '\'' | '"' | '/'))) => key.push(c),
+                    _ => {
+                        return Err(
+                            "in a quoted key a backslash goes before a quotation mark or another backslash only",
+                        );
+                    }
+                },
+                c if c == quote => {
+                    let rest = inside[1 + at + 1..].trim_start();
+                    let rest = rest.strip_prefix(']').ok_or("a bracket names one key, such as $['a b']")?;
+                    return Ok((JsonSelector::Key(key), rest));
+                }
+                c => key.push(c),
+            }
+        }
+        return Err("a quotation mark is missing");
+    }
+    let (inner, rest) = inside.split_once(']').ok_or("a closing bracket is missing")?;
+    let inner = inner.trim();
+    if inner == "*" {
+        return Ok((JsonSelector::Any, rest));
+    }
+    match inner.parse::<i64>() {
+        Ok(at) => Ok((JsonSelector::At(at), rest)),
+        Err(_) => {
+            Err("between brackets stands a place ([0], [-1]), a 'key' in quotation marks, or *; there are no filters")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> JsonStep {
+        JsonStep { deep: false, selector: JsonSelector::Key(name.into()) }
+    }
+
+    fn at(place: i64) -> JsonStep {
+        JsonStep { deep: false, selector: JsonSelector::At(place) }
+    }
+
+    #[test]
+    fn paths_parse_or_say_why_not() {
+        let any = JsonStep { deep: false, selector: JsonSelector::Any };
+        let deep = |step: JsonStep| JsonStep { deep: true, ..step };
+        for (text, expect) in [
+            ("$", Ok(vec![])),
+            ("$.token", Ok(vec![key("token")])),
+            ("$.items[0].id", Ok(vec![key("items"), at(0), key("id")])),
+            ("$[-1]['a b'][\"c.d\"]", Ok(vec![at(-1), key("a b"), key("c.d")])),
+            ("$['it\\'s']", Ok(vec![key("it's")])),
+            ("$.items[*].x-id", Ok(vec![key("items"), any.clone(), key("x-id")])),
+            ("$.*", Ok(vec![any])),
+            ("$..id", Ok(vec![deep(key("id"))])),
+            ("$..[0]", Ok(vec![deep(at(0))])),
+            ("$.\u{e9}t\u{e9}", Ok(vec![key("\u{e9}t\u{e9}")])),
+            ("token", Err("begins with $")),
+            ("$token", Err("a dot or a bracket")),
+            ("$.", Err("follows a dot")),
+            ("$.a.", Err("follows a dot")),
+            ("$.[0]", Err("follows a dot")),
+            ("$[0", Err("closing bracket")),
+            ("$['a", Err("quotation mark")),
+            ("$['a','b']", Err("one key")),
+            ("$[?(@.a)]", Err("no filters")),
+            ("$[1:2]", Err("no filters")),
+            ("$['\\n']", Err("backslash")),
+            ("$..a..b..c", Err("more than two")),
+        ] {
+            match (JsonPath::parse(text), expect) {
+                (Ok(path), Ok(steps)) => assert_eq!(path.steps(), steps, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (other, _) => panic!("{text}: {other:?}"),
+            }
+        }
+        assert!(JsonPath::parse(&format!("${}", ".a".repeat(33))).is_err());
+    }
+}

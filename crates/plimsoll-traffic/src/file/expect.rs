@@ -1,0 +1,94 @@
+//! What a file expects of an answer beside its status.
+
+use super::keys;
+use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
+use super::world::Surroundings;
+use plimsoll_model::expect::{Expectations, JsonExpected, TextExpected};
+use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::traffic::StatusSet;
+use plimsoll_model::units::parse_duration_ns;
+
+/// What is expected of an answer: its status, if that is said, and the rest.
+pub fn expectations(
+    node: &TreeNode,
+    world: &mut dyn Surroundings,
+    raw: bool,
+) -> Result<(Option<StatusSet>, Expectations), TrafficFileError> {
+    let table = node.table("'expect'", &keys::EXPECT)?;
+    let status = table.get("status").map(|node| node.read("'status'", StatusSet::parse)).transpose()?;
+    let within_ns = match table.get("within") {
+        None => None,
+        Some(node) => match node.read("'within'", parse_duration_ns)? {
+            0 => return node.error("'within': more than 0, such as 300ms"),
+            ns => Some(ns),
+        },
+    };
+    let headers = entries(&table, "header", |name, value| {
+        Ok((name.to_owned(), text_expected(value, &format!("the header '{name}'"), world, raw)?))
+    })?;
+    let mut json = Vec::new();
+    if let Some(node) = table.get("json") {
+        for (key, value) in node.open_table("'json'")?.entries {
+            let path = JsonPath::parse(&key.name).map_err(|error| TrafficFileError::new(key.at, error.to_string()))?;
+            json.push((path, json_expected(value, raw)?));
+        }
+    }
+    let body = table.get("body").map(|node| text_expected(node, "'body'", world, raw)).transpose()?;
+    Ok((status, Expectations { within_ns, headers, json, body }))
+}
+
+/// What `read` makes of each entry of the table under a key.
+fn entries<T>(
+    table: &TreeTable,
+    key: &str,
+    mut read: impl FnMut(&str, &TreeNode) -> Result<T, TrafficFileError>,
+) -> Result<Vec<T>, TrafficFileError> {
+    let Some(node) = table.get(key) else { return Ok(Vec::new()) };
+    let what = format!("'{key}'");
+    node.open_table(&what)?.entries.iter().map(|(key, value)| read(&key.name, value)).collect()
+}
+
+/// A text that is expected: it is the same for every answer.
+fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
+    let text = node.text(what)?;
+    if !raw && text.contains("{{") {
+        return node.error("what is expected is not filled in: leave {{ out, or say raw = true if the answer has it");
+    }
+    Ok(text)
+}
+
+fn text_expected(
+    node: &TreeNode,
+    what: &str,
+    world: &mut dyn Surroundings,
+    raw: bool,
+) -> Result<TextExpected, TrafficFileError> {
+    let expected = TextExpected::parse(plain(node, what, raw)?);
+    if let Some(pattern) = expected.pattern() {
+        check_pattern(node, pattern, world)?;
+    }
+    Ok(expected)
+}
+
+fn check_pattern(node: &TreeNode, pattern: &str, world: &mut dyn Surroundings) -> Result<(), TrafficFileError> {
+    world.pattern(pattern).map_err(|why| TrafficFileError::new(node.at, why))
+}
+
+fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpected, TrafficFileError> {
+    match &node.value {
+        TreeValue::Null => Ok(JsonExpected::Null),
+        TreeValue::Flag(flag) => Ok(JsonExpected::Flag(*flag)),
+        TreeValue::Number(number) => {
+            let number = number.replace('_', "");
+            let number = number.strip_prefix('+').unwrap_or(&number);
+            match number.parse::<f64>() {
+                Ok(value) if value.is_finite() => Ok(JsonExpected::Number(number.to_owned())),
+                _ => node.error(format!("JSON has no number '{number}'")),
+            }
+        }
+        TreeValue::Text(_) => Ok(JsonExpected::Text(plain(node, "a value", raw)?.to_owned())),
+        TreeValue::List(_) | TreeValue::Table(_) => node.error(
+            "one value is expected of a path: name those in this one by paths of their own, such as $.items[0].id",
+        ),
+    }
+}

@@ -1,6 +1,6 @@
 //! The document of an explanation: `plimsoll.explain/1`.
 
-use crate::json::{FrameFields, MadeFields, value};
+use crate::json::{FrameFields, LoadLine, MadeFields, value};
 use crate::load_profiles::{Profiles, profiles_document};
 use crate::remedy::spelled;
 use crate::run::RunContext;
@@ -27,7 +27,7 @@ struct ExplainDocument<'a> {
     interventions: [u8; 0],
     predicted: Option<PredictedFields>,
     demands: Vec<DemandFields>,
-    load_line_rps: ExplainedLine,
+    load_line_rps: LoadLine,
     slo: String,
     stopped_by: StoppedBy,
     elapsed_s: Option<f64>,
@@ -73,13 +73,6 @@ struct DemandFields {
     ceiling_rps: f64,
 }
 
-#[derive(Serialize)]
-struct ExplainedLine {
-    lower: f64,
-    upper: Option<f64>,
-    confirmed: bool,
-}
-
 impl<'a> From<&'a Named> for CauseFields<'a> {
     fn from(named: &'a Named) -> CauseFields<'a> {
         CauseFields { name: named.cause.word(), weight: named.weight, subject: &named.subject }
@@ -103,7 +96,7 @@ pub(crate) fn explain(
     profiles: Option<&Profiles>,
 ) -> Value {
     let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
-    let Explanation { ruled_out, predicted, demands, load_line_rps: line, .. } = explanation;
+    let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
     let made = MadeFields::of(context.plan, context.injectors);
     value(&ExplainDocument {
         frame: FrameFields::of("plimsoll.explain/1", experiment, Some(made)),
@@ -129,7 +122,7 @@ pub(crate) fn explain(
                 ceiling_rps: demand.ceiling_rps,
             })
             .collect(),
-        load_line_rps: ExplainedLine { lower: line.lower, upper: line.upper, confirmed: line.confirmed },
+        load_line_rps: LoadLine::from(*load_line_rps),
         slo: findings.slo.to_string(),
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),

@@ -10,6 +10,7 @@ use crate::load_profiles::{Profiles, profiles_document};
 use crate::remedy::spelled;
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
+use plimsoll_analysis::find::Bracket;
 use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
@@ -513,11 +514,18 @@ struct FindDocument<'a> {
     profiles: Option<Value>,
 }
 
+/// The load line: the highest rate that held, and the lowest above it that did not, 1/s.
 #[derive(Serialize)]
-struct LoadLine {
+pub(crate) struct LoadLine {
     lower: f64,
     upper: Option<f64>,
     confirmed: bool,
+}
+
+impl From<Bracket> for LoadLine {
+    fn from(Bracket { lower, upper, confirmed }: Bracket) -> LoadLine {
+        LoadLine { lower, upper, confirmed }
+    }
 }
 
 #[derive(Serialize)]
@@ -589,13 +597,12 @@ pub(crate) fn find(
     profiles: Option<&Profiles>,
 ) -> Value {
     let findings = &found.findings;
-    let line = findings.load_line_rps;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&FindDocument {
         frame: FrameFields::of("plimsoll.find/1", experiment, Some(MadeFields::of(context.plan, context.injectors))),
         warnings,
         others: OthersFields::from(&findings.others),
-        load_line_rps: LoadLine { lower: line.lower, upper: line.upper, confirmed: line.confirmed },
+        load_line_rps: findings.load_line_rps.into(),
         doubts: doubts.beside().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,

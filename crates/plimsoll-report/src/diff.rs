@@ -2,8 +2,8 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
+use crate::document::value;
 use crate::format::{count, duration, rate, share};
-use crate::json;
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde::Serialize;
 use serde_json::Value;
@@ -149,7 +149,7 @@ pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -
         b: DiffLevelFields::from(b),
         change: LevelChangeFields { throughput: change.rps, mean: change.mean, success_points: change.success_points },
     };
-    json::value(&LevelsDiffDocument {
+    value(&LevelsDiffDocument {
         schema: "plimsoll.diff/1",
         warnings: [caveat].into_iter().chain(unmatched(sides, rows.len())).collect(),
         a: RecordingFields { file: &a.file, name: a.name },

@@ -1,13 +1,14 @@
 //! The document of an explanation: `plimsoll.explain/1`.
 
-use crate::json::{FrameFields, LoadLine, MadeFields, value};
-use crate::load_profiles::{Profiles, profiles_document};
+use crate::document::value;
+use crate::json::{FrameFields, LoadLine, MadeFields};
+use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::server::ServerFields;
-use plimsoll_analysis::StoppedBy;
 use plimsoll_analysis::explain::{Explanation, Named, ShownSignal};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_analysis::{Doubted, StoppedBy};
 use plimsoll_model::Experiment;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,7 +33,7 @@ struct ExplainDocument<'a> {
     stopped_by: StoppedBy,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
-    profiles: Option<Value>,
+    profiles: Option<ProfilesFields<'a>>,
 }
 
 #[derive(Serialize)]
@@ -93,7 +94,7 @@ pub(crate) fn explain(
     context: &RunContext,
     found: &ExplainFinding,
     warnings: &[String],
-    profiles: Option<&Profiles>,
+    profiles: Option<&Doubted<Profiles>>,
 ) -> Value {
     let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
     let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
@@ -127,6 +128,6 @@ pub(crate) fn explain(
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
         server: ServerFields::of(server),
-        profiles: profiles.map(profiles_document),
+        profiles: profiles.map(ProfilesFields::of),
     })
 }

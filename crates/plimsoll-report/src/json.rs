@@ -4,9 +4,10 @@
 //! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
 
 use crate::csv::purpose_name;
+use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
-use crate::load_profiles::{Profiles, profiles_document};
+use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
@@ -15,19 +16,15 @@ use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepF
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome};
+use plimsoll_analysis::{
+    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome,
+};
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
     Ending, Experiment, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-
-/// A document as a value; figures that are no numbers are null in it.
-pub(crate) fn value(document: &impl Serialize) -> Value {
-    // Keys are text and nothing in a document fails to be written.
-    serde_json::to_value(document).unwrap_or(Value::Null)
-}
 
 /// A document as it is written: every figure with seven digits, which is more than any of them is known to, and no more
 /// than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
@@ -385,7 +382,7 @@ struct RunDocument<'a> {
     routes: Vec<RouteFields<'a>>,
     fitted: &'a [String],
     server: ServerFields<'a>,
-    profiles: Option<Value>,
+    profiles: Option<ProfilesFields<'a>>,
 }
 
 /// The document of one run: `plimsoll.run/1`.
@@ -394,7 +391,7 @@ pub(crate) fn run(
     context: &RunContext,
     found: &RunFinding,
     warnings: &[String],
-    profiles: Option<&Profiles>,
+    profiles: Option<&Doubted<Profiles>>,
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
@@ -407,7 +404,7 @@ pub(crate) fn run(
         routes: found.routes.iter().map(RouteFields::from).collect(),
         fitted: context.setup,
         server: ServerFields::of(&found.server),
-        profiles: profiles.map(profiles_document),
+        profiles: profiles.map(ProfilesFields::of),
     })
 }
 
@@ -511,7 +508,7 @@ struct FindDocument<'a> {
     elapsed_s: f64,
     fitted: &'a [String],
     server: ServerFields<'a>,
-    profiles: Option<Value>,
+    profiles: Option<ProfilesFields<'a>>,
 }
 
 /// The load line: the highest rate that held, and the lowest above it that did not, 1/s.
@@ -594,7 +591,7 @@ pub(crate) fn find(
     context: &RunContext,
     found: &SearchFinding,
     (warnings, doubts): (&[String], &Doubts),
-    profiles: Option<&Profiles>,
+    profiles: Option<&Doubted<Profiles>>,
 ) -> Value {
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
@@ -624,6 +621,6 @@ pub(crate) fn find(
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
         server: ServerFields::of(&found.server),
-        profiles: profiles.map(profiles_document),
+        profiles: profiles.map(ProfilesFields::of),
     })
 }

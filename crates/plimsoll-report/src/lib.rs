@@ -24,6 +24,7 @@ pub mod visible;
 
 mod charted;
 mod diff;
+mod document;
 mod explain;
 mod explain_json;
 mod failed;
@@ -37,6 +38,7 @@ mod server;
 mod shown;
 mod sweep;
 mod tabular;
+mod traffic_json;
 mod wrap;
 
 pub use plimsoll_analysis::format;
@@ -56,3 +58,4 @@ pub use searches::{SearchSide, searches_chart, searches_document, searches_repor
 pub use server::probes_csv;
 pub use shown::{Shown, TakenProfiles};
 pub use sweep::{dat_line, sweep_header, sweep_lengths, sweep_row};
+pub use traffic_json::traffic_document;

@@ -2,10 +2,12 @@
 //! the load in question, as text and as JSON.
 
 use crate::block::{Report, Tone};
+use crate::document::ByName;
 use crate::format::{duration, rate};
-use crate::profile::{amount, change_cells, change_value, name_text};
+use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, above, amount, change_cells, name_text};
+use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{DiffRow, Meanwhile, ProfileDiff, ProfiledTrial};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 /// Rows of the table in the text, and of the document.
 const ROWS: usize = 15;
@@ -22,11 +24,30 @@ pub struct KindSums {
     pub sample_type: String,
     /// Unit of the sums, as pprof spells it.
     pub unit: String,
-    /// Low load and the load in question: the sum of what was added meanwhile, and the requests meanwhile; none where
-    /// the profile is missing.
-    pub sums: [Option<(f64, f64)>; 2],
+    /// At low load and at the load in question; none where the profile is missing.
+    pub sums: [Option<KindSum>; 2],
     /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request says nothing.
     pub stock: bool,
+}
+
+/// What a profile of one kind holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct KindSum {
+    /// The sum of what was added meanwhile.
+    pub sum: f64,
+    /// The requests meanwhile.
+    pub requests: f64,
+}
+
+/// A profile that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptProfile {
+    /// The level at which it was taken.
+    pub level: String,
+    /// As in its address.
+    pub kind: String,
+    /// Where it is.
+    pub file: String,
 }
 
 /// What was caught beside one experiment.
@@ -46,12 +67,8 @@ pub struct Profiles {
     pub comparison: Option<ProfileDiff>,
     /// The other kinds.
     pub kinds: Vec<KindSums>,
-    /// The profiles kept: level, kind, file.
-    pub files: Vec<(String, String, String)>,
-    /// What is missing, and why.
-    pub missing: Vec<String>,
-    /// What speaks against the figures.
-    pub warnings: Vec<String>,
+    /// The profiles kept.
+    pub files: Vec<KeptProfile>,
 }
 
 impl Profiles {
@@ -70,11 +87,9 @@ fn cost(level: &ProfiledTrial) -> Option<f64> {
 }
 
 /// The part of a report that is about profiles.
-pub fn profiles_report(profiles: &Profiles) -> Report {
-    let mut report = Report::default();
-    for text in profiles.missing.iter().chain(&profiles.warnings) {
-        report.text(Tone::Warning, text.clone());
-    }
+pub fn profiles_report(profiles: &Doubted<Profiles>) -> Report {
+    let (doubts, profiles) = profiles.open();
+    let mut report = above(doubts);
     let mut facts: Vec<(&str, String)> = Vec::new();
     let names = profiles.level_names();
     let rates: Vec<String> = profiles
@@ -121,12 +136,8 @@ pub fn profiles_report(profiles: &Profiles) -> Report {
 
 /// What one of the other kinds says; none where it is missing.
 fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
-    let caught: Vec<(f64, f64, &str)> = kind
-        .sums
-        .iter()
-        .zip(names)
-        .filter_map(|(sum, name)| sum.map(|(sum, requests)| (sum, requests, name)))
-        .collect();
+    let caught: Vec<(KindSum, &str)> =
+        kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
@@ -137,11 +148,11 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
         _ => None,
     };
     if let Some(switch) = switch
-        && caught.iter().all(|(sum, _, _)| *sum == 0.0)
+        && caught.iter().all(|(caught, _)| caught.sum == 0.0)
     {
         return Some(format!("nothing was recorded; a Go server records it once it calls {switch}"));
     }
-    let texts = caught.into_iter().map(|(sum, requests, name)| match (kind.stock, requests > 0.0) {
+    let texts = caught.into_iter().map(|(KindSum { sum, requests }, name)| match (kind.stock, requests > 0.0) {
         (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, amount(sum, &kind.unit)),
         (false, true) => format!("{} a request {name}", amount(sum / requests, &kind.unit)),
         (false, false) => format!("{} {name}", amount(sum, &kind.unit)),
@@ -181,73 +192,105 @@ fn functions(report: &mut Report, profiles: &Profiles, comparison: &ProfileDiff)
     report.text(Tone::Plain, text);
 }
 
-fn meanwhile(with: &Meanwhile, without: &Meanwhile, of: impl Fn(&Meanwhile) -> Value) -> Value {
-    json!({ "with": of(with), "without": of(without) })
+/// A figure with profiling and without.
+#[derive(Serialize)]
+struct PairFields<T> {
+    with: T,
+    without: T,
+}
+
+impl<T> PairFields<T> {
+    fn of(level: &ProfiledTrial, figure: impl Fn(&Meanwhile) -> T) -> PairFields<T> {
+        PairFields { with: figure(&level.with), without: figure(&level.without) }
+    }
+}
+
+/// A level.
+#[derive(Serialize)]
+struct ProfiledFields<'a> {
+    offered_rps: f64,
+    requests: f64,
+    goodput_rps: PairFields<f64>,
+    p50_ns: PairFields<u64>,
+    p99_ns: PairFields<u64>,
+    files: ByName<&'a str, &'a str>,
+}
+
+/// A kind, at both levels under their names.
+#[derive(Serialize)]
+struct KindFields<'a> {
+    kind: &'a str,
+    sample_type: &'a str,
+    unit: &'a str,
+    stock: bool,
+    #[serde(flatten)]
+    sums: ByName<&'a str, Option<KindSum>>,
 }
 
 /// The member `profiles` of a document.
-pub fn profiles_document(profiles: &Profiles) -> Value {
-    let names = profiles.level_names();
-    let mut levels = Map::new();
-    for ((level, name), requests) in profiles.levels.iter().zip(names).zip(&profiles.requests) {
-        let pair = |of: &dyn Fn(&Meanwhile) -> Value| meanwhile(&level.with, &level.without, of);
-        let files = profiles.files.iter().filter(|(of, _, _)| of == name);
-        let files: Map<String, Value> = files.map(|(_, kind, file)| (kind.clone(), file.as_str().into())).collect();
-        let value = json!({
-            "offered_rps": level.offered_rps,
-            "requests": requests,
-            "goodput_rps": pair(&|m| m.goodput_rps.into()),
-            "p50_ns": pair(&|m| m.p50_ns.into()),
-            "p99_ns": pair(&|m| m.p99_ns.into()),
-            "files": files,
-        });
-        levels.insert(name.to_owned(), value);
-    }
-    let kinds: Vec<Value> = profiles
-        .kinds
-        .iter()
-        .map(|kind| {
-            let side = |at: usize| {
-                kind.sums[at].map_or(Value::Null, |(sum, requests)| json!({ "sum": sum, "requests": requests }))
+#[derive(Serialize)]
+pub(crate) struct ProfilesFields<'a> {
+    base: &'a str,
+    seconds: u32,
+    levels: ByName<&'a str, ProfiledFields<'a>>,
+    unit: Option<&'a str>,
+    cpu_per_request: Option<ChangeFields>,
+    kinds: Vec<KindFields<'a>>,
+    top: Vec<FunctionChange<'a>>,
+    #[serde(flatten)]
+    doubts: DoubtsFields,
+}
+
+impl<'a> ProfilesFields<'a> {
+    /// What these profiles say.
+    pub(crate) fn of(profiles: &'a Doubted<Profiles>) -> ProfilesFields<'a> {
+        let (doubts, profiles) = profiles.open();
+        let names = profiles.level_names();
+        let level = |((level, name), requests): ((&ProfiledTrial, &'a str), &f64)| {
+            let files = profiles.files.iter().filter(|kept| kept.level == name);
+            let fields = ProfiledFields {
+                offered_rps: level.offered_rps,
+                requests: *requests,
+                goodput_rps: PairFields::of(level, |m| m.goodput_rps),
+                p50_ns: PairFields::of(level, |m| m.p50_ns),
+                p99_ns: PairFields::of(level, |m| m.p99_ns),
+                files: ByName(files.map(|kept| (kept.kind.as_str(), kept.file.as_str())).collect()),
             };
-            json!({
-                "kind": kind.kind, "sample_type": kind.sample_type, "unit": kind.unit, "stock": kind.stock,
-                "low": side(0), &profiles.level_name: side(1),
-            })
-        })
-        .collect();
-    let (mut total, mut top, mut unit) = (Value::Null, Vec::new(), Value::Null);
-    if let Some(comparison) = &profiles.comparison {
-        total = change_value(&comparison.total);
-        unit = comparison.sample_type.unit.clone().into();
-        let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
+            (name, fields)
+        };
+        let kind = |kind: &'a KindSums| KindFields {
+            kind: &kind.kind,
+            sample_type: &kind.sample_type,
+            unit: &kind.unit,
+            stock: kind.stock,
+            sums: ByName(names.into_iter().zip(kind.sums).collect()),
+        };
+        let comparison = profiles.comparison.as_ref();
+        let mut rows: Vec<&DiffRow> = comparison.map_or_else(Vec::new, |comparison| comparison.rows.iter().collect());
         rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
-        top = rows
-            .iter()
-            .take(ROWS_DOCUMENT)
-            .map(|row| json!({ "function": row.function, "flat": change_value(&row.flat), "cum": change_value(&row.cum) }))
-            .collect();
+        ProfilesFields {
+            base: &profiles.base,
+            seconds: profiles.seconds,
+            levels: ByName(profiles.levels.iter().zip(names).zip(&profiles.requests).map(level).collect()),
+            unit: comparison.map(|comparison| comparison.sample_type.unit.as_str()),
+            cpu_per_request: comparison.map(|comparison| ChangeFields::from(&comparison.total)),
+            kinds: profiles.kinds.iter().map(kind).collect(),
+            top: rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect(),
+            doubts: DoubtsFields::from(doubts),
+        }
     }
-    json!({
-        "base": profiles.base,
-        "seconds": profiles.seconds,
-        "levels": levels,
-        "unit": unit,
-        "cpu_per_request": total,
-        "kinds": kinds,
-        "top": top,
-        "missing": profiles.missing,
-        "warnings": profiles.warnings,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::value;
     use crate::text;
     use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
+    use plimsoll_analysis::{DoubtKind, Doubts};
+    use serde_json::json;
 
-    fn caught() -> Profiles {
+    fn caught() -> Doubted<Profiles> {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
@@ -263,7 +306,11 @@ mod tests {
             with: Meanwhile { seconds: 10.0, completed_rps: offered_rps, goodput_rps, p50_ns: 1100, p99_ns: 9900 },
             others: Meanwhile::default(),
         };
-        Profiles {
+        let sum = |sum, requests| Some(KindSum { sum, requests });
+        let mut doubts = Doubts::default();
+        doubts.add(DoubtKind::Server, "line: no steady state");
+        doubts.add(DoubtKind::Unmeasured, "line: mutex: answers 404");
+        let profiles = Profiles {
             base: "http://h/debug/pprof".into(),
             seconds: 10,
             level_name: "line".into(),
@@ -275,28 +322,27 @@ mod tests {
                     kind: "allocs".into(),
                     sample_type: "alloc_space".into(),
                     unit: "bytes".into(),
-                    sums: [Some((1024.0, 4.0)), None],
+                    sums: [sum(1024.0, 4.0), None],
                     stock: false,
                 },
                 KindSums {
                     kind: "goroutine".into(),
                     sample_type: "goroutine".into(),
                     unit: "count".into(),
-                    sums: [Some((0.0, 4.0)), Some((7.0, 40.0))],
+                    sums: [sum(0.0, 4.0), sum(7.0, 40.0)],
                     stock: true,
                 },
                 KindSums {
                     kind: "mutex".into(),
                     sample_type: "delay".into(),
                     unit: "nanoseconds".into(),
-                    sums: [Some((0.0, 4.0)), Some((0.0, 40.0))],
+                    sums: [sum(0.0, 4.0), sum(0.0, 40.0)],
                     stock: false,
                 },
             ],
-            files: vec![("line".into(), "cpu".into(), "x.line.cpu.pb.gz".into())],
-            missing: vec!["line: mutex: answers 404".into()],
-            warnings: vec!["line: no steady state".into()],
-        }
+            files: vec![KeptProfile { level: "line".into(), kind: "cpu".into(), file: "x.line.cpu.pb.gz".into() }],
+        };
+        Doubted::new(doubts, profiles)
     }
 
     #[test]
@@ -321,13 +367,14 @@ mod tests {
 
     #[test]
     fn the_document_holds_all() {
-        let document = profiles_document(&caught());
+        let caught = caught();
+        let document = value(&ProfilesFields::of(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");
         assert_eq!(document["top"][0]["function"], "m");
         assert_eq!(document["top"][1]["flat"]["delta"], 9.0);
         assert_eq!(document["cpu_per_request"]["before"], 10.0);
         assert_eq!(document["kinds"][1]["line"]["sum"], 7.0);
-        assert_eq!(document["kinds"][0]["line"], Value::Null);
+        assert_eq!(document["kinds"][0]["line"], serde_json::Value::Null);
     }
 }

@@ -1,10 +1,14 @@
 //! Profiles for people and programs: the table of functions, the table of differences, and their JSON documents.
 
 use crate::block::{Report, Tone};
+use crate::document::value;
 use crate::format;
+use crate::remedy::spelled;
 use plimsoll_analysis::profile::{Basis, CostChange, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
+use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::profile::{Function, Profile, ValueType};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// Longer names lose their middle in tables.
 const NAME_CHARACTERS_MAX: usize = 72;
@@ -101,23 +105,41 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
     report
 }
 
+/// `plimsoll.profile/1`.
+#[derive(Serialize)]
+struct ProfileDocument<'a> {
+    schema: &'static str,
+    sample_type: &'a str,
+    unit: &'a str,
+    total: i64,
+    top: Vec<CostFields<'a>>,
+}
+
+/// What a function costs.
+#[derive(Serialize)]
+struct CostFields<'a> {
+    function: &'a str,
+    flat: i64,
+    flat_percent: f64,
+    cum: i64,
+    cum_percent: f64,
+}
+
 /// The document `plimsoll.profile/1`.
 pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, limit: usize) -> Value {
-    let rows = top.rows.iter().take(limit).map(|row| {
-        json!({
-            "function": functions[row.function as usize].name,
-            "flat": row.flat,
-            "flat_percent": percent(row.flat, top.total),
-            "cum": row.cum,
-            "cum_percent": percent(row.cum, top.total),
-        })
-    });
-    json!({
-        "schema": "plimsoll.profile/1",
-        "sample_type": column.kind,
-        "unit": column.unit,
-        "total": top.total,
-        "top": rows.collect::<Vec<_>>(),
+    let row = |row: &Row| CostFields {
+        function: &functions[row.function as usize].name,
+        flat: row.flat,
+        flat_percent: percent(row.flat, top.total),
+        cum: row.cum,
+        cum_percent: percent(row.cum, top.total),
+    };
+    value(&ProfileDocument {
+        schema: "plimsoll.profile/1",
+        sample_type: &column.kind,
+        unit: &column.unit,
+        total: top.total,
+        top: top.rows.iter().take(limit).map(row).collect(),
     })
 }
 
@@ -185,41 +207,123 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     report
 }
 
-/// A cost on both sides as a value of a document.
-pub(crate) fn change_value(change: &CostChange) -> Value {
-    json!({
-        "before": change.before,
-        "after": change.after,
-        "delta": change.delta(),
-        "z": change.z,
-        "q": change.q,
-        "finding": change.is_finding(),
-    })
+/// A cost on both sides.
+#[derive(Serialize)]
+pub(crate) struct ChangeFields {
+    before: f64,
+    after: f64,
+    delta: f64,
+    z: Option<f64>,
+    q: Option<f64>,
+    finding: bool,
+}
+
+impl From<&CostChange> for ChangeFields {
+    fn from(change: &CostChange) -> ChangeFields {
+        let CostChange { before, after, z, q, .. } = *change;
+        ChangeFields { before, after, delta: change.delta(), z, q, finding: change.is_finding() }
+    }
+}
+
+/// What a function costs on both sides.
+#[derive(Serialize)]
+pub(crate) struct FunctionChange<'a> {
+    function: &'a str,
+    flat: ChangeFields,
+    cum: ChangeFields,
+}
+
+impl<'a> From<&'a DiffRow> for FunctionChange<'a> {
+    fn from(row: &'a DiffRow) -> FunctionChange<'a> {
+        FunctionChange {
+            function: &row.function,
+            flat: ChangeFields::from(&row.flat),
+            cum: ChangeFields::from(&row.cum),
+        }
+    }
+}
+
+/// `plimsoll.profile-diff/1`.
+#[derive(Serialize)]
+pub(crate) struct DiffFields<'a> {
+    schema: &'static str,
+    sample_type: &'a str,
+    unit: &'a str,
+    per: Option<&'static str>,
+    requests: Option<RequestsFields>,
+    total: TotalFields,
+    tested_flat: usize,
+    tested_cum: usize,
+    top: Vec<FunctionChange<'a>>,
+}
+
+/// Requests on both sides, by which costs were divided.
+#[derive(Serialize)]
+struct RequestsFields {
+    before: f64,
+    after: f64,
+}
+
+/// What all functions cost on both sides.
+#[derive(Serialize)]
+struct TotalFields {
+    before: f64,
+    after: f64,
+    delta: f64,
+    z: Option<f64>,
+}
+
+impl<'a> DiffFields<'a> {
+    /// Of a comparison, its first `limit` functions.
+    pub(crate) fn of(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
+        let (unit, per) = diff_unit(comparison);
+        let requests = match comparison.basis {
+            Basis::Requests { before, after } => Some(RequestsFields { before, after }),
+            Basis::Shares => None,
+        };
+        let total = &comparison.total;
+        DiffFields {
+            schema: "plimsoll.profile-diff/1",
+            sample_type: &comparison.sample_type.kind,
+            unit,
+            per,
+            requests,
+            total: TotalFields { before: total.before, after: total.after, delta: total.delta(), z: total.z },
+            tested_flat: comparison.tested_flat,
+            tested_cum: comparison.tested_cum,
+            top: comparison.rows.iter().take(limit).map(FunctionChange::from).collect(),
+        }
+    }
 }
 
 /// The document `plimsoll.profile-diff/1`.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
-    let (unit, per) = diff_unit(comparison);
-    let rows =
-        comparison.rows.iter().take(limit).map(
-            |row| json!({ "function": row.function, "flat": change_value(&row.flat), "cum": change_value(&row.cum) }),
-        );
-    let requests = match comparison.basis {
-        Basis::Requests { before, after } => json!({ "before": before, "after": after }),
-        Basis::Shares => Value::Null,
-    };
-    let total = &comparison.total;
-    json!({
-        "schema": "plimsoll.profile-diff/1",
-        "sample_type": comparison.sample_type.kind,
-        "unit": unit,
-        "per": per,
-        "requests": requests,
-        "total": { "before": total.before, "after": total.after, "delta": total.delta(), "z": total.z },
-        "tested_flat": comparison.tested_flat,
-        "tested_cum": comparison.tested_cum,
-        "top": rows.collect::<Vec<_>>(),
-    })
+    value(&DiffFields::of(comparison, limit))
+}
+
+/// What is missing of profiles that were taken with an experiment, and what else speaks against their figures, above them.
+pub(crate) fn above(doubts: &Doubts) -> Report {
+    let mut report = Report::default();
+    let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
+    for text in missing.into_iter().chain(warnings) {
+        report.text(Tone::Warning, text);
+    }
+    report
+}
+
+/// The same in a document.
+#[derive(Serialize)]
+pub(crate) struct DoubtsFields {
+    missing: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl From<&Doubts> for DoubtsFields {
+    fn from(doubts: &Doubts) -> DoubtsFields {
+        let texts =
+            |missing| doubts.texts(move |kind| (kind == DoubtKind::Unmeasured) == missing).map(spelled).collect();
+        DoubtsFields { missing: texts(true), warnings: texts(false) }
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +331,7 @@ mod tests {
     use super::*;
     use crate::text;
     use plimsoll_analysis::profile::{View, diff, read, top};
+    use serde_json::json;
 
     #[test]
     fn amounts_have_units() {
@@ -261,6 +366,18 @@ mod tests {
             "top": [{"function": "main", "flat": 0, "flat_percent": 0.0, "cum": 40, "cum_percent": 100.0}],
         });
         assert_eq!(document, expect);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_apart_and_first() {
+        let mut doubts = Doubts::default();
+        for kind in [DoubtKind::Server, DoubtKind::Unmeasured, DoubtKind::Generator] {
+            doubts.add(kind, format!("{kind:?}"));
+        }
+        let shown = text::render(&above(&doubts), false);
+        assert_eq!(shown, "warning: Unmeasured\nwarning: Server\nwarning: Generator\n");
+        let expect = json!({ "missing": ["Unmeasured"], "warnings": ["Server", "Generator"] });
+        assert_eq!(value(&DoubtsFields::from(&doubts)), expect);
     }
 
     #[test]

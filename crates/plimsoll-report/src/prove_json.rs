@@ -1,16 +1,17 @@
 //! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/json.md` describes them.
 
+use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
-use crate::json::{FrameFields, MadeFields, OthersFields, value};
+use crate::json::{FrameFields, MadeFields, OthersFields};
 use crate::prove::{ProveContext, length_ns};
-use crate::prove_profiles::{self, ProveProfiles};
+use crate::prove_profiles::{ProveProfiles, ProveProfilesFields};
 use crate::remedy::spelled;
 use crate::run::load_text;
-use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
     Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Rung, Standing, arm_name,
 };
+use plimsoll_analysis::{Doubted, FailedKind};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -133,7 +134,7 @@ struct ProveDocument<'a> {
     stopped_by: &'static str,
     narrowing: Vec<StandingFields>,
     readings: Vec<BlockFields<'a>>,
-    profiles: Option<Value>,
+    profiles: Option<ProveProfilesFields<'a>>,
 }
 
 #[derive(Serialize)]
@@ -196,7 +197,7 @@ pub(crate) fn proof(
     context: &ProveContext,
     found: &ProveFinding,
     warnings: &[String],
-    profiles: Option<&ProveProfiles>,
+    profiles: Option<&Doubted<ProveProfiles>>,
 ) -> Value {
     let proof = &found.proof;
     let (load, load_s) = load(context, 0);
@@ -218,7 +219,7 @@ pub(crate) fn proof(
         stopped_by: stopped_name(&proof.stopped_by),
         narrowing: found.narrowing.iter().map(StandingFields::from).collect(),
         readings: found.measured.blocks.iter().map(BlockFields).collect(),
-        profiles: profiles.map(prove_profiles::document),
+        profiles: profiles.map(ProveProfilesFields::of),
     })
 }
 
@@ -231,7 +232,7 @@ struct LadderDocument<'a> {
     blocks: usize,
     blocks_void: usize,
     readings: Vec<BlockFields<'a>>,
-    profiles: Option<Value>,
+    profiles: Option<ProveProfilesFields<'a>>,
 }
 
 #[derive(Serialize)]
@@ -246,7 +247,8 @@ struct RungFields<'a> {
     cost_us_ci95: Option<[f64; 2]>,
 }
 
-fn rung_fields<'a>((load, load_s): (Option<String>, Option<f64>), rung: &Rung, url: &'a String) -> RungFields<'a> {
+fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a String) -> RungFields<'a> {
+    let (load, load_s) = load(context, at);
     RungFields {
         url,
         load,
@@ -264,10 +266,10 @@ pub(crate) fn ladder(
     context: &ProveContext,
     found: &LadderFinding,
     warnings: &[String],
-    profiles: Option<&ProveProfiles>,
+    profiles: Option<&Doubted<ProveProfiles>>,
 ) -> Value {
     let ladder = &found.ladder;
-    let rung = |((at, rung), url)| rung_fields(load(context, at), rung, url);
+    let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
     let rungs = ladder.rungs.iter().enumerate().zip(&found.measured.arms).map(rung).collect();
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     value(&LadderDocument {
@@ -276,6 +278,6 @@ pub(crate) fn ladder(
         blocks: ladder.blocks,
         blocks_void: ladder.blocks_void,
         readings: found.measured.blocks.iter().map(BlockFields).collect(),
-        profiles: profiles.map(prove_profiles::document),
+        profiles: profiles.map(ProveProfilesFields::of),
     })
 }

@@ -1,10 +1,11 @@
 //! Profiles of both sides of a comparison: what each function costs a request there and here, as text and as JSON.
 
-use crate::block::{Report, Tone};
+use crate::block::Report;
 use crate::format::{count, rate};
-use crate::profile::{diff_document, diff_report};
+use crate::profile::{DiffFields, DoubtsFields, above, diff_report};
+use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{ProfileDiff, Sort};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// Rows of the table in the text, and of the document.
 const ROWS: usize = 15;
@@ -25,18 +26,12 @@ pub struct ProveProfiles {
     pub files: [Vec<String>; 2],
     /// CPU a request, A against B; none unless there is a profile of both.
     pub comparison: Option<ProfileDiff>,
-    /// What is missing, and why.
-    pub missing: Vec<String>,
-    /// What speaks against the figures.
-    pub warnings: Vec<String>,
 }
 
 /// The part of a report that is about profiles.
-pub fn report(profiles: &ProveProfiles) -> Report {
-    let mut report = Report::default();
-    for text in profiles.missing.iter().chain(&profiles.warnings) {
-        report.text(Tone::Warning, text.clone());
-    }
+pub fn report(profiles: &Doubted<ProveProfiles>) -> Report {
+    let (doubts, profiles) = profiles.open();
+    let mut report = above(doubts);
     let side = |at: usize| {
         let ProveProfiles { bases, files, requests, .. } = profiles;
         format!(
@@ -59,15 +54,30 @@ pub fn report(profiles: &ProveProfiles) -> Report {
 }
 
 /// The member `profiles` of a document.
-pub fn document(profiles: &ProveProfiles) -> Value {
-    json!({
-        "bases": profiles.bases,
-        "seconds": profiles.seconds,
-        "rate_rps": profiles.rate_rps,
-        "requests": profiles.requests,
-        "files": profiles.files,
-        "comparison": profiles.comparison.as_ref().map(|comparison| diff_document(comparison, ROWS_DOCUMENT)),
-        "missing": profiles.missing,
-        "warnings": profiles.warnings,
-    })
+#[derive(Serialize)]
+pub(crate) struct ProveProfilesFields<'a> {
+    bases: &'a [String; 2],
+    seconds: u32,
+    rate_rps: f64,
+    requests: [f64; 2],
+    files: &'a [Vec<String>; 2],
+    comparison: Option<DiffFields<'a>>,
+    #[serde(flatten)]
+    doubts: DoubtsFields,
+}
+
+impl<'a> ProveProfilesFields<'a> {
+    /// What these profiles say.
+    pub(crate) fn of(profiles: &'a Doubted<ProveProfiles>) -> ProveProfilesFields<'a> {
+        let (doubts, profiles) = profiles.open();
+        ProveProfilesFields {
+            bases: &profiles.bases,
+            seconds: profiles.seconds,
+            rate_rps: profiles.rate_rps,
+            requests: profiles.requests,
+            files: &profiles.files,
+            comparison: profiles.comparison.as_ref().map(|comparison| DiffFields::of(comparison, ROWS_DOCUMENT)),
+            doubts: DoubtsFields::from(doubts),
+        }
+    }
 }

@@ -3,8 +3,8 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Searched, Theme};
+use crate::document::value;
 use crate::format::{change, count, duration, rate};
-use crate::json;
 use crate::remedy::spelled;
 use plimsoll_analysis::find::Bracket;
 use plimsoll_analysis::{Findings, Verdict};
@@ -248,7 +248,7 @@ struct ComparedFigureFields {
 
 /// The same as a document of the schema `plimsoll.diff/1`.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
-    json::value(&SearchesDiffDocument {
+    value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",
         warnings: warnings(sides),
         a: SearchFields::from(&sides[0]),

@@ -28,9 +28,9 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub enum TakenProfiles {
     /// At low load, and at the load in question.
-    OfLoads(Profiles),
+    OfLoads(Doubted<Profiles>),
     /// Of both sides of a comparison.
-    OfSides(ProveProfiles),
+    OfSides(Doubted<ProveProfiles>),
 }
 
 /// What is to be shown of an experiment.
@@ -222,7 +222,7 @@ impl<'a> Shown<'a> {
 }
 
 /// The part about profiles of both sides.
-pub(crate) fn of_sides(profiles: &ProveProfiles) -> Report {
+pub(crate) fn of_sides(profiles: &Doubted<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.heading("What a request costs by function").append(prove_profiles::report(profiles));
     report

@@ -1,13 +1,16 @@
-//! What access logs say of the traffic: as text, as the document `plimsoll.traffic/1`, as a page with charts.
+//! What access logs say of the traffic: as text, and as a page with charts.
+//!
+//! Not here: its document (`traffic_json`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Heading, Line, Measured, Panel, Theme, curve_chart, time_chart};
 use crate::format;
 use crate::profile::name_text;
+use crate::remedy::spelled;
+use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::Histogram;
 use plimsoll_traffic::logs::Stamp;
-use plimsoll_traffic::survey::{Figures, GAP_NS, Popularity, WINDOW_S};
-use serde_json::{Map, Value, json};
+use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,17 +36,14 @@ pub struct TrafficContext<'a> {
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
-/// Most clients in the document.
-const CLIENTS_MAX: usize = 1000;
-
-fn stamps(stamp: Stamp) -> &'static str {
+pub(crate) fn stamps(stamp: Stamp) -> &'static str {
     match stamp {
         Stamp::Start => "start",
         Stamp::End => "end",
     }
 }
 
-fn share_of(part: u64, whole: u64) -> f64 {
+pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
@@ -66,50 +66,53 @@ fn answer(figures: &Figures) -> String {
     )
 }
 
-/// What speaks against the figures, or cannot be told from the log.
-fn remarks(figures: &Figures, context: &TrafficContext) -> Vec<(Tone, String)> {
-    let mut out = Vec::new();
-    let mut warn = |text: String| out.push((Tone::Warning, text));
+/// What speaks against the figures.
+pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
+    let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
         let first =
             context.first_unparsed.map_or(String::new(), |(place, text)| format!("; the first is {place}: \"{text}\""));
-        warn(format!(
-            "{} of {} lines were not understood{first}",
-            format::count(context.lines_unparsed),
-            format::count(context.lines_read)
-        ));
+        let (lines, read) = (format::count(context.lines_unparsed), format::count(context.lines_read));
+        doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} lines were not understood{first}"));
     }
     if figures.late > 0 {
-        warn(format!(
+        let text = format!(
             "{} requests came more than {} min before what stands above them: they are in no rate, dispersion or concurrency",
             format::count(figures.late),
             WINDOW_S / 60
-        ));
+        );
+        doubts.add(DoubtKind::SetAside, text);
     }
     if figures.endpoints_beyond > 0 {
-        warn(format!(
+        let text = format!(
             "{} requests are of more endpoints than are told apart ({}): fold what differs with --fold REGEX",
             format::count(figures.endpoints_beyond),
             format::count(figures.endpoints.len() as u64)
-        ));
+        );
+        doubts.add(DoubtKind::Rough, text);
     }
     if figures.sessions.closed_early {
-        warn("more visitors at a time than are kept: some sessions were ended early".into());
+        doubts.add(DoubtKind::Rough, "more visitors at a time than are kept: some sessions were ended early");
     }
-    let mut say = |text: String| out.push((Tone::Plain, text));
+    doubts
+}
+
+/// What cannot be told from the log.
+pub(crate) fn notes(figures: &Figures) -> Vec<String> {
+    let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
     if figures.resolution_ns > 100_000_000 {
-        say(format!(
+        notes.push(format!(
             "Stamps are {resolution} apart: what happens within that is not known. In nginx, $msec and $request_time would show it."
         ));
     }
     if figures.from_ends > 0 {
-        say(format!(
+        notes.push(format!(
             "{} of the requests have the stamp of their end and no duration: the end is taken for the arrival.",
             percent(figures.from_ends, figures.requests)
         ));
     }
-    out
+    notes
 }
 
 /// Quantiles in words.
@@ -257,8 +260,11 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(figures));
-    for (tone, text) in remarks(figures, context) {
-        report.text(tone, text);
+    for doubt in doubts(figures, context).iter() {
+        report.text(Tone::Warning, spelled(&doubt.text));
+    }
+    for text in notes(figures) {
+        report.text(Tone::Plain, text);
     }
     report.facts(facts(figures, context));
     tables(&mut report, figures, top);
@@ -370,97 +376,4 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.drawn(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
     }
     report
-}
-
-fn distribution(histogram: &Histogram) -> Value {
-    let at = |q| histogram.quantile_ns(q);
-    json!({
-        "count": histogram.count(),
-        "min": histogram.min_ns(),
-        "mean": histogram.mean_ns(),
-        "stdev": histogram.stdev_ns(),
-        "p50": at(0.5),
-        "p75": at(0.75),
-        "p90": at(0.9),
-        "p95": at(0.95),
-        "p99": at(0.99),
-        "p999": at(0.999),
-        "max": histogram.max_ns(),
-    })
-}
-
-/// The document `plimsoll.traffic/1`.
-pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
-    let logs =
-        context.logs.iter().map(|log| json!({ "log": log.name, "format": log.format, "stamps": stamps(log.stamp) }));
-    let endpoints = figures.endpoints.iter().map(|endpoint| {
-        json!({
-            "template": endpoint.template,
-            "method": endpoint.method,
-            "requests": endpoint.requests,
-            "share": share_of(endpoint.requests, figures.requests),
-        })
-    });
-    let counts =
-        |list: Vec<(String, u64)>| list.into_iter().map(|(name, count)| (name, count.into())).collect::<Map<_, _>>();
-    let clients = figures.clients.iter().take(CLIENTS_MAX).map(|(client, requests)| {
-        json!({ "client": client, "requests": requests, "share": share_of(*requests, figures.requests) })
-    });
-    let dispersion: Map<String, Value> =
-        figures.dispersion.iter().map(|(width, index)| ((*width as f64 / 1e9).to_string(), (*index).into())).collect();
-    let remarks = remarks(figures, context);
-    let said =
-        |wanted: Tone| remarks.iter().filter(|(tone, _)| *tone == wanted).map(|(_, text)| text).collect::<Vec<_>>();
-    let statuses =
-        figures.statuses.iter().filter(|(status, _)| *status > 0).map(|(status, count)| (status.to_string(), *count));
-    json!({
-        "schema": "plimsoll.traffic/1",
-        "logs": logs.collect::<Vec<_>>(),
-        "lines": {
-            "read": context.lines_read,
-            "parsed": context.lines_read - context.lines_unparsed,
-            "unparsed": context.lines_unparsed,
-            "out_of_order": figures.late,
-        },
-        "first_unparsed": context.first_unparsed.map(|(place, text)| json!({ "at": place, "text": text })),
-        "warnings": said(Tone::Warning),
-        "notes": said(Tone::Plain),
-        "requests": figures.requests,
-        "first_unix_ms": figures.first_ns / 1_000_000,
-        "last_unix_ms": figures.last_ns / 1_000_000,
-        "duration_s": figures.span_ns as f64 / 1e9,
-        "resolution_ns": figures.resolution_ns,
-        "rate_rps": {
-            "mean": figures.rate_mean_rps(),
-            "peak_1s": figures.peak_1s,
-            "peak_1min": figures.peak_1min as f64 / 60.0,
-        },
-        "endpoints": endpoints.collect::<Vec<_>>(),
-        "endpoints_beyond": figures.endpoints_beyond,
-        "methods": counts(figures.methods.clone()),
-        "statuses": counts(statuses.collect()),
-        "clients": clients.collect::<Vec<_>>(),
-        "clients_seen": figures.clients.len(),
-        "clients_exact": figures.clients_error_max == 0,
-        "sessions": {
-            "count": figures.sessions.requests.count(),
-            "gap_s": GAP_NS / 1_000_000_000,
-            "requests": distribution(&figures.sessions.requests),
-            "think_time_ns": distribution(&figures.sessions.think),
-        },
-        "popularity": figures.popularity.as_ref().map(|popularity| json!({
-            "method": popularity.method,
-            "template": popularity.template,
-            "ids": popularity.ids,
-            "zipf_exponent": popularity.zipf_exponent,
-        })),
-        "dispersion": dispersion,
-        "concurrency": figures.concurrency.map(|concurrency| json!({ "mean": concurrency.mean, "max": concurrency.max })),
-        "duration_ns": distribution(&figures.durations),
-        "sizes": distribution(&figures.sizes),
-        "series": {
-            "interval_s": figures.point_s,
-            "requests": figures.moments.iter().map(|moment| moment.arrivals).collect::<Vec<_>>(),
-        },
-    })
 }

@@ -1,6 +1,7 @@
 //! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside the run file.
 
 use crate::files::{self, Use};
+use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_report::Report;
 use plimsoll_report::flame::{Flame, inline_svg};
@@ -10,12 +11,13 @@ use plimsoll_report::load_profiles::{Profiles, profiles_report};
 const PAGE_FRAMES_MAX: usize = 4000;
 
 /// What profiles taken at loads say, with flame graphs.
-pub fn with_flames(profiles: &Profiles) -> Report {
+pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
     let mut report = Report::default();
     report.heading("Where the time goes in the server").append(profiles_report(profiles));
+    let profiles = profiles.open().1;
     let cpu = |level: &str| {
-        let (_, _, file) = profiles.files.iter().find(|(of, kind, _)| of == level && kind == "cpu")?;
-        read_profile(&files::read(file.as_ref(), Use::Profile).ok()?).ok()
+        let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu")?;
+        read_profile(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
     };
     let (low, high) = (cpu("low"), cpu(&profiles.level_name));
     if let Some(profile) = high.as_ref().or(low.as_ref()) {

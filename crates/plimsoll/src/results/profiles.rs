@@ -1,14 +1,14 @@
 //! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
 
 use crate::files::{self, Use};
-use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
+use plimsoll_analysis::{Doubt, DoubtKind, Doubted, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
-use plimsoll_report::load_profiles::{KindSums, Profiles};
-use plimsoll_report::{TakenProfiles, format, spelled};
+use plimsoll_report::load_profiles::{KeptProfile, KindSum, KindSums, Profiles};
+use plimsoll_report::{TakenProfiles, format};
 use std::path::Path;
 
 /// Name in file names and documents, name in addresses.
@@ -40,7 +40,7 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, 
 }
 
 /// What the profiles beside a run file say; `None` if none were asked for.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profiles> {
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<Profiles>> {
     let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
@@ -64,7 +64,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
         let cut = || Err("the recording was cut off before it was taken".to_owned());
         match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
             Ok((profile, file)) => {
-                files.push((level.to_owned(), kind.to_owned(), file));
+                files.push(KeptProfile { level: level.to_owned(), kind: kind.to_owned(), file });
                 Some(profile)
             }
             Err(reason) => {
@@ -73,8 +73,6 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
             }
         }
     };
-    let doubts = trials().zip(&levels).zip(names).map(|((trial, level), name)| doubt(&trial.run, level, name));
-    let warnings: Vec<String> = doubts.flatten().collect();
     let driven = || levels.iter().zip(names);
     let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
     let requests: Vec<f64> = levels
@@ -95,7 +93,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
                 let Some(profile) = profile(name, kind) else { continue };
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
                 let sum = top(&profile, &view, Sort::Cum).kept as f64;
-                sums[at] = Some((sum, ProfiledTrial::requests(&level.others, profile.duration_ns)));
+                let requests = ProfiledTrial::requests(&level.others, profile.duration_ns);
+                sums[at] = Some(KindSum { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());
             }
             let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
@@ -117,33 +116,41 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Profile
         _ => None,
     };
     let (base, seconds) = (recorded.bases.first().cloned().unwrap_or_default(), recorded.seconds);
-    Some(Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files, missing, warnings })
+    let missing = missing.into_iter().map(|text| Doubt { kind: DoubtKind::Unmeasured, text: text.into() });
+    let doubts = trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| doubt(&trial.run, level, name));
+    let doubts: Doubts = missing.chain(doubts).collect();
+    let profiles = Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files };
+    Some(Doubted::new(doubts, profiles))
 }
 
 /// What speaks against the figures of a level.
-fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<String> {
+fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::of(run).generator;
-    let reason = generator.reason.as_ref().map(spelled).unwrap_or_default();
-    if let Some(Ending::Stopped(stop)) = &run.ending {
-        Some(format!("{name}: profiling ended early: {}", format::stop(stop)))
+    let (kind, text) = if let Some(Ending::Stopped(stop)) = &run.ending {
+        (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))
     } else if generator.limited {
-        Some(format!("{name}: while profiles were taken the generator was the limit, not the server: {reason}"))
+        let limit = format!("{name}: while profiles were taken the generator was the limit, not the server: ");
+        (DoubtKind::Generator, Sentence::from(limit).then(&generator.reason.unwrap_or_default()))
     } else if level.is_steady() {
-        None
+        return None;
     } else {
         let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
-        Some(format!(
+        let text = format!(
             "{name}: no steady state: of {offered} requests/s the server answered {held} even without profiling, so its \
              costs are those of a server that falls behind"
-        ))
-    }
+        );
+        (DoubtKind::Server, Sentence::from(text))
+    };
+    Some(Doubt { kind, text })
 }
 
 /// Where the profiles went, and how to look at them.
 pub fn note(taken: &TakenProfiles) -> Option<String> {
     let TakenProfiles::OfLoads(profiles) = taken else { return None };
+    let profiles = profiles.open().1;
     let cpu = |level: &str| {
-        profiles.files.iter().find(|(of, kind, _)| of == level && kind == CPU.0).map(|(_, _, file)| file.as_str())
+        let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0);
+        kept.map(|kept| kept.file.as_str())
     };
     let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
     let [before, after] = profiles.requests.as_slice() else { return None };

@@ -1,27 +1,27 @@
 //! What the profiles say that were taken of both sides of a comparison.
 
 use super::profiles::read_kept;
-use plimsoll_analysis::Summary;
 use plimsoll_analysis::profile::{Meanwhile, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
+use plimsoll_analysis::{DoubtKind, Doubted, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use plimsoll_report::prove_profiles::ProveProfiles;
-use plimsoll_report::spelled;
 use std::path::Path;
 
 /// A server that answers this share of the rate holds it.
 const HOLDS_SHARE: f64 = 0.98;
 
 /// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProveProfiles> {
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<ProveProfiles>> {
     let recorded = experiment.asked.profiles()?;
     experiment.profiles().next()?;
     let mut missing = Vec::new();
     let asked_ns = u64::from(recorded.seconds) * SECOND;
     let mut sides: [Vec<(Profile, f64)>; 2] = Default::default();
     let mut files: [Vec<String>; 2] = Default::default();
-    let (mut late, mut behind): (Vec<(String, String)>, Vec<String>) = Default::default();
+    let (mut late, mut behind): (Vec<String>, Vec<String>) = Default::default();
+    let mut limit: Option<Sentence> = None;
     let mut rate = 0.0f64;
     for taken in experiment.profiles() {
         let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
@@ -37,7 +37,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
             Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
         let generator = Summary::of(&trial.run).generator;
         if generator.limited {
-            late.push((name.clone(), generator.reason.as_ref().map(spelled).unwrap_or_default()));
+            late.push(name.clone());
+            limit = limit.or(generator.reason);
         } else if meanwhile.completed_rps < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
             behind.push(name.clone());
         }
@@ -53,26 +54,27 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<ProvePr
             Err(reason) => missing.push(format!("{name}: no profile: {reason}")),
         }
     }
-    let mut warnings = Vec::new();
-    if let Some((_, reason)) = late.first() {
-        let names: Vec<&str> = late.iter().map(|(name, _)| name.as_str()).collect();
-        warnings.push(format!(
-            "while {} were taken the generator was the limit, not the server: {reason}",
-            names.join(", ")
-        ));
-    }
-    if !behind.is_empty() {
-        warnings
-            .push(format!("no steady state: the server fell behind the rate while {} were taken", behind.join(", ")));
-    }
     let comparison = compare(&sides).unwrap_or_else(|reason| {
         missing.push(reason);
         None
     });
+    let mut doubts = Doubts::default();
+    missing.into_iter().for_each(|text| doubts.add(DoubtKind::Unmeasured, text));
+    if !late.is_empty() {
+        let names = late.join(", ");
+        let text = format!("while {names} were taken the generator was the limit, not the server: ");
+        doubts.add(DoubtKind::Generator, Sentence::from(text).then(&limit.unwrap_or_default()));
+    }
+    if !behind.is_empty() {
+        let names = behind.join(", ");
+        let text = format!("no steady state: the server fell behind the rate while {names} were taken");
+        doubts.add(DoubtKind::Server, text);
+    }
     let seconds = recorded.seconds;
     let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
     let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
-    Some(ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison, missing, warnings })
+    let profiles = ProveProfiles { bases, seconds, rate_rps: rate, requests, files, comparison };
+    Some(Doubted::new(doubts, profiles))
 }
 
 fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {

@@ -1,0 +1,221 @@
+//! The document of what access logs say: `plimsoll.traffic/1`, as `docs/json.md` describes it.
+
+use crate::document::{ByName, value};
+use crate::remedy::spelled;
+use crate::traffic::{TrafficContext, doubts, notes, share_of, stamps};
+use plimsoll_model::Histogram;
+use plimsoll_traffic::survey::{Figures, GAP_NS};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Most clients in the document.
+const CLIENTS_MAX: usize = 1000;
+
+/// How something is distributed.
+#[derive(Serialize)]
+struct DistributionFields {
+    count: u64,
+    min: u64,
+    mean: f64,
+    stdev: f64,
+    p50: u64,
+    p75: u64,
+    p90: u64,
+    p95: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+impl From<&Histogram> for DistributionFields {
+    fn from(histogram: &Histogram) -> DistributionFields {
+        let at = |q| histogram.quantile_ns(q);
+        DistributionFields {
+            count: histogram.count(),
+            min: histogram.min_ns(),
+            mean: histogram.mean_ns(),
+            stdev: histogram.stdev_ns(),
+            p50: at(0.5),
+            p75: at(0.75),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max_ns(),
+        }
+    }
+}
+
+/// `plimsoll.traffic/1`.
+#[derive(Serialize)]
+struct TrafficDocument<'a> {
+    schema: &'static str,
+    logs: Vec<LogFields<'a>>,
+    lines: LinesFields,
+    first_unparsed: Option<UnparsedFields<'a>>,
+    warnings: Vec<String>,
+    notes: Vec<String>,
+    requests: u64,
+    first_unix_ms: u64,
+    last_unix_ms: u64,
+    duration_s: f64,
+    resolution_ns: u64,
+    rate_rps: RateFields,
+    endpoints: Vec<EndpointFields<'a>>,
+    endpoints_beyond: u64,
+    methods: ByName<&'a str, u64>,
+    statuses: ByName<String, u64>,
+    clients: Vec<ClientFields<'a>>,
+    clients_seen: usize,
+    clients_exact: bool,
+    sessions: SessionsFields,
+    popularity: Option<PopularityFields<'a>>,
+    dispersion: ByName<String, Option<f64>>,
+    concurrency: Option<ConcurrencyFields>,
+    duration_ns: DistributionFields,
+    sizes: DistributionFields,
+    series: SeriesFields,
+}
+
+#[derive(Serialize)]
+struct LogFields<'a> {
+    log: &'a str,
+    format: &'a str,
+    stamps: &'static str,
+}
+
+#[derive(Serialize)]
+struct LinesFields {
+    read: u64,
+    parsed: u64,
+    unparsed: u64,
+    out_of_order: u64,
+}
+
+#[derive(Serialize)]
+struct UnparsedFields<'a> {
+    at: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct RateFields {
+    mean: f64,
+    peak_1s: Option<u64>,
+    peak_1min: f64,
+}
+
+#[derive(Serialize)]
+struct EndpointFields<'a> {
+    template: &'a str,
+    method: &'a str,
+    requests: u64,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct ClientFields<'a> {
+    client: &'a str,
+    requests: u64,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct SessionsFields {
+    count: u64,
+    gap_s: u64,
+    requests: DistributionFields,
+    think_time_ns: DistributionFields,
+}
+
+#[derive(Serialize)]
+struct PopularityFields<'a> {
+    method: &'a str,
+    template: &'a str,
+    ids: u64,
+    zipf_exponent: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ConcurrencyFields {
+    mean: f64,
+    max: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct SeriesFields {
+    interval_s: f64,
+    requests: Vec<u64>,
+}
+
+/// The document `plimsoll.traffic/1`.
+pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
+    let share = |requests: u64| share_of(requests, figures.requests);
+    let endpoints = figures.endpoints.iter().map(|endpoint| EndpointFields {
+        template: &endpoint.template,
+        method: &endpoint.method,
+        requests: endpoint.requests,
+        share: share(endpoint.requests),
+    });
+    let clients = figures.clients.iter().take(CLIENTS_MAX).map(|(client, requests)| ClientFields {
+        client,
+        requests: *requests,
+        share: share(*requests),
+    });
+    let statuses = figures.statuses.iter().filter(|(status, _)| *status > 0);
+    let dispersion = figures.dispersion.iter().map(|(width, index)| ((*width as f64 / 1e9).to_string(), *index));
+    value(&TrafficDocument {
+        schema: "plimsoll.traffic/1",
+        logs: context
+            .logs
+            .iter()
+            .map(|log| LogFields { log: &log.name, format: &log.format, stamps: stamps(log.stamp) })
+            .collect(),
+        lines: LinesFields {
+            read: context.lines_read,
+            parsed: context.lines_read - context.lines_unparsed,
+            unparsed: context.lines_unparsed,
+            out_of_order: figures.late,
+        },
+        first_unparsed: context.first_unparsed.map(|(at, text)| UnparsedFields { at, text }),
+        warnings: doubts(figures, context).iter().map(|doubt| spelled(&doubt.text)).collect(),
+        notes: notes(figures),
+        requests: figures.requests,
+        first_unix_ms: figures.first_ns / 1_000_000,
+        last_unix_ms: figures.last_ns / 1_000_000,
+        duration_s: figures.span_ns as f64 / 1e9,
+        resolution_ns: figures.resolution_ns,
+        rate_rps: RateFields {
+            mean: figures.rate_mean_rps(),
+            peak_1s: figures.peak_1s,
+            peak_1min: figures.peak_1min as f64 / 60.0,
+        },
+        endpoints: endpoints.collect(),
+        endpoints_beyond: figures.endpoints_beyond,
+        methods: ByName(figures.methods.iter().map(|(method, count)| (method.as_str(), *count)).collect()),
+        statuses: ByName(statuses.map(|(status, count)| (status.to_string(), *count)).collect()),
+        clients: clients.collect(),
+        clients_seen: figures.clients.len(),
+        clients_exact: figures.clients_error_max == 0,
+        sessions: SessionsFields {
+            count: figures.sessions.requests.count(),
+            gap_s: GAP_NS / 1_000_000_000,
+            requests: DistributionFields::from(&figures.sessions.requests),
+            think_time_ns: DistributionFields::from(&figures.sessions.think),
+        },
+        popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
+            method: &popularity.method,
+            template: &popularity.template,
+            ids: popularity.ids,
+            zipf_exponent: popularity.zipf_exponent,
+        }),
+        dispersion: ByName(dispersion.collect()),
+        concurrency: figures.concurrency.map(|found| ConcurrencyFields { mean: found.mean, max: found.max }),
+        duration_ns: DistributionFields::from(&figures.durations),
+        sizes: DistributionFields::from(&figures.sizes),
+        series: SeriesFields {
+            interval_s: figures.point_s,
+            requests: figures.moments.iter().map(|moment| moment.arrivals).collect(),
+        },
+    })
+}

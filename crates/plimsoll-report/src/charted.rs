@@ -234,7 +234,8 @@ pub(crate) fn run_page(experiment: &Experiment, context: &RunContext, found: &Ru
 pub(crate) fn find_page(
     experiment: &Experiment,
     context: &RunContext,
-    (found, doubts): (&SearchFinding, &Doubts),
+    found: &SearchFinding,
+    doubts: &Doubts,
     around: &Around,
 ) -> Report {
     let SearchFinding { findings, server, .. } = found;
@@ -245,7 +246,7 @@ pub(crate) fn find_page(
     let mut charts = Report::default();
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
     charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
-    let mut report = find_report(experiment, context, (findings, doubts), false);
+    let mut report = find_report(experiment, context, findings, doubts, false);
     report.headline(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 

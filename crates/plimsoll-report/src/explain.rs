@@ -47,7 +47,7 @@ fn moved(explanation: &Explanation) -> Option<String> {
 }
 
 /// The report of an explanation, below what speaks against it.
-pub(crate) fn explain_report(context: &RunContext, (found, doubts): (&ExplainFinding, &Doubts)) -> Report {
+pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { searched: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));

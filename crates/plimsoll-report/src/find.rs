@@ -177,7 +177,8 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
-    (findings, doubts): (&Findings, &Doubts),
+    findings: &Findings,
+    doubts: &Doubts,
     with_trials: bool,
 ) -> Report {
     let mut report = Report::default();

@@ -90,7 +90,7 @@ pub fn inline_svg(flame: &Flame) -> String {
         escaped(flame.subtitle),
     );
     let all = format!("all {}", shown(flame, flame.total));
-    piece(&mut out, &all, &all, (SIDE, TOP), WIDTH - 2.0 * SIDE, "#e8e6df");
+    piece(&mut out, &all, &all, SIDE, TOP, WIDTH - 2.0 * SIDE, "#e8e6df");
     let scale = if total > 0.0 { (WIDTH - 2.0 * SIDE) / total } else { 0.0 };
     for (node, start) in drawn(tree, total) {
         let name = &tree.functions[node.function as usize].name;
@@ -99,9 +99,9 @@ pub fn inline_svg(flame: &Flame) -> String {
         } else {
             format!("{name}: {} ({:.2} %)", shown(flame, node.value), node.width / total * 100.0)
         };
-        let at = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
+        let (x, y) = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
         let fill = if tree.difference { change_colour(node) } else { colour(name) };
-        piece(&mut out, name, &described, at, node.width * scale, &fill);
+        piece(&mut out, name, &described, x, y, node.width * scale, &fill);
     }
     let _ = write!(
         out,
@@ -128,7 +128,7 @@ fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
     std::iter::from_fn(move || starts.by_ref().find(|(node, _)| node.width >= narrowest && node.width > 0.0))
 }
 
-fn piece(out: &mut String, name: &str, described: &str, (x, y): (f64, usize), width: f64, fill: &str) {
+fn piece(out: &mut String, name: &str, described: &str, x: f64, y: usize, width: f64, fill: &str) {
     let _ = write!(
         out,
         "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{fill}\"/>",

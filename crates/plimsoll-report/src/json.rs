@@ -590,7 +590,8 @@ pub(crate) fn find(
     experiment: &Experiment,
     context: &RunContext,
     found: &SearchFinding,
-    (warnings, doubts): (&[String], &Doubts),
+    warnings: &[String],
+    doubts: &Doubts,
     profiles: Option<&Doubted<Profiles>>,
 ) -> Value {
     let findings = &found.findings;

@@ -77,12 +77,12 @@ impl<'a> Shown<'a> {
             }
             Finding::Find(found) => {
                 let context = self.context(&found.settings.base);
-                report.append(find::find_report(self.experiment, &context, (&found.findings, doubts), in_full));
+                report.append(find::find_report(self.experiment, &context, &found.findings, doubts, in_full));
                 Some(&found.server)
             }
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
-                report.append(explain_report(&context, (found, doubts)));
+                report.append(explain_report(&context, found, doubts));
                 Some(&found.searched.server)
             }
             Finding::Prove(found) => {
@@ -124,13 +124,13 @@ impl<'a> Shown<'a> {
             }
             Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
             Finding::Find(found) => {
-                charted::find_page(self.experiment, &self.context(&found.settings.base), (found, doubts), around)
+                charted::find_page(self.experiment, &self.context(&found.settings.base), found, doubts, around)
             }
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
-                let mut body = explain_report(&context, (found, doubts));
+                let mut body = explain_report(&context, found, doubts);
                 body.heading("The search");
-                body.append(charted::find_page(self.experiment, &context, (&found.searched, doubts), around));
+                body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, around));
                 body
             }
             Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
@@ -158,7 +158,7 @@ impl<'a> Shown<'a> {
             }
             Finding::Sweep(found) => json::sweep(self.experiment, found, &warnings),
             Finding::Find(found) => {
-                json::find(self.experiment, &self.context(&found.settings.base), found, (&warnings, doubts), of_loads)
+                json::find(self.experiment, &self.context(&found.settings.base), found, &warnings, doubts, of_loads)
             }
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);

@@ -125,7 +125,7 @@ impl Study {
                         LoadShape::Closed { .. } => Arrivals::Constant,
                         LoadShape::Open { arrivals, .. } => *arrivals,
                     };
-                    profiling::levels(profiles, (&run.plan, arrivals), steady_rps(&summary, shape), history)
+                    profiling::levels(profiles, &run.plan, arrivals, steady_rps(&summary, shape), history)
                 }
                 _ => Step::Stop,
             },

@@ -66,7 +66,8 @@ pub(super) fn level_left(history: &History) -> Option<Tag> {
 /// What is next of one target whose loads are like `base`: a low rate, then `level_rps`.
 pub(super) fn levels(
     asked: &ProfilesAsked,
-    (base, arrivals): (&PlanRecord, Arrivals),
+    base: &PlanRecord,
+    arrivals: Arrivals,
     level_rps: f64,
     history: &History,
 ) -> Step {
@@ -155,7 +156,7 @@ mod tests {
         let asked = ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
         let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
             let history = History { trials, remarks, elapsed_ns: SECOND };
-            levels(&asked, (&base, Arrivals::Constant), level_rps, &history)
+            levels(&asked, &base, Arrivals::Constant, level_rps, &history)
         };
         let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
         assert_eq!((low.tag, low.plan.load.shape.curve().max()), (level_tag(0), rates(1000.0)[0]));

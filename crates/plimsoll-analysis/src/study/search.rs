@@ -63,8 +63,8 @@ impl Search {
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
-        let like = (&self.settings.base, self.settings.arrivals);
-        profiling::levels(profiles, like, self.so_far(searched_ns).lower, history)
+        let line_rps = self.so_far(searched_ns).lower;
+        profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
     /// The line as it would be told after `elapsed_ns`.

@@ -187,11 +187,11 @@ impl<N: Net> Worker<N> {
                 if self.job.source.route(self.exchanges[exchange].route).checks.is_some() {
                     self.read_answer(exchange, first, piece);
                 }
-                self.unfinished(exchange, status, (first, piece.bytes));
+                self.unfinished(exchange, status, first, piece.bytes);
             }
             Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
                 let first = self.note_bytes(exchange, piece.bytes.len());
-                self.broke_protocol(exchange, error, (first, piece.bytes));
+                self.broke_protocol(exchange, error, first, piece.bytes);
             }
             Fact::Failed { exchange, error: ExchangeError::End(_), .. } => {
                 self.fail(exchange, RequestFailure::ClosedEarly)
@@ -254,7 +254,7 @@ impl<N: Net> Worker<N> {
         self.recorder.surplus(bytes.len());
         let waiting = &mut self.connections[slot as usize].waiting;
         match self.exchanges.take_first(waiting) {
-            Some(number) => self.broke_protocol(number, ProtocolError::Surplus, (true, bytes)),
+            Some(number) => self.broke_protocol(number, ProtocolError::Surplus, true, bytes),
             None => self.lose(slot),
         }
     }
@@ -284,7 +284,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// A piece of an answer has come that does not end it: of one that fails it is kept.
-    fn unfinished(&mut self, number: u32, status: Option<u16>, (first, bytes): (bool, &[u8])) {
+    fn unfinished(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
         let status = status.or_else(|| if first { status_of(bytes) } else { None });
@@ -298,14 +298,14 @@ impl<N: Net> Worker<N> {
 
     /// What came is no answer to the exchange's request.
     #[cold]
-    fn broke_protocol(&mut self, number: u32, error: ProtocolError, last: (bool, &[u8])) {
-        self.answered_badly(number, AnswerKind::Protocol(error), last);
+    fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
+        self.answered_badly(number, AnswerKind::Protocol(error), first, last);
         self.fail(number, RequestFailure::Protocol);
     }
 
     /// The exchange's answer has come to an end, and is a failure.
     #[cold]
-    fn answered_badly(&mut self, number: u32, kind: AnswerKind, (first, bytes): (bool, &[u8])) {
+    fn answered_badly(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         if exchange.measured {
             let bare = self.connections[exchange.slot as usize].conn.is_h2();
@@ -368,7 +368,7 @@ impl<N: Net> Worker<N> {
             status => (status, self.judged(number, status, first, last)),
         };
         if outcome == Outcome::Failed(RequestFailure::Status) {
-            self.answered_badly(number, AnswerKind::Status(status), (first, last.bytes));
+            self.answered_badly(number, AnswerKind::Status(status), first, last.bytes);
         }
         let (user, last) = self.finish(number, status, outcome);
         let connection = &self.connections[slot as usize];

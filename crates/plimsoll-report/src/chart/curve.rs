@@ -1,7 +1,7 @@
 //! Charts of one quantity over another on a log axis, such as burstiness over the width of its windows.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
+    Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
 };
 use super::run::{Line, below, draw_line, ends, label_room, style};
 use super::scale::Scale;
@@ -28,15 +28,16 @@ pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], 
     let up = Axis::new(Scale::log_around(all().map(|p| p.1)), y.unit, 9);
     let left = EDGE + margin(&[&up]);
     let right = EDGE + label_room(lines);
-    let (area, mut canvas) = below(heading, y.title, (left, right), theme);
+    let (area, mut canvas) = below(heading, y.title, left, right, theme);
     draw_x_grid(&mut canvas, &area, &across);
     draw_y(&mut canvas, &area, &up);
-    open_on(&mut canvas, 'z', &area, (&up, AxisSide::Left));
+    open_on(&mut canvas, 'z', &area, &up, AxisSide::Left);
     for (n, line) in lines.iter().enumerate() {
         let points = line.points.iter().map(|p| if drawn(p) { *p } else { (p.0, f64::NAN) }).collect();
         let line = Line { name: line.name.clone(), points };
-        draw_line(&mut canvas, &area, (&across.scale, &up.scale), &line, style(n));
-        mark_few(&mut canvas, &area, (&across.scale, &up.scale), &line, n);
+        let plot = Plot { area: &area, x: &across.scale, y: &up.scale };
+        draw_line(&mut canvas, &plot, &line, style(n));
+        mark_few(&mut canvas, &plot, &line, n);
     }
     canvas.close();
     for (line, &(at, value)) in
@@ -46,7 +47,7 @@ pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], 
             format!("{} {}\n{} {}", x.title, x.unit.tick(at), line.name, y.unit.tick(value))
         });
     }
-    open_on(&mut canvas, 'h', &area, (&up, AxisSide::Left));
+    open_on(&mut canvas, 'h', &area, &up, AxisSide::Left);
     draw_end_labels(&mut canvas, &area, &ends(&area, &up.scale, lines), right - EDGE);
     canvas.close();
     draw_x(&mut canvas, &area, &across, x.title);
@@ -54,10 +55,10 @@ pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], 
 }
 
 /// Few points are marked, so that nobody takes the line between them for measured.
-fn mark_few(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, n: usize) {
+fn mark_few(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {
-            canvas.mark((area.at_x(x, *at), area.at_y(y, *value)), Mark::Disc, 3.4, style(n).paint, "");
+            canvas.mark(plot.at(*at, *value), Mark::Disc, 3.4, style(n).paint, "");
         }
     }
 }

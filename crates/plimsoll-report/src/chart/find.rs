@@ -3,8 +3,8 @@
 
 use super::place::{Taken, Words};
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, TEXT, draw_key_rows, draw_x, draw_x_grid,
-    draw_y, empty, key_rows, margin, open_on, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key_rows, draw_x,
+    draw_x_grid, draw_y, empty, key_rows, margin, open_on, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Nearest, Stroke, text_width};
@@ -50,11 +50,11 @@ fn median(values: &mut [f64]) -> f64 {
 
 /// The curve through trials that are no voids: near ones joined to their mean rate and median p99. A trial that was cut
 /// short tells only how large p99 is at least; where that is less than what a lower rate showed, it tells nothing.
-fn curve(area: &Area, x: &Scale, y: &Scale, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
+fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
     for (rate, trial) in told {
-        let at = area.at_x(x, *rate);
+        let at = plot.area.at_x(plot.x, *rate);
         match groups.last_mut().filter(|group| at - group[0].0 < NEAR) {
             Some(group) => group.push((at, trial)),
             None => groups.push(vec![(at, trial)]),
@@ -67,7 +67,7 @@ fn curve(area: &Area, x: &Scale, y: &Scale, trials: &[(f64, &TrialOutcome)]) -> 
         let mut values: Vec<f64> = group.iter().map(|p| p.1.p99_ns as f64).collect();
         let value = median(&mut values);
         if group.iter().any(|p| !p.1.stopped) || value >= before {
-            points.push((at, area.at_y(y, value)));
+            points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
         // Where the server falls behind, p99 grows with the length of the trial: from there on it is no curve.
@@ -98,12 +98,24 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
     )
 }
 
-/// One search's colours: (curve and points that held, points that did not, waterline).
-fn paints(number: usize, of: usize) -> (Paint, Paint, Paint) {
-    match (of, number) {
-        (0 | 1, _) => (Paint::Blue, Paint::Vermilion, Paint::Water),
-        (_, 0) => (Paint::Blue, Paint::Blue, Paint::Blue),
-        _ => (Paint::Vermilion, Paint::Vermilion, Paint::Vermilion),
+/// One search's colours.
+struct SearchPaints {
+    /// Of the curve, and of points that held.
+    held: Paint,
+    /// Of points that did not.
+    not_held: Paint,
+    /// Of the waterline.
+    water: Paint,
+}
+
+impl SearchPaints {
+    fn of(number: usize, of: usize) -> SearchPaints {
+        let one = |paint| SearchPaints { held: paint, not_held: paint, water: paint };
+        match (of, number) {
+            (0 | 1, _) => SearchPaints { held: Paint::Blue, not_held: Paint::Vermilion, water: Paint::Water },
+            (_, 0) => one(Paint::Blue),
+            _ => one(Paint::Vermilion),
+        }
     }
 }
 
@@ -168,19 +180,20 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     let mut canvas = Canvas::new(theme, theme.width(), strip.bottom() + 54.0);
     heading.draw(&mut canvas);
     draw_key_rows(&mut canvas, heading.height_in(theme.width()) + 14.0, &entries);
-    let mut taken = drawn(&area, (&x.scale, &y.scale), searched, &all);
+    let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
+    let mut taken = drawn(&plot, searched, &all);
 
     canvas.read_nearest(Nearest::Point);
     // Shades lie under the grid's lines, everything else above.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
-        bracket(&mut canvas, &area, &x.scale, one.findings, paints(number, searched.len()).2);
+        bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::of(number, searched.len()).water);
     }
     canvas.close();
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
-    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
+    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
     slo(&mut canvas, &area, &y.scale, searched, &mut taken);
     canvas.close();
     canvas.open('z', (area.y, area.bottom()), None);
@@ -188,23 +201,23 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
     for (number, (one, trials)) in searched.iter().zip(&all).enumerate() {
-        let (held, not_held, water) = paints(number, searched.len());
-        let line = Stroke::new(held, 1.8).opacity(0.75);
+        let paints = SearchPaints::of(number, searched.len());
+        let line = Stroke::new(paints.held, 1.8).opacity(0.75);
         let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
         canvas.close();
-        open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
-        canvas.polyline(curve(&area, &x.scale, &y.scale, trials).into_iter().map(Some), line);
+        open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
+        canvas.polyline(curve(&plot, trials).into_iter().map(Some), line);
         let waterline = area.at_x(&x.scale, one.findings.load_line_rps.lower);
         if one.findings.load_line_rps.lower > 0.0 {
-            canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(water, 2.2));
+            canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(paints.water, 2.2));
         }
-        points(&mut canvas, &area, (&x.scale, &y.scale), trials, (held, not_held));
+        points(&mut canvas, &plot, trials, &paints);
         canvas.close();
         canvas.open('z', (area.y, area.bottom()), None);
     }
-    lines(&mut canvas, &area, &x.scale, (searched, &names), change);
+    lines(&mut canvas, &area, &x.scale, searched, &names, change);
     canvas.close();
-    beyond(&mut canvas, &area, (&x.scale, &y.scale), &all, &mut taken);
+    beyond(&mut canvas, &plot, &all, &mut taken);
     client(&mut canvas, &strip, &x, &all);
     draw_x(&mut canvas, &strip, &x, "offered rate, requests/s");
     let title = Font::new(SMALL, Paint::Ink);
@@ -217,10 +230,11 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
 const CUT: &str = "did not hold it (with an arrow: p99 is higher)";
 
 /// What words must keep away from.
-fn drawn(area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) -> Taken {
+fn drawn(plot: &Plot, searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) -> Taken {
+    let Plot { area, x, y } = *plot;
     let mut taken = Taken::default();
     for (one, trials) in searched.iter().zip(all) {
-        taken.curve(&curve(area, x, y, trials));
+        taken.curve(&curve(plot, trials));
         let line = one.findings.load_line_rps;
         for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
             taken.line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom()));
@@ -229,7 +243,7 @@ fn drawn(area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched], all: &[Ve
             taken.line((at, area.y), (at, area.bottom()));
         }
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.range().1) {
-            let (at, up) = (point(area, (x, y), *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
+            let (at, up) = (point(plot, *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
             taken.point(at, 5.0);
             taken.point((at.0, at.1 - up), 5.0);
         }
@@ -242,9 +256,8 @@ fn drawn(area: &Area, (x, y): (&Scale, &Scale), searched: &[Searched], all: &[Ve
 }
 
 /// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
-fn point(area: &Area, (x, y): (&Scale, &Scale), rate: f64, trial: &TrialOutcome) -> (f64, f64) {
-    let p99 = if trial.p99_ns > 0 { trial.p99_ns as f64 } else { y.range().1 };
-    (area.at_x(x, rate), area.at_y(y, p99))
+fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
+    plot.at(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
 /// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
@@ -253,21 +266,16 @@ fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
 }
 
 /// What lies beyond the axis: an arrow at the edge for each such trial, and their rates.
-fn beyond(
-    canvas: &mut Canvas,
-    area: &Area,
-    (x, y): (&Scale, &Scale),
-    all: &[Vec<(f64, &TrialOutcome)>],
-    taken: &mut Taken,
-) {
-    let end = x.range().1;
+fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut Taken) {
+    let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
     let far: Vec<(usize, f64, &TrialOutcome)> = numbered.filter(|(_, rate, _)| *rate > end).collect();
     let Some((least, most)) = extent(far.iter().map(|f| f.1)) else { return };
     let mut place = area.y;
     for (number, rate, trial) in &far {
-        let (_, at) = point(area, (x, y), *rate, trial);
-        let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { paints(*number, all.len()).1 };
+        let (_, at) = point(plot, *rate, trial);
+        let paint =
+            if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::of(*number, all.len()).not_held };
         let right = area.right() + 3.0;
         canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
         let hint = hint(*rate, trial);
@@ -278,7 +286,8 @@ fn beyond(
         true => format!("beyond: {}/s", rate(least)),
         false => format!("beyond: {} to {}/s", rate(least), rate(most)),
     };
-    let paint = if far.iter().all(|f| f.2.verdict == Verdict::Void) { Paint::Muted } else { paints(0, all.len()).1 };
+    let void = far.iter().all(|f| f.2.verdict == Verdict::Void);
+    let paint = if void { Paint::Muted } else { SearchPaints::of(0, all.len()).not_held };
     let words = Words { text: &text, size: SMALL, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
     let places = heights.map(|height| ((area.right() - 3.0, height), Anchor::End));
@@ -371,27 +380,21 @@ fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
 }
 
-fn points(
-    canvas: &mut Canvas,
-    area: &Area,
-    (x, y): (&Scale, &Scale),
-    trials: &[(f64, &TrialOutcome)],
-    (held, not_held): (Paint, Paint),
-) {
-    let mut sorted: Vec<&(f64, &TrialOutcome)> = trials.iter().filter(|t| t.0 <= x.range().1).collect();
+fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], paints: &SearchPaints) {
+    let mut sorted: Vec<&(f64, &TrialOutcome)> = trials.iter().filter(|t| t.0 <= plot.x.range().1).collect();
     sorted.sort_by_key(|(_, t)| match t.verdict {
         Verdict::Void => 0,
         Verdict::Pass => 1,
         Verdict::Fail => 2,
     });
     for (rate, trial) in sorted {
-        let at = point(area, (x, y), *rate, trial);
+        let at = point(plot, *rate, trial);
         let (paint, radius) = match trial.verdict {
-            Verdict::Pass => (held, 4.2),
-            Verdict::Fail => (not_held, 3.8),
+            Verdict::Pass => (paints.held, 4.2),
+            Verdict::Fail => (paints.not_held, 3.8),
             Verdict::Void => (Paint::Muted, 4.2),
         };
-        if is_above(y, trial) {
+        if is_above(plot.y, trial) {
             let top = at.1 - 14.0;
             canvas.line((at.0, at.1 - 5.0), (at.0, top), Stroke::new(paint, 1.4));
             let head = [(at.0 - 3.0, top + 3.5), (at.0, top), (at.0 + 3.0, top + 3.5)];
@@ -404,13 +407,7 @@ fn points(
 }
 
 /// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
-fn lines(
-    canvas: &mut Canvas,
-    area: &Area,
-    x: &Scale,
-    (searched, names): (&[Searched], &[String]),
-    change: Option<&str>,
-) {
+fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], names: &[String], change: Option<&str>) {
     let places: Vec<Option<f64>> = searched
         .iter()
         .map(|s| s.findings.load_line_rps.lower)
@@ -419,7 +416,7 @@ fn lines(
     let top = area.y - 11.0;
     for (number, place) in places.iter().enumerate() {
         let Some(at) = *place else { continue };
-        let (_, _, paint) = paints(number, searched.len());
+        let paint = SearchPaints::of(number, searched.len()).water;
         canvas.ring((at, top), 5.5, Stroke::new(paint, 2.0));
         canvas.line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
     }
@@ -438,11 +435,11 @@ fn lines(
                 let side = if (number == 0) == first_left { LabelSide::Left } else { LabelSide::Right };
                 if let Some(at) = at {
                     let text = format!("{} {}", names[number], name(one));
-                    label(canvas, area, (*at, top + 4.5), 11.0, &text, paints(number, 2).2, side);
+                    label(canvas, area, (*at, top + 4.5), 11.0, &text, SearchPaints::of(number, 2).water, side);
                 }
             }
             if let (Some(from), Some(to), Some(change)) = (at_a, at_b, change) {
-                arrow(canvas, area, (*from, *to), top - 19.0, change);
+                arrow(canvas, area, *from, *to, top - 19.0, change);
             }
         }
         _ => {}
@@ -473,7 +470,7 @@ fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str,
 }
 
 /// From line to line, with the change above it.
-fn arrow(canvas: &mut Canvas, area: &Area, (from, to): (f64, f64), y: f64, change: &str) {
+fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
     let font = Font::new(TEXT, Paint::Ink).bold().anchored(Anchor::Middle);
@@ -496,7 +493,7 @@ fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOu
     let mut busiest: f64 = 0.0;
     canvas.open('z', (strip.y, strip.bottom()), None);
     for (number, trials) in all.iter().enumerate() {
-        let own = paints(number, all.len()).0;
+        let own = SearchPaints::of(number, all.len()).held;
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.range().1) {
             let share = trial.evidence.work_share;
             let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { own };

@@ -2,8 +2,8 @@
 //! beside each other.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, WIDTH, draw_end_labels, draw_key, draw_x,
-    draw_x_grid, draw_y, draw_y_right, empty, margin, open_on, without_overlap,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
+    draw_x, draw_x_grid, draw_y, draw_y_right, empty, margin, open_on, without_overlap,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
@@ -53,18 +53,9 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
 }
 
 /// A line with its points.
-fn series(
-    canvas: &mut Canvas,
-    area: &Area,
-    (x, y): (&Scale, &Scale),
-    points: &[(f64, f64)],
-    (mark, stroke): (Mark, Stroke),
-    unit: AxisUnit,
-) {
-    let places: Vec<Option<(f64, f64)>> = points
-        .iter()
-        .map(|(load, value)| value.is_finite().then(|| (area.at_x(x, *load), area.at_y(y, *value))))
-        .collect();
+fn series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
+    let places: Vec<Option<(f64, f64)>> =
+        points.iter().map(|(load, value)| value.is_finite().then(|| plot.at(*load, *value))).collect();
     canvas.polyline(places.iter().copied(), stroke);
     for (place, (load, value)) in places.iter().zip(points) {
         if let Some(place) = place {
@@ -148,12 +139,14 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
     draw_x(&mut canvas, &area, &x, load_title(over));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, (&right, AxisSide::Right));
-    series(&mut canvas, &area, (&x.scale, &right.scale), &p99, (Mark::Diamond, styles.2), AxisUnit::Time);
-    series(&mut canvas, &area, (&x.scale, &right.scale), &mean, (Mark::Square, styles.1), AxisUnit::Time);
+    open_on(&mut canvas, 'z', &area, &right, AxisSide::Right);
+    let on_right = Plot { area: &area, x: &x.scale, y: &right.scale };
+    series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Time);
+    series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Time);
     canvas.close();
-    open_on(&mut canvas, 'z', &area, (&left, AxisSide::Left));
-    series(&mut canvas, &area, (&x.scale, &left.scale), &throughput, (Mark::Disc, styles.0), AxisUnit::Count);
+    open_on(&mut canvas, 'z', &area, &left, AxisSide::Left);
+    let on_left = Plot { area: &area, x: &x.scale, y: &left.scale };
+    series(&mut canvas, &on_left, &throughput, Mark::Disc, styles.0, AxisUnit::Count);
     canvas.close();
     let y = area.y - 16.0;
     draw_key(&mut canvas, EDGE, y - below, &left_key);
@@ -214,13 +207,13 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     draw_y(&mut canvas, &area, &y);
     draw_x(&mut canvas, &area, &x, load_title(over));
     let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.load, l.success_rate)).collect();
-    let style = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
+    let (mark, stroke) = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
+    let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
-    series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, AxisUnit::Share);
+    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
+    series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
     if points.len() <= FIGURES_MAX {
-        let places: Vec<(f64, f64)> =
-            points.iter().map(|p| (area.at_x(&x.scale, p.0), area.at_y(&y.scale, p.1))).collect();
+        let places: Vec<(f64, f64)> = points.iter().map(|p| plot.at(p.0, p.1)).collect();
         let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
         figures(&mut canvas, &places, &texts, Paint::Ink, false);
     }
@@ -311,7 +304,8 @@ fn panels(
         let mut ends = Vec::new();
         for ((list, one), style) in lists.iter().zip(&recorded).zip(STYLES) {
             let points: Vec<(f64, f64)> = list.iter().map(|l| (l.load, (panel.value)(l))).collect();
-            series(&mut canvas, &area, (&x.scale, &y.scale), &points, style, panel.unit);
+            let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
+            series(&mut canvas, &plot, &points, style.0, style.1, panel.unit);
             if let Some(end) = points.iter().rev().find(|p| p.1.is_finite()) {
                 ends.push((area.at_y(&y.scale, end.1), one.name.to_owned(), style.1.paint));
             }

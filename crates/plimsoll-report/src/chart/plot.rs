@@ -155,6 +155,21 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
+/// Where values stand: an area, with what its width and its height stand for.
+#[derive(Clone, Copy)]
+pub struct Plot<'a> {
+    pub area: &'a Area,
+    pub x: &'a Scale,
+    pub y: &'a Scale,
+}
+
+impl Plot<'_> {
+    /// The place of a pair of values.
+    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
+    }
+}
+
 /// Which of the axes of height of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
@@ -163,7 +178,7 @@ pub enum AxisSide {
 }
 
 /// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one alone.
-pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, (axis, side): (&Axis, AxisSide)) {
+pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
@@ -222,7 +237,7 @@ pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
 pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), AXIS);
     let (lo, hi) = axis.scale.range();
-    canvas.zoom_axis((area.x, area.width), (axis.scale.kind_name(), lo, hi), axis.unit.name());
+    canvas.zoom_axis(area.x, area.width, axis.scale.kind_name(), [lo, hi], axis.unit.name());
     canvas.open('t', (area.bottom(), area.bottom() + 4.0), Some(area.bottom() + 18.0));
     let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick(*t)).collect();
     let places: Vec<(f64, f64)> = axis

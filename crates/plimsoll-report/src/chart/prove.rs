@@ -5,7 +5,7 @@
 //! difference was found, and its colour is that of the verdict.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
     draw_y, empty, margin, open_on, spread_out,
 };
 use super::scale::{Scale, extent};
@@ -147,24 +147,27 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
     read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
-    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
+    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (arm, values) in sides.iter().enumerate() {
-        points(&mut canvas, &area, (&x.scale, &y.scale), arm, (measure, values));
+        let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
+        points(&mut canvas, &plot, arm, measure, values);
     }
     canvas.close();
-    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
-    waterlines(&mut canvas, &area, &y.scale, (primary.levels, &labels), &pointer);
+    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
+    waterlines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
     // What was known after so many blocks that count stands at the last of them.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<Standing> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
-    narrowed(&mut canvas, &below, (&x, &change), (&told, &numbers), (primary.margin_asked, primary.margin));
+    let narrowing =
+        Narrowing { standings: &told, numbers: &numbers, margin: primary.margin_asked, noise: primary.margin };
+    narrowed(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
     {
-        decisive(&mut canvas, &below, (&x, &change), *last, interval);
+        decisive(&mut canvas, &below, &x, &change, *last, interval);
     }
     draw_x(&mut canvas, &below, &x, "block");
     canvas.finish(&heading.label())
@@ -223,24 +226,16 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
 }
 
 /// One side's curve with its points; what lies beyond the axis stands at its edge, hollow.
-fn points(
-    canvas: &mut Canvas,
-    area: &Area,
-    (x, y): (&Scale, &Scale),
-    arm: usize,
-    (measure, values): (Criterion, &[Option<f64>]),
-) {
+fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side(arm);
-    let place = |(number, value): (usize, &Option<f64>)| {
-        value.map(|value| (area.at_x(x, number as f64 + 1.0), area.at_y(y, value)))
-    };
+    let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.at(number as f64 + 1.0, value));
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     canvas.polyline(places.iter().copied(), line);
     if values.len() > MARKS_MAX {
         return;
     }
     let radius = if values.len() > 60 { 2.6 } else { 3.4 };
-    let (low, high) = y.range();
+    let (low, high) = plot.y.range();
     for (number, (place, value)) in places.iter().zip(values).enumerate() {
         if let (Some(place), Some(value)) = (place, value) {
             let outside = *value < low || *value > high;
@@ -251,13 +246,7 @@ fn points(
 }
 
 /// The levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the change between them.
-fn waterlines(
-    canvas: &mut Canvas,
-    area: &Area,
-    y: &Scale,
-    (levels, labels): ([f64; 2], &[String; 2]),
-    pointer: &Pointer,
-) {
+fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], labels: &[String; 2], pointer: &Pointer) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
     let end = area.right() + if narrow { 4.0 } else { 8.0 };
@@ -298,8 +287,8 @@ fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Poi
 }
 
 /// The interval by which both are the same: a bar at the last block.
-fn decisive(canvas: &mut Canvas, area: &Area, (x, y): (&Axis, &Axis), last: f64, interval: ConfidenceInterval) {
-    open_on(canvas, 'h', area, (y, AxisSide::Left));
+fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, interval: ConfidenceInterval) {
+    open_on(canvas, 'h', area, y, AxisSide::Left);
     let at = area.at_x(&x.scale, last);
     let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
     canvas.line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
@@ -307,22 +296,28 @@ fn decisive(canvas: &mut Canvas, area: &Area, (x, y): (&Axis, &Axis), last: f64,
     canvas.close();
 }
 
+/// How an interval narrowed.
+struct Narrowing<'a> {
+    standings: &'a [Standing],
+    /// Where on the axis of blocks each block stands that counts.
+    numbers: &'a [f64],
+    /// What was asked for.
+    margin: f64,
+    /// What noise leaves of it.
+    noise: f64,
+}
+
 /// How the interval narrowed: its ends as a band, its middle as a line; the margin asked for as a shade, and a lighter one
 /// up to what noise leaves of it.
-fn narrowed(
-    canvas: &mut Canvas,
-    area: &Area,
-    (x, y): (&Axis, &Axis),
-    (narrowing, numbers): (&[Standing], &[f64]),
-    (margin, noise): (f64, f64),
-) {
+fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Narrowing) {
+    let Narrowing { standings, numbers, margin, noise } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
         "B against A after so many blocks, with its interval",
         Font::new(SMALL, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
-    open_on(canvas, 'h', area, (y, AxisSide::Left));
+    open_on(canvas, 'h', area, y, AxisSide::Left);
     canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
     let noisy = noise > margin * 1.001;
     let (noise_top, noise_bottom) = (area.at_y(&y.scale, noise), area.at_y(&y.scale, -noise));
@@ -333,7 +328,7 @@ fn narrowed(
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
     let zero = area.at_y(&y.scale, 0.0);
-    open_on(canvas, 'h', area, (y, AxisSide::Left));
+    open_on(canvas, 'h', area, y, AxisSide::Left);
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
     // Beside the plot, or on a narrow screen inside it, above each line.
     let (at, font) = match canvas.theme().is_narrow() {
@@ -352,19 +347,19 @@ fn narrowed(
         name(noise_top, &format!("noise {}", signed(noise)));
     }
     canvas.close();
-    open_on(canvas, 'z', area, (y, AxisSide::Left));
+    open_on(canvas, 'z', area, y, AxisSide::Left);
     let place = |point: &Standing, value: f64| {
         (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
     };
     let ends: Vec<(&Standing, ConfidenceInterval)> =
-        narrowing.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
+        standings.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
     let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
     canvas.shade(&around, Paint::Water, 0.25);
     canvas.polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
     canvas.polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
-    canvas.polyline(narrowing.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
+    canvas.polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
     canvas.close();
 }
 

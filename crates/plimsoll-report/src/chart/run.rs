@@ -1,8 +1,8 @@
 //! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin,
-    open_on, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty,
+    margin, open_on, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
@@ -29,10 +29,8 @@ pub(super) fn style(n: usize) -> Stroke {
     }
 }
 
-pub(super) fn draw_line(canvas: &mut Canvas, area: &Area, (x, y): (&Scale, &Scale), line: &Line, stroke: Stroke) {
-    let place = |&(at, value): &(f64, f64)| {
-        (at.is_finite() && value.is_finite()).then(|| (area.at_x(x, at), area.at_y(y, value)))
-    };
+pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
+    let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.at(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
     // A point without neighbours would leave no trace in a line.
     for (at, place) in places.iter().enumerate() {
@@ -61,7 +59,7 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
 
 /// A canvas with its heading, and the area of one plot below it, between margins at the left and the right; `measure` is what
 /// its height stands for.
-pub(super) fn below(heading: &Heading, measure: &str, (left, right): (f64, f64), theme: Theme) -> (Area, Canvas) {
+pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
         y: heading.height_in(theme.width()) + 34.0,
@@ -87,16 +85,16 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
-    let (area, mut canvas) = below(heading, "latency", (left, right), theme);
+    let (area, mut canvas) = below(heading, "latency", left, right, theme);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    open_on(&mut canvas, 'z', &area, (&y, AxisSide::Left));
+    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (n, line) in lines.iter().enumerate() {
-        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, style(n));
+        draw_line(&mut canvas, &Plot { area: &area, x: &x.scale, y: &y.scale }, line, style(n));
     }
     canvas.close();
     read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
-    open_on(&mut canvas, 'h', &area, (&y, AxisSide::Left));
+    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
     draw_end_labels(&mut canvas, &area, &ends(&area, &y.scale, lines), right - EDGE);
     canvas.close();
     draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
@@ -244,15 +242,16 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         if number == 0 {
             read_times(&mut canvas, &area, &x.scale, panels);
         }
-        open_on(&mut canvas, 'z', &area, (axis, AxisSide::Left));
+        open_on(&mut canvas, 'z', &area, axis, AxisSide::Left);
         for (n, line) in panel.lines.iter().enumerate() {
             let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
             let line = Line { name: line.name.clone(), points: points.collect() };
-            draw_line(&mut canvas, &area, (&x.scale, &axis.scale), &line, Stroke { width: 1.6, ..style(n) });
+            let plot = Plot { area: &area, x: &x.scale, y: &axis.scale };
+            draw_line(&mut canvas, &plot, &line, Stroke { width: 1.6, ..style(n) });
         }
         canvas.close();
         if panel.lines.len() > 1 {
-            open_on(&mut canvas, 'h', &area, (axis, AxisSide::Left));
+            open_on(&mut canvas, 'h', &area, axis, AxisSide::Left);
             draw_end_labels(&mut canvas, &area, &ends(&area, &axis.scale, &panel.lines), right - EDGE);
             canvas.close();
         }
@@ -277,7 +276,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
-    let (area, mut canvas) = below(heading, "response time", (left, right), theme);
+    let (area, mut canvas) = below(heading, "response time", left, right, theme);
 
     // The eye compares powers better than counts: one slow answer among thousands must be seen.
     let step_of = |count: u64| {
@@ -302,9 +301,10 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     }
     for (n, line) in lines.iter().enumerate() {
         // An edge in the page's colour keeps the line apart from the cells.
-        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
+        let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
+        draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
         let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..style(n) };
-        draw_line(&mut canvas, &area, (&x.scale, &y.scale), line, Stroke { width: 1.7, ..stroke });
+        draw_line(&mut canvas, &plot, line, Stroke { width: 1.7, ..stroke });
     }
     canvas.close();
     let mut labels = ends(&area, &y.scale, lines);

@@ -219,8 +219,8 @@ impl Canvas {
         self.nearest = nearest;
     }
 
-    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what stands there.
-    pub fn zoom_axis(&mut self, (x, width): (f64, f64), (kind, lo, hi): (&str, f64, f64), unit: &str) {
+    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what stands at its ends.
+    pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
             self.axis = format!(r#" data-axis="{}""#, escaped(&json.to_string()));

@@ -175,7 +175,7 @@ impl Profiler for Taking {
         }
         for (kind, one) in taken {
             let one = spoilt.clone().map_or(one, Err);
-            keep(recording, &self.path, (tag, kind), trial, one);
+            keep(recording, &self.path, tag, kind, trial, one);
         }
     }
 }
@@ -185,7 +185,8 @@ impl Profiler for Taking {
 fn keep(
     recording: &mut Recording,
     path: &Path,
-    (tag, kind): (Tag, &str),
+    tag: Tag,
+    kind: &str,
     trial: Option<u32>,
     taken: Result<Vec<u8>, String>,
 ) {

@@ -53,7 +53,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn not_understood(&mut self, (name, line): (&str, u64), text: &[u8]) {
+    fn not_understood(&mut self, name: &str, line: u64, text: &[u8]) {
         self.unparsed += 1;
         self.first.get_or_insert_with(|| (format!("{name}:{line}"), beginning(text)));
     }
@@ -255,14 +255,14 @@ impl Log {
             };
             let line = rest[..length].trim_ascii_end();
             let too_long = self.too_long || line.len() > LINE_BYTES_MAX;
-            let place = (self.text.name.as_str(), self.line + 1);
+            let (name, number) = (self.text.name.as_str(), self.line + 1);
             if too_long {
-                self.counts.not_understood(place, b"a line of more than 1 MiB");
+                self.counts.not_understood(name, number, b"a line of more than 1 MiB");
             } else if !line.is_empty() {
                 match self.format.parse(line, &mut escapes) {
                     Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogStand::At(entry.stamp_ns)),
                     Some(entry) => take(&entry, stamp),
-                    None => self.counts.not_understood(place, line),
+                    None => self.counts.not_understood(name, number, line),
                 }
             }
             self.counts.read += u64::from(too_long || !line.is_empty());

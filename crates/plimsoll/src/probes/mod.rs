@@ -128,7 +128,7 @@ impl Watcher {
                 if local && let Some(address) = addresses.first() {
                     probes.push(Box::new(sockets::Sockets::new(address.port(), tables)));
                 }
-                sample_all(&shared, &mut probes, (PERIOD_NS, effort), SAMPLES_TOGETHER, true);
+                sample_all(&shared, &mut probes, PERIOD_NS, effort, SAMPLES_TOGETHER, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
@@ -136,7 +136,7 @@ impl Watcher {
             // An answer may take its time: it must not hold the other readings up.
             let shared = Arc::clone(&shared);
             let watch =
-                move || sample_all(&shared, &mut [Box::new(metrics)], (metrics::PERIOD_NS, Effort::Little), 1, false);
+                move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
             threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
         }
         Ok(Some(Watcher { shared, live, threads }))
@@ -179,7 +179,8 @@ impl Drop for Watcher {
 fn sample_all(
     shared: &Shared,
     probes: &mut [Box<dyn Probe>],
-    (period_ns, effort): (u64, Effort),
+    period_ns: u64,
+    effort: Effort,
     together: u32,
     answers: bool,
 ) {

@@ -462,8 +462,11 @@ impl Probe for ServerProbe {
         }
         let mut sums = self.ended;
         let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
-        self.turns
-            .begin((sink.extent(), sink.effort()), self.members.iter().map(|member| member.threads.list.len()).sum());
+        self.turns.begin(
+            sink.extent(),
+            sink.effort(),
+            self.members.iter().map(|member| member.threads.list.len()).sum(),
+        );
         for member in &mut self.members {
             member.threads.sample(&mut self.turns, &mut self.buffer);
             sums.add(member.sums());

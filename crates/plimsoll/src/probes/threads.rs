@@ -78,7 +78,7 @@ pub struct Turns {
 
 impl Turns {
     /// A sample of `count` threads in all begins.
-    pub fn begin(&mut self, (extent, effort): (Extent, Effort), count: usize) {
+    pub fn begin(&mut self, extent: Extent, effort: Effort, count: usize) {
         let (times, states) = match extent {
             Extent::Least => (0, 0),
             Extent::Usual => (TIMES_AT_ONCE, STATES_AT_ONCE * effort.factor() as usize),

@@ -74,14 +74,22 @@ impl AnswerText {
         &self.content
     }
 
-    /// The lines of its head: the status line, unless it is told apart, and the fields. Interim answers are left out.
-    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+    /// Its head with the blank line that ends it, without interim answers before it.
+    pub fn head(&self) -> &[u8] {
+        let end = |head: &[u8]| {
+            let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
+            end.or_else(|| memchr::memmem::find(head, b"\n\n").map(|at| at + 2)).unwrap_or(head.len())
+        };
         let mut head = self.head.trim_ascii_start();
         while !self.bare && is_interim(head) {
-            let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
-            let end = end.or_else(|| memchr::memmem::find(head, b"\n\n").map(|at| at + 2));
-            head = head[end.unwrap_or(head.len())..].trim_ascii_start();
+            head = head[end(head)..].trim_ascii_start();
         }
+        &head[..end(head)]
+    }
+
+    /// The lines of its head: the status line, unless it is told apart, and the fields.
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let head = self.head();
         let line = |line: &'_ [u8]| line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
         head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
     }

@@ -32,6 +32,8 @@ pub struct Exchange {
     pub measured: bool,
     /// How often it was sent again.
     pub resent: u8,
+    /// Messages of it that are to be answered after the present one.
+    pub further: u32,
     /// Its neighbours by deadline in its lane.
     before: u32,
     after: u32,
@@ -56,6 +58,7 @@ impl Exchange {
             route,
             measured,
             resent: 0,
+            further: 0,
             before: NONE,
             after: NONE,
             behind: NONE,

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod answers;
+mod authored;
 mod collect;
 mod connection;
 mod encode;
@@ -30,7 +31,7 @@ mod worker;
 pub use answers::{PatternError, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
-pub use prepared::{Prepared, prepare};
+pub use prepared::{Authorship, Prepared, prepare, prepare_authored};
 pub use source::SourceError;
 
 use plimsoll_model::{Plan, Route, RouteNumber, Stripe, Traffic};

@@ -2,14 +2,16 @@
 //! machines can begin together.
 
 use crate::Error;
-use crate::addresses::Resolved;
+use crate::addresses::{Addresses, Resolved};
 use crate::collect::{Collector, Reported, TickListener};
 use crate::encode::tls_client;
 use crate::job::{Job, Resources};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
-use plimsoll_model::{Injector, Plan, Run, Schedule, Stripe};
+use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stripe};
+use plimsoll_wire::Author;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -25,6 +27,15 @@ enum Message {
     Refused(std::io::Error),
     /// What it does of the load.
     Reported(Reported),
+}
+
+/// Who writes what one worker asks, and where its connections go if not where the plan says.
+#[derive(Debug)]
+pub struct Authorship {
+    /// Asked by the worker alone.
+    pub author: Box<dyn Author>,
+    /// Instead of the plan's addresses.
+    pub address: Option<SocketAddr>,
 }
 
 /// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given up.
@@ -54,11 +65,25 @@ pub fn prepare(
     stripe: Stripe,
     on_tick: &mut TickListener,
 ) -> Result<Prepared, Error> {
+    prepare_authored(plan, injector, stripe, Vec::new(), on_tick)
+}
+
+/// The same with somebody who writes what is asked: one for each worker, in their order, or none at all.
+pub fn prepare_authored(
+    plan: &Plan,
+    injector: &Injector,
+    stripe: Stripe,
+    authors: Vec<Authorship>,
+    on_tick: &mut TickListener,
+) -> Result<Prepared, Error> {
+    assert!(authors.is_empty() || authors.len() as u64 == u64::from(injector.workers.max(1)), "one for each worker");
+    let mut authors = authors.into_iter();
     if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
         return Err(Error::NoAddress);
     }
     let tls = tls_client(plan)?;
-    let schedule = Arc::new(Schedule::compile(&plan.load));
+    let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
+    let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
     let source = Source::compile(plan)?;
     let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
@@ -80,7 +105,14 @@ pub fn prepare(
         resolved,
     };
     for index in 0..workers {
-        let job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
+        let mut job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
+        if let Some(Authorship { author, address }) = authors.next() {
+            job.source = job.source.authored(author, schedule.is_open());
+            if let Some(address) = address {
+                let carriage = Carriage { addresses: vec![address], ..plan.carriage.clone() };
+                job.addresses = Addresses::new(&carriage, &injector.sources, u64::from(job.number), None);
+            }
+        }
         let (close_reset, stop) = (plan.carriage.close_reset, Arc::clone(&prepared.workers.stop));
         let (start, started) = mpsc::channel::<u64>();
         let sender = sender.clone();

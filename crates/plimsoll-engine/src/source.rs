@@ -5,12 +5,13 @@
 //! when a user begins, and over what its requests travel.
 
 use crate::answers::{AnswerChecks, AnswerText, Miss, PatternError};
+use crate::authored::Authored;
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::traffic::{Choice, StatusSet};
 use plimsoll_model::{Outcome, Plan, Request, RouteNumber, Stripe};
-use plimsoll_wire::{EncodedRequest, h1};
+use plimsoll_wire::{Author, EncodedRequest, Piece, h1};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
@@ -78,19 +79,20 @@ pub enum Next {
     /// Ask this, at once.
     Send(RouteNumber),
     /// Wait for so many ns, then ask this.
-    #[cfg_attr(not(test), expect(dead_code, reason = "who asks one thing has nothing to wait for; sessions do"))]
     Wait(u64, RouteNumber),
     /// Nothing more.
     End,
 }
 
 /// Where requests come from.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Source {
     /// One request, and no second.
     Single([EncodedRoute; 1]),
     /// Each user asks one of several, drawn by weight, and no second.
     Weighted(Weighted),
+    /// Whoever writes them says so, batch by batch.
+    Authored([EncodedRoute; 1], Box<Authored>),
     /// In tests: what each user does, step by step.
     #[cfg(test)]
     Script { routes: Vec<EncodedRoute>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
@@ -235,14 +237,30 @@ impl Source {
 
     /// The same for one worker: its part of the load, of which there are so many users, if they are always the same ones.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
-        let mut source = self.clone();
-        if let Source::Weighted(weighted) = &mut source {
-            weighted.stripe = stripe;
-            weighted.users = users.unwrap_or(0);
-            weighted.begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
-            weighted.unique = vec![0; weighted.begun.len() * usize::from(weighted.values.unique_rows().is_some())];
+        match self {
+            Source::Single(routes) => Source::Single(routes.clone()),
+            Source::Weighted(weighted) => {
+                let mut weighted = weighted.clone();
+                weighted.stripe = stripe;
+                weighted.users = users.unwrap_or(0);
+                weighted.begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
+                weighted.unique = vec![0; weighted.begun.len() * usize::from(weighted.values.unique_rows().is_some())];
+                Source::Weighted(weighted)
+            }
+            // An author belongs to one worker.
+            Source::Authored(routes, _) => Source::Single(routes.clone()),
+            #[cfg(test)]
+            Source::Script { routes, steps, at } => {
+                Source::Script { routes: routes.clone(), steps: steps.clone(), at: at.clone() }
+            }
         }
-        source
+    }
+
+    /// The same with somebody who writes what is asked; it counts as the first route.
+    pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
+        let route = EncodedRoute { form: None, ..self.route(0).clone() };
+        let authored = Authored::new(route.request.clone(), author, is_open);
+        Source::Authored([route], Box::new(authored))
     }
 
     /// Everything that can be asked.
@@ -251,6 +269,7 @@ impl Source {
         match self {
             Source::Single(routes) => routes,
             Source::Weighted(weighted) => &weighted.routes,
+            Source::Authored(routes, _) => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         }
@@ -262,12 +281,64 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
+    /// Whether there is something to ask, now that it is to be asked: it is made if need be, which takes time.
+    #[inline]
+    pub fn ready(&mut self) -> bool {
+        match self {
+            Source::Authored(_, authored) => authored.ready(),
+            _ => true,
+        }
+    }
+
+    /// How many messages the exchange that begins has.
+    #[inline]
+    pub fn messages(&self, exchange: u32) -> u32 {
+        match self {
+            Source::Authored(_, authored) => authored.request(exchange).messages(),
+            _ => 1,
+        }
+    }
+
+    /// How many requests an arrival is that does not begin.
+    pub fn messages_each(&self) -> u32 {
+        match self {
+            Source::Authored(_, authored) => authored.messages,
+            _ => 1,
+        }
+    }
+
+    /// Whether somebody hears the answers, with their heads and content.
+    #[inline]
+    pub fn hears(&self) -> bool {
+        matches!(self, Source::Authored(_, authored) if authored.hears)
+    }
+
+    /// More of an answer has come, for those who hear.
+    #[cold]
+    pub fn gather(&mut self, exchange: u32, piece: Piece) {
+        if let Source::Authored(_, authored) = self {
+            authored.gather(exchange, piece);
+        }
+    }
+
+    /// An answer is whole, for those who hear.
+    #[inline(never)]
+    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece) {
+        if let Source::Authored(_, authored) = self {
+            authored.hear(exchange, status, piece);
+        }
+    }
+
     /// Fills in the request of an exchange that `user` begins. Returns whether there was anything to fill in, which takes time.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
             Source::Weighted(weighted) if weighted.routes[usize::from(route)].form.is_some() => {
                 weighted.fill(exchange, user, route, now_ns);
+                true
+            }
+            Source::Authored(_, authored) => {
+                authored.begin(exchange);
                 true
             }
             _ => false,
@@ -280,6 +351,7 @@ impl Source {
         let of_route = self.route(route);
         match self {
             Source::Weighted(weighted) if of_route.form.is_some() => &weighted.filled[exchange as usize],
+            Source::Authored(_, authored) => authored.request(exchange),
             _ => &of_route.request,
         }
     }
@@ -290,6 +362,7 @@ impl Source {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.routes,
+            Source::Authored(routes, _) => &mut routes[..],
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
@@ -304,7 +377,16 @@ impl Source {
 
     /// Whether users find nothing more to ask.
     pub fn is_used_up(&self) -> bool {
-        matches!(self, Source::Weighted(weighted) if weighted.is_used_up)
+        match self {
+            Source::Weighted(weighted) => weighted.is_used_up,
+            Source::Authored(_, authored) => authored.halted.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether nobody asks any more, whatever the schedule says.
+    pub fn is_halted(&self) -> bool {
+        matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
     /// What `user` does after its last request; `None`: it begins.
@@ -313,7 +395,12 @@ impl Source {
         match self {
             Source::Single(_) if last.is_none() => Next::Send(0),
             Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
-            Source::Single(_) | Source::Weighted(_) => Next::End,
+            Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
+                None => Next::End,
+                Some(0) => Next::Send(0),
+                Some(ns) => Next::Wait(ns, 0),
+            },
+            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) => Next::End,
             #[cfg(test)]
             Source::Script { steps, at, .. } => {
                 let at = at.entry(user).or_default();
@@ -438,7 +525,9 @@ mod tests {
     fn what_is_drawn_depends_on_the_seed_and_not_on_the_division() {
         let mut plan = plan(&[1, 1, 1]);
         let whole = Source::compile(&plan).expect("compiles");
-        let arrivals = |source: &Source| -> Vec<usize> { (0..50).map(|n| drawn(&mut source.clone(), n)).collect() };
+        let arrivals = |source: &Source| -> Vec<usize> {
+            (0..50).map(|n| drawn(&mut source.for_worker(Stripe::ALL, None), n)).collect()
+        };
         let users = |of: u64| -> Vec<Vec<usize>> {
             (0..6)
                 .map(|user| {

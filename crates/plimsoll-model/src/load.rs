@@ -103,6 +103,22 @@ impl Load {
     }
 }
 
+impl Load {
+    /// The same load where each arrival is a batch of so many requests: as many requests, in fewer arrivals.
+    pub fn in_batches_of(&self, requests: u32) -> Load {
+        let mut load = self.clone();
+        let requests = requests.max(1);
+        load.requests_max = load.requests_max.map(|max| max.div_ceil(u64::from(requests)));
+        if let LoadShape::Open { rate, .. } = &mut load.shape {
+            for stage in &mut rate.stages {
+                stage.from /= f64::from(requests);
+                stage.to /= f64::from(requests);
+            }
+        }
+        load
+    }
+}
+
 /// Why a curve could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurveError {
@@ -184,6 +200,17 @@ impl Curve {
 mod tests {
     use super::*;
     use crate::units::SECOND;
+
+    #[test]
+    fn batches_make_as_many_requests() {
+        let open = |level| LoadShape::Open { rate: Curve::constant_for(level, SECOND), arrivals: Arrivals::Constant };
+        let load = Load { requests_max: Some(10), ..Load::new(open(300.0)) };
+        assert_eq!(load.in_batches_of(1), load);
+        assert_eq!(load.in_batches_of(3), Load { requests_max: Some(4), shape: open(100.0), ..load.clone() });
+        // As many users, who send more each time.
+        let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: Curve::constant(6.0) }) };
+        assert_eq!(closed.in_batches_of(3), Load { requests_max: Some(3), ..closed.clone() });
+    }
 
     #[test]
     fn curves_parse_or_say_why_not() {

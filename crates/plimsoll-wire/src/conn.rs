@@ -178,6 +178,9 @@ impl Conn {
         match &mut self.protocol {
             Protocol::H1(h1) => {
                 h1.start(exchange, request.h1().len(), request.expect(), request.keep_alive());
+                if !request.heads_only().is_empty() {
+                    h1.pipeline(request.heads_only());
+                }
                 true
             }
             Protocol::H2(h2) => h2.start(exchange, request.keep_alive()),

@@ -46,7 +46,16 @@ pub enum Fact<'a> {
         /// What has come.
         piece: Piece<'a>,
     },
-    /// An answer is whole.
+    /// An answer is whole, and more are to come: the exchange has several messages.
+    AnsweredOneOf {
+        /// Whose.
+        exchange: ExchangeNumber,
+        /// Its status, 200 to 599.
+        status: u16,
+        /// What of it came last.
+        piece: Piece<'a>,
+    },
+    /// An answer is whole, the last or only one of its exchange.
     Answered {
         /// Whose.
         exchange: ExchangeNumber,

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod author;
 mod conn;
 mod error;
 mod fact;
@@ -17,6 +18,7 @@ pub mod h2;
 mod request;
 pub mod tls;
 
+pub use author::{Author, Batch, Halt, HeardAnswer};
 pub use conn::{Conn, Incoming};
 pub use error::{EndError, ExchangeError, ProtocolError};
 pub use fact::{ExchangeNumber, Fact, Piece};

@@ -1,5 +1,6 @@
 //! A request, encoded once in each form that connections may turn out to speak, and what is wanted of its answer.
 
+use crate::author::Batch;
 use crate::h1::{self, Expect};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub struct EncodedRequest {
     h2: Option<InH2>,
     expect: Expect,
     keep_alive: bool,
+    /// For each message whether it asks for a head alone, where there are several; else empty.
+    heads_only: Vec<bool>,
 }
 
 /// What HTTP/2 needs of a request beside its content.
@@ -29,7 +32,7 @@ impl EncodedRequest {
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect { head_request: parts.method.eq_ignore_ascii_case("HEAD"), content: false };
         let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
-        Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive })
+        Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive, heads_only: Vec::new() })
     }
 
     /// The same request for connections that may speak HTTP/2, too.
@@ -60,6 +63,31 @@ impl EncodedRequest {
             h2::write(parts, like.is_https, head);
         }
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
+    }
+
+    /// Becomes what somebody has written as it is to be on the wire, for HTTP/1.1 alone. The batch is left with what was here, as
+    /// room for the next. `content`: the content of the answers is asked for.
+    pub fn rewrite_as(&mut self, batch: &mut Batch, content: bool) {
+        std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
+        let head_request = batch.heads_only.first().copied().unwrap_or(false);
+        self.heads_only.clear();
+        if batch.heads_only.len() > 1 {
+            std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
+        }
+        (self.h2, self.body_bytes) = (None, 0);
+        // Whether the connection goes on is the server's to say, which has read the request.
+        (self.expect, self.keep_alive) = (Expect { head_request, content }, true);
+    }
+
+    /// How many messages it is, each with an answer of its own.
+    pub fn messages(&self) -> u32 {
+        self.heads_only.len().max(1) as u32
+    }
+
+    /// For each of several messages whether it asks for a head alone; empty for one.
+    #[inline]
+    pub(crate) fn heads_only(&self) -> &[bool] {
+        &self.heads_only
     }
 
     /// As HTTP/1.1 has it on the wire.

@@ -27,8 +27,21 @@ impl<N: Net> Worker<N> {
         if self.job.source.fill(number, user, route, self.now_ns) {
             // The server is not charged for it.
             self.now_ns = self.net.now_ns();
+            self.count_further(number);
         }
         self.carry(slot, number);
+    }
+
+    /// An exchange of several messages begins: each is a request of its own in all that is counted.
+    fn count_further(&mut self, number: u32) {
+        let further = self.job.source.messages(number) - 1;
+        let exchange = &mut self.exchanges[number];
+        exchange.further = further;
+        let (route, intended_ns, measured) = (exchange.route, exchange.intended_ns, exchange.measured);
+        for _ in 0..further {
+            self.recorder.started(route, intended_ns, measured);
+            self.measured_in_flight += u64::from(measured);
+        }
     }
 
     /// Has the slot's connection carry an exchange: at once, or as soon as it can.
@@ -158,6 +171,9 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, piece, surplus, .. } => {
+                    if self.job.source.hears() {
+                        self.job.source.hear(exchange, status, piece);
+                    }
                     self.answered(slot, exchange, status, piece, surplus, hangup);
                 }
                 other => self.on_fact(slot, other, hangup),
@@ -180,9 +196,21 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, piece, surplus, .. } => {
+                if self.job.source.hears() {
+                    self.job.source.hear(exchange, status, piece);
+                }
                 self.answered(slot, exchange, status, piece, surplus, hangup);
             }
+            Fact::AnsweredOneOf { exchange, status, piece } => {
+                if self.job.source.hears() {
+                    self.job.source.hear(exchange, status, piece);
+                }
+                self.answered_one_of(exchange, status, piece);
+            }
             Fact::Piece { exchange, status, piece } => {
+                if self.job.source.hears() {
+                    self.job.source.gather(exchange, piece);
+                }
                 let first = self.note_bytes(exchange, piece.bytes.len());
                 if self.job.source.route(self.exchanges[exchange].route).checks.is_some() {
                     self.read_answer(exchange, first, piece);
@@ -357,6 +385,22 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn answered(&mut self, slot: u32, number: u32, status: u16, last: Piece, surplus: usize, hangup: bool) {
         self.note_surplus(surplus);
+        let (status, outcome) = self.outcome_of(number, status, last, surplus);
+        let (user, last) = self.finish(number, status, outcome);
+        let connection = &self.connections[slot as usize];
+        if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
+            self.close(slot);
+        }
+        if !self.connections[slot as usize].waiting.is_empty() {
+            self.serve_waiting(slot);
+        }
+        self.go_on(slot, user, last);
+    }
+
+    /// What an answer of this status is. `last`: what of it came last, with as many bytes at its end that belong to no answer as
+    /// `surplus` says.
+    #[inline]
+    fn outcome_of(&mut self, number: u32, status: u16, last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
         let route = self.job.source.route(exchange.route);
@@ -370,15 +414,16 @@ impl<N: Net> Worker<N> {
         if outcome == Outcome::Failed(RequestFailure::Status) {
             self.answered_badly(number, AnswerKind::Status(status), first, last.bytes);
         }
-        let (user, last) = self.finish(number, status, outcome);
-        let connection = &self.connections[slot as usize];
-        if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
-            self.close(slot);
-        }
-        if !self.connections[slot as usize].waiting.is_empty() {
-            self.serve_waiting(slot);
-        }
-        self.go_on(slot, user, last);
+        (status, outcome)
+    }
+
+    /// One of an exchange's messages was answered, and more answers are to come.
+    fn answered_one_of(&mut self, number: u32, status: u16, last: Piece) {
+        let (status, outcome) = self.outcome_of(number, status, last, 0);
+        self.exchanges[number].further -= 1;
+        self.count_finished(number, status, outcome);
+        // The next answer has a first byte of its own.
+        self.exchanges[number].first_byte_ns = 0;
     }
 
     /// The server has not taken the exchange's request: it is asked again, on another connection where there is a choice.
@@ -480,7 +525,19 @@ impl<N: Net> Worker<N> {
     /// Counts an exchange that has ended. Returns whose it was, and what that user may want to know.
     #[inline]
     fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
+        // What was not answered by now of several messages has ended in the same way.
+        for _ in 0..self.exchanges[number].further {
+            self.count_finished(number, status, outcome);
+        }
         self.exchanges.end(number);
+        self.count_finished(number, status, outcome);
+        let exchange = &self.exchanges[number];
+        (exchange.user, Last { route: exchange.route, status, outcome })
+    }
+
+    /// Counts one message of an exchange that has ended.
+    #[inline]
+    fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];
         let timeout_ns = match outcome {
             Outcome::Failed(RequestFailure::Timeout) => self.job.source.route(exchange.route).timeout_ns,
@@ -496,13 +553,12 @@ impl<N: Net> Worker<N> {
             outcome,
             timeout_ns,
         };
-        let (user, route, measured) = (exchange.user, exchange.route, exchange.measured);
+        let measured = exchange.measured;
         self.recorder.finished(&sample, measured);
         if measured {
             self.measured_in_flight -= 1;
             self.last_done_ns = self.now_ns;
         }
-        (user, Last { route, status, outcome })
     }
 
     /// Ends what the slot's connection carries, which was found broken in sending, when all that it held has been read.

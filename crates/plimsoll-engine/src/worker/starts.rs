@@ -85,12 +85,15 @@ impl<N: Net> Worker<N> {
             // Of those that are too late to start, the ones that count are counted.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
                 if measured && let Next::Send(route) | Next::Wait(_, route) = self.job.source.next(user, None) {
-                    self.recorder.unsent(route);
+                    self.unsent(route);
                 }
                 continue;
             }
             released += 1;
             let Some(route) = self.first_of(user) else { continue };
+            if !self.job.source.ready() {
+                continue;
+            }
             match self.slot_for_arrival() {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
@@ -99,11 +102,18 @@ impl<N: Net> Worker<N> {
                     }
                     self.start(slot, user, route, intended_ns, measured);
                 }
-                None if measured => self.recorder.unsent(route),
+                None if measured => self.unsent(route),
                 None => {}
             }
         }
         released > 0
+    }
+
+    /// An arrival that counts cannot begin.
+    fn unsent(&mut self, route: RouteNumber) {
+        for _ in 0..self.job.source.messages_each() {
+            self.recorder.unsent(route);
+        }
     }
 
     /// A connection with room, else one that is being opened and has room to come, else a slot for a new one, else nothing.
@@ -240,6 +250,9 @@ impl<N: Net> Worker<N> {
             return false;
         }
         let Some(route) = route.or_else(|| self.first_of(user)) else { return false };
+        if !self.job.source.ready() {
+            return false;
+        }
         let slot = match &mut self.starts {
             // A user of a closed load has a connection of its own, or its part of one.
             Starts::Closed(users) => {
@@ -252,7 +265,7 @@ impl<N: Net> Worker<N> {
                 Some(slot) => slot,
                 None => {
                     if measured {
-                        self.recorder.unsent(route);
+                        self.unsent(route);
                     }
                     return false;
                 }
@@ -299,7 +312,9 @@ impl<N: Net> Worker<N> {
     /// Whether every request of a limited number was started.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
-            Starts::Open { next_ns, .. } => next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty(),
+            Starts::Open { next_ns, .. } => {
+                (next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty()) || self.job.source.is_halted()
+            }
             Starts::Closed(users) => {
                 (users.left == Some(0) || self.job.source.is_used_up()) && self.now_ns >= self.measured_from_ns
             }

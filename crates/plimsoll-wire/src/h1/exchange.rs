@@ -1,4 +1,5 @@
-//! HTTP/1.1 on one connection: one exchange at a time, as long as both sides let it go on.
+//! HTTP/1.1 on one connection: one exchange at a time, as long as both sides let it go on. An exchange may have several messages
+//! that go out in one piece (pipelining); their answers come in the same order.
 
 use super::response::{Expect, ResponseParser};
 use crate::error::{EndError, ExchangeError};
@@ -15,11 +16,33 @@ pub struct H1 {
     keep_alive: bool,
     /// No further exchange can be started.
     over: bool,
+    /// What is to be expected of the exchange's further answers; apart, since hardly any exchange has several.
+    pipeline: Option<Box<Pipeline>>,
+}
+
+/// The messages of an exchange after the one that is being answered.
+#[derive(Debug, Default)]
+struct Pipeline {
+    /// What is wanted of every answer.
+    expect: Expect,
+    /// For each message whether it asks for a head alone.
+    heads_only: Vec<bool>,
+    /// The one that is being answered.
+    at: usize,
+}
+
+impl Pipeline {
+    /// Goes on to the next message, if there is one: what to expect of its answer.
+    fn next(&mut self) -> Option<Expect> {
+        self.at += 1;
+        let head_request = *self.heads_only.get(self.at)?;
+        Some(Expect { head_request, ..self.expect })
+    }
 }
 
 impl H1 {
     pub const fn new() -> H1 {
-        H1 { parser: ResponseParser::new(), unsent: 0, exchange: None, keep_alive: false, over: false }
+        H1 { parser: ResponseParser::new(), unsent: 0, exchange: None, keep_alive: false, over: false, pipeline: None }
     }
 
     /// How many exchanges can be started now.
@@ -52,6 +75,20 @@ impl H1 {
         self.unsent = length;
         self.keep_alive = keep_alive;
         self.parser.begin(expect);
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.heads_only.clear();
+            pipeline.expect = expect;
+        }
+    }
+
+    /// The exchange that was just started has several messages.
+    #[cold]
+    pub fn pipeline(&mut self, heads_only: &[bool]) {
+        let expect = self.parser.expect();
+        let pipeline = self.pipeline.get_or_insert_default();
+        pipeline.heads_only.clear();
+        pipeline.heads_only.extend_from_slice(heads_only);
+        (pipeline.at, pipeline.expect) = (0, expect);
     }
 
     /// What of which request is to be sent: so many of its last bytes.
@@ -90,6 +127,14 @@ impl H1 {
                         Some(Fact::Piece { exchange, status: self.parser.status(), piece: piece(taken) })
                     }
                     Some(reply) => {
+                        if let Some(next) = self.pipeline.as_mut().and_then(|pipeline| pipeline.next()) {
+                            *bytes = rest;
+                            // Where the server ends the connection, the end is what comes next.
+                            self.over |= !reply.keep_alive;
+                            self.parser.begin(next);
+                            let status = reply.status;
+                            return Some(Fact::AnsweredOneOf { exchange, status, piece: piece(taken) });
+                        }
                         *bytes = &[];
                         self.exchange = None;
                         // An answer to a request that was not sent whole, or with more bytes than an answer has: answered,
@@ -139,5 +184,85 @@ impl H1 {
         self.exchange = None;
         self.over = true;
         Fact::Failed { exchange, error, piece: Piece { bytes, ..Piece::default() } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWERS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab\
+        HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
+        HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
+
+    /// Of each answer its status, its content, and whether it was the last.
+    type Told = Vec<(u16, Vec<u8>, bool)>;
+
+    /// What a connection tells of `bytes`, cut at these places, of an exchange whose messages are these: status and content of each
+    /// answer, whether it is the last, and what is wrong in the end.
+    fn told(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (Told, Option<usize>) {
+        let mut h1 = H1::new();
+        h1.start(7, 10, Expect { head_request: heads_only[0], content: true }, true);
+        h1.pipeline(heads_only);
+        h1.sent(10);
+        let (mut answers, mut content, mut surplus) = (Vec::new(), Vec::new(), None);
+        let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([bytes.len()]).collect();
+        for part in edges.windows(2) {
+            let mut part = &bytes[part[0]..part[1]];
+            while let Some(fact) = h1.next(&mut part) {
+                match fact {
+                    Fact::Piece { exchange: 7, piece, .. } => content.extend_from_slice(piece.content()),
+                    Fact::AnsweredOneOf { exchange: 7, status, piece } => {
+                        content.extend_from_slice(piece.content());
+                        answers.push((status, std::mem::take(&mut content), false));
+                    }
+                    Fact::Answered { exchange: 7, status, piece, surplus: after, .. } => {
+                        content.extend_from_slice(piece.content());
+                        answers.push((status, std::mem::take(&mut content), true));
+                        surplus = (after > 0).then_some(after);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        (answers, surplus)
+    }
+
+    #[test]
+    fn answers_of_several_messages_are_told_apart_however_they_are_cut() {
+        let expect = [(200, b"ab".to_vec(), false), (204, vec![], false), (404, b"cde".to_vec(), true)];
+        for first in 0..=ANSWERS.len() {
+            for second in [first, ANSWERS.len().min(first + 1), ANSWERS.len().min(first + 9)] {
+                let (answers, surplus) = told(ANSWERS, &[first, second], &[false, true, false]);
+                assert_eq!((answers, surplus), (expect.to_vec(), None), "cut at {first} and {second}");
+            }
+        }
+        let surplus = told(&[ANSWERS, b"more"].concat(), &[], &[false, true, false]).1;
+        assert_eq!(surplus, Some(4));
+    }
+
+    #[test]
+    fn a_connection_that_ends_between_answers_fails_the_rest() {
+        let mut h1 = H1::new();
+        h1.start(7, 10, Expect::default(), true);
+        h1.pipeline(&[false; 3]);
+        h1.sent(10);
+        let mut bytes = &b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"[..];
+        assert!(matches!(h1.next(&mut bytes), Some(Fact::AnsweredOneOf { status: 200, .. })));
+        assert!(matches!(h1.end(true), Some(Fact::Failed { exchange: 7, .. })));
+        assert!(h1.is_over() && h1.end(true).is_none());
+        // The next exchange of a connection has one message again.
+        let mut h1 = H1::new();
+        for messages in [2, 1] {
+            h1.start(7, 10, Expect::default(), true);
+            if messages > 1 {
+                h1.pipeline(&[false, false]);
+            }
+            h1.sent(10);
+            let answers = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(messages);
+            let mut bytes = &answers[..];
+            let facts = std::iter::from_fn(|| h1.next(&mut bytes).map(|_| ())).count();
+            assert_eq!((facts, h1.room()), (messages, 1));
+        }
     }
 }

@@ -109,6 +109,11 @@ impl ResponseParser {
         }
     }
 
+    /// What the reply that is being read is expected to be.
+    pub fn expect(&self) -> Expect {
+        self.expect
+    }
+
     /// Make ready for the next reply on this connection, or for the first on a new one; forgets what was there.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {

@@ -95,3 +95,109 @@ fn a_request_has_the_timeout_of_its_route() {
         }
     }
 }
+
+/// Writes the world's request so often, several at a time, after a delay each.
+#[derive(Debug)]
+struct Repeating {
+    request: Vec<u8>,
+    messages: usize,
+    delay_ns: u64,
+    left: u32,
+    fails: bool,
+    heard: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl plimsoll_wire::Author for Repeating {
+    fn writes_each(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        self.delay_ns > 0
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn messages(&self) -> u32 {
+        self.messages as u32
+    }
+
+    fn write(&mut self, batch: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
+        let halt = if self.fails { plimsoll_wire::Halt::Failed } else { plimsoll_wire::Halt::Asked };
+        self.left = self.left.checked_sub(1).ok_or(halt)?;
+        batch.bytes.extend(self.request.repeat(self.messages));
+        batch.heads_only = vec![false; self.messages];
+        Ok(())
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::Halt> {
+        Ok(self.delay_ns)
+    }
+
+    fn hear(&mut self, answer: &plimsoll_wire::HeardAnswer) -> Result<(), plimsoll_wire::Halt> {
+        assert!(answer.status == 200 && answer.head.starts_with(b"HTTP/1.1 200") && answer.head.ends_with(b"\r\n\r\n"));
+        self.heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Runs `plan` with an author. Returns how many answers it heard, too.
+fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
+    let server = SimServer::new(MS);
+    let heard = std::sync::Arc::default();
+    let (machine, seed) = (SimMachine::default(), first_seed());
+    let is_open = plimsoll_model::Schedule::compile(&plan.load).is_open();
+    let sim = Simulation { plan, stripe: Stripe::ALL, server: &server, machine, seed }.run_from(
+        &mut |source| {
+            let request = source.route(0).request.h1().to_vec();
+            let heard = std::sync::Arc::clone(&heard);
+            let author = Box::new(Repeating { request, messages, delay_ns, left, fails, heard });
+            *source = source.for_worker(Stripe::ALL, None).authored(author, is_open);
+        },
+        &mut |_| ControlFlow::Continue(()),
+    );
+    // Bytes are held against the plan's one request.
+    if messages == 1 {
+        verify(&sim, &server).expect("holds");
+    }
+    (sim, heard.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+#[test]
+fn an_author_is_asked_for_each_request_and_hears_each_answer() {
+    for plan in [closed("4@1s"), constant("200@1s")] {
+        let (sim, heard) = authored(&plan, 1, 0, u32::MAX, false);
+        let ledger = sim.run.totals().whole.ledger;
+        assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
+    }
+    // A delay before each, also the first; arrivals of an open load are not delayed.
+    let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
+    let ledger = sim.run.totals().whole.ledger;
+    assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
+    let (sim, _) = authored(&constant("200@1s"), 1, 20 * MS, u32::MAX, false);
+    assert_eq!(sim.run.totals().whole.ledger.succeeded, 200);
+}
+
+#[test]
+fn each_message_of_a_batch_is_a_request() {
+    let (sim, heard) = authored(&closed("2@1s"), 3, 0, 10, false);
+    let ledger = sim.run.totals().whole.ledger;
+    assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
+    assert!((24..=30).contains(&heard), "{heard}");
+}
+
+#[test]
+fn an_author_that_stops_ends_the_load_of_its_worker() {
+    for fails in [false, true] {
+        for plan in [closed("4@2s"), constant("200@2s")] {
+            let (sim, heard) = authored(&plan, 1, 0, 10, fails);
+            let ledger = sim.run.totals().whole.ledger;
+            assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
+            // What was under way when the author stopped is not told any more.
+            assert!((7..=10).contains(&heard), "{heard}");
+            assert!(sim.over_ns < 1_000 * MS, "{} ns", sim.over_ns);
+        }
+    }
+}

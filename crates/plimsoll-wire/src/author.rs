@@ -1,0 +1,65 @@
+//! Who writes requests as a load goes on, and may hear their answers: what a worker knows of a script, and no more.
+//!
+//! A batch is what goes out in one piece on a connection: one message or several, whose answers come in their order (pipelining).
+//! Not here: the language that scripts are written in, when something is asked, and what is counted of it.
+
+/// Says what is asked, batch by batch. Each worker has one of its own.
+pub trait Author: Send + std::fmt::Debug {
+    /// Whether [`write`](Self::write) is to be asked for each batch; else the first is sent again and again.
+    fn writes_each(&self) -> bool;
+
+    /// Whether [`delay_ns`](Self::delay_ns) is to be asked before each batch (closed loads).
+    fn delays(&self) -> bool;
+
+    /// Whether answers are to be handed over, with their heads and content.
+    fn hears(&self) -> bool;
+
+    /// How many messages a batch has: rates count messages, and are kept as far as batches have so many.
+    fn messages(&self) -> u32;
+
+    /// Writes the next batch into `batch`, which is empty.
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt>;
+
+    /// How long to wait before the next batch, ns.
+    fn delay_ns(&mut self) -> Result<u64, Halt>;
+
+    /// An answer has come.
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt>;
+}
+
+/// An author asks nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// It has said so.
+    Asked,
+    /// It has failed; what happened it keeps for those who have made it. The whole load ends.
+    Failed,
+}
+
+/// An answer as its author hears it.
+#[derive(Debug, Clone, Copy)]
+pub struct HeardAnswer<'a> {
+    /// Its status.
+    pub status: u16,
+    /// Status line and fields as they came, with the blank line that ends them.
+    pub head: &'a [u8],
+    /// Its content, without framing.
+    pub content: &'a [u8],
+}
+
+/// Messages that go out in one piece.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// All of them, one after the other.
+    pub bytes: Vec<u8>,
+    /// For each whether it asks for a head alone; their number is the number of answers.
+    pub heads_only: Vec<bool>,
+}
+
+impl Batch {
+    /// Makes room for another.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.heads_only.clear();
+    }
+}

@@ -1,0 +1,49 @@
+//! Addresses as scripts hold them, and `wrk.lookup` and `wrk.connect`. Who looks up and connects is given from outside.
+
+use mlua::{AnyUserData, Error, FromLua, Lua, MetaMethod, Result, Table, UserData, UserDataMethods, Value};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What scripts may ask of the network before and after a load.
+pub trait Reach: Send + Sync {
+    /// The addresses of a host and of a port or a service's name; else why there are none.
+    fn lookup(&self, host: &str, service: &str) -> std::result::Result<Vec<SocketAddr>, String>;
+
+    /// Whether a connection to the address can be made; it is closed at once.
+    fn connect(&self, address: SocketAddr) -> bool;
+}
+
+/// An address in the hands of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScriptAddress(pub(crate) SocketAddr);
+
+impl UserData for ScriptAddress {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        // Without brackets, as wrk writes addresses of IPv6.
+        methods.add_meta_method(MetaMethod::ToString, |_, this, ()| Ok(format!("{}:{}", this.0.ip(), this.0.port())));
+    }
+}
+
+impl FromLua for ScriptAddress {
+    fn from_lua(value: Value, _: &Lua) -> Result<Self> {
+        let wrong = || Error::runtime(format!("an address of wrk.lookup() expected, got {}", value.type_name()));
+        let data: &AnyUserData = value.as_userdata().ok_or_else(wrong)?;
+        data.borrow::<ScriptAddress>().map(|address| *address).map_err(|_| wrong())
+    }
+}
+
+/// Puts `lookup` and `connect` into the table `wrk`.
+pub(crate) fn put_in(lua: &Lua, wrk: &Table, reach: &Arc<dyn Reach>) -> Result<()> {
+    let looking = Arc::clone(reach);
+    let lookup = lua.create_function(move |lua, (host, service): (Option<String>, Option<String>)| {
+        let (host, service) = (host.unwrap_or_default(), service.unwrap_or_default());
+        let found = looking
+            .lookup(&host, &service)
+            .map_err(|reason| Error::runtime(format!("unable to resolve {host}:{service} {reason}")))?;
+        lua.create_sequence_from(found.into_iter().map(ScriptAddress))
+    })?;
+    let connecting = Arc::clone(reach);
+    let connect = lua.create_function(move |_, address: ScriptAddress| Ok(connecting.connect(address.0)))?;
+    wrk.raw_set("lookup", lookup)?;
+    wrk.raw_set("connect", connect)
+}

@@ -1,0 +1,128 @@
+//! What went wrong with a script, as one sentence: the script, the line, the message. Not here: what becomes of the run.
+
+use mlua::Error;
+
+/// Why a script cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// It does not load.
+    #[error("{0}")]
+    Load(String),
+    /// One of its functions failed.
+    #[error("{hook}(): {message}")]
+    Hook {
+        /// Which.
+        hook: HookName,
+        /// Script, line and message.
+        message: String,
+    },
+    /// What `request()` returned is no request.
+    #[error("request() returned no HTTP request: {reason} at {line}:{column}")]
+    Request {
+        /// In wrk's words.
+        reason: &'static str,
+        /// Where, from 1.
+        line: usize,
+        /// Where, from 1, in bytes.
+        column: usize,
+    },
+    /// No address of the host could be connected to.
+    #[error("unable to connect to {host}:{service}")]
+    Unreachable {
+        /// Whom.
+        host: String,
+        /// Port or service.
+        service: String,
+    },
+}
+
+/// A function that a script may define.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HookName {
+    /// The script itself is carried out.
+    Load,
+    /// `setup(thread)`.
+    Setup,
+    /// `init(args)`.
+    Init,
+    /// `delay()`.
+    Delay,
+    /// `request()`.
+    Request,
+    /// `response(status, headers, body)`.
+    Response,
+    /// `done(summary, latency, requests)`.
+    Done,
+}
+
+impl HookName {
+    /// All of them, by number.
+    pub(crate) const ALL: [HookName; 7] = [
+        HookName::Load,
+        HookName::Setup,
+        HookName::Init,
+        HookName::Delay,
+        HookName::Request,
+        HookName::Response,
+        HookName::Done,
+    ];
+
+    /// As scripts write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HookName::Load => "the script",
+            HookName::Setup => "setup",
+            HookName::Init => "init",
+            HookName::Delay => "delay",
+            HookName::Request => "request",
+            HookName::Response => "response",
+            HookName::Done => "done",
+        }
+    }
+}
+
+impl std::fmt::Display for HookName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ScriptError {
+    /// A function has failed.
+    pub(crate) fn of_hook(hook: HookName, error: &Error) -> ScriptError {
+        match hook {
+            HookName::Load => ScriptError::Load(message(error)),
+            hook => ScriptError::Hook { hook, message: message(error) },
+        }
+    }
+}
+
+/// The message of an error in Lua, without the list of calls that led to it, and without what the library says around it.
+pub(crate) fn message(error: &Error) -> String {
+    let text = match error {
+        Error::CallbackError { cause, .. } => return message(cause),
+        Error::SyntaxError { message, .. } | Error::RuntimeError(message) => message.clone(),
+        Error::MemoryError(_) => "the script takes more memory than it may".to_owned(),
+        other => other.to_string(),
+    };
+    let text = text.split("\nstack traceback:").next().unwrap_or_default();
+    text.trim_end().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line() {
+        let error = Error::RuntimeError("a.lua:3: oh\nno\nstack traceback:\n\t[C]: in function 'x'".into());
+        assert_eq!(ScriptError::of_hook(HookName::Request, &error).to_string(), "request(): a.lua:3: oh no");
+        assert_eq!(ScriptError::of_hook(HookName::Load, &error).to_string(), "a.lua:3: oh no");
+    }
+
+    #[test]
+    fn hooks_are_found_by_their_number() {
+        assert!(HookName::ALL.iter().enumerate().all(|(at, hook)| *hook as usize == at));
+    }
+}

@@ -1,0 +1,29 @@
+//! Scripts in Lua that say what is asked: the whole contract of wrk's (`setup`, `init`, `delay`, `request`, `response`, `done`, the
+//! table `wrk`), so that scripts which were written for wrk run as they are.
+//!
+//! A [`Script`] is made of a [`Program`], begun, and then asks through a [`ScriptAuthor`] for each worker; a [`PulseWatch`] sees
+//! whether its functions end. What must never be known here: sockets (who looks up and connects is a [`Reach`] given from outside),
+//! the command line, how a load is carried out, and how anything looks.
+
+#![deny(unsafe_code)]
+
+mod address;
+mod failure;
+mod figures;
+mod messages;
+mod program;
+mod pulse;
+mod script;
+mod state;
+mod thread;
+mod transfer;
+
+pub use address::Reach;
+pub use failure::{HookName, ScriptError};
+pub use figures::ScriptFigures;
+pub use program::{Dialect, Program};
+pub use pulse::{Hanging, PulseWatch};
+pub use script::{Script, ScriptAuthor, ScriptSummary};
+
+/// Memory that one state of a script may take unless it is said otherwise, bytes.
+pub const MEMORY_BYTES_MAX: usize = 2 << 30;

@@ -1,0 +1,339 @@
+//! How many HTTP messages a text has, and where it stops being HTTP, in the words that wrk uses: what `request()` returns is sent
+//! as it is, but how many answers are to come must be known.
+//!
+//! The first text is read with every rule ([`survey`]); those after it, once a batch, only for their ends ([`count`]).
+//! Not here: what a server makes of it.
+
+use plimsoll_wire::Batch;
+
+/// The first place at which a text is no HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) reason: &'static str,
+    /// From 1, in bytes.
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// What has a known name as a method, as wrk's parser knows them.
+const METHODS: [&str; 33] = [
+    "DELETE",
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "CONNECT",
+    "OPTIONS",
+    "TRACE",
+    "COPY",
+    "LOCK",
+    "MKCOL",
+    "MOVE",
+    "PROPFIND",
+    "PROPPATCH",
+    "SEARCH",
+    "UNLOCK",
+    "BIND",
+    "REBIND",
+    "UNBIND",
+    "ACL",
+    "REPORT",
+    "MKACTIVITY",
+    "CHECKOUT",
+    "MERGE",
+    "M-SEARCH",
+    "NOTIFY",
+    "SUBSCRIBE",
+    "UNSUBSCRIBE",
+    "PATCH",
+    "PURGE",
+    "MKCALENDAR",
+    "LINK",
+    "UNLINK",
+];
+
+const INCOMPLETE: &str = "incomplete request";
+
+/// Reads the whole of `batch.bytes`, and notes its messages.
+pub(crate) fn survey(batch: &mut Batch) -> Result<(), Flaw> {
+    batch.heads_only.clear();
+    let Batch { bytes, heads_only } = batch;
+    let bytes: &[u8] = bytes;
+    let mut reading = MessageReading { bytes, at: 0 };
+    let read = loop {
+        // Blank lines between messages are passed over.
+        while matches!(reading.peek(), Some(b'\r' | b'\n')) {
+            reading.at += 1;
+        }
+        if reading.peek().is_none() {
+            break if heads_only.is_empty() { Err(INCOMPLETE) } else { Ok(()) };
+        }
+        match reading.message() {
+            Ok(head_only) => heads_only.push(head_only),
+            Err(reason) => break Err(reason),
+        }
+    };
+    read.map_err(|reason| {
+        let before = &bytes[..reading.at.min(bytes.len())];
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Flaw { reason, line, column: 1 + before.len() - line_start }
+    })
+}
+
+/// Notes the messages of `batch.bytes`: those that can be told apart, and one at least.
+pub(crate) fn count(batch: &mut Batch) {
+    if survey(batch).is_err() && batch.heads_only.is_empty() {
+        // It is sent as it is, and one answer waited for.
+        batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
+    }
+}
+
+struct MessageReading<'a> {
+    bytes: &'a [u8],
+    /// Everything before is in order; at an error, the byte that is not.
+    at: usize,
+}
+
+/// Whether the byte may stand in a method or a field's name.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+impl MessageReading<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// The bytes for which `is_wanted`; at the end of the text the message is incomplete.
+    fn take_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> Result<(usize, usize), &'static str> {
+        let from = self.at;
+        let rest = &self.bytes[from..];
+        match rest.iter().position(|byte| !is_wanted(*byte)) {
+            Some(length) => {
+                self.at += length;
+                Ok((from, self.at))
+            }
+            None => {
+                self.at = self.bytes.len();
+                Err(INCOMPLETE)
+            }
+        }
+    }
+
+    /// The end of a line.
+    fn line_end(&mut self) -> Result<(), &'static str> {
+        if self.peek() == Some(b'\r') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'\n') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => Err("LF character expected"),
+            None => Err(INCOMPLETE),
+        }
+    }
+
+    /// One message. Returns whether it is a HEAD.
+    fn message(&mut self) -> Result<bool, &'static str> {
+        let head_only = self.method()?;
+        self.target()?;
+        self.version()?;
+        let (mut length, mut chunked) = (None::<usize>, false);
+        loop {
+            match self.peek() {
+                Some(b'\r' | b'\n') => {
+                    self.line_end()?;
+                    break;
+                }
+                None => return Err(INCOMPLETE),
+                Some(_) => self.field(&mut length, &mut chunked)?,
+            }
+        }
+        if chunked {
+            self.chunks()?
+        } else {
+            self.content(length.unwrap_or(0))?
+        }
+        Ok(head_only)
+    }
+
+    fn method(&mut self) -> Result<bool, &'static str> {
+        let from = self.at;
+        let rest = &self.bytes[from..];
+        let length = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+        let word = &rest[..length];
+        if length < rest.len() && METHODS.iter().any(|method| method.as_bytes() == word) {
+            self.at += length + 1;
+            return Ok(word == b"HEAD");
+        }
+        // As far as it could still become one.
+        let common = |method: &&str| method.bytes().zip(word).take_while(|(a, b)| a == *b).count();
+        let matched = METHODS.iter().map(common).max().unwrap_or(0);
+        self.at += matched;
+        Err(if matched == rest.len() { INCOMPLETE } else { "invalid HTTP method" })
+    }
+
+    fn target(&mut self) -> Result<(), &'static str> {
+        let (from, to) = self.take_while(|byte| byte > b' ' && byte != 0x7f)?;
+        if from == to {
+            return Err("invalid URL");
+        }
+        match self.peek() {
+            Some(b' ') => {
+                self.at += 1;
+                Ok(())
+            }
+            // Without a version: HTTP/0.9, whose answers have no head.
+            Some(b'\r' | b'\n') => Err("invalid HTTP version"),
+            _ => Err("invalid URL"),
+        }
+    }
+
+    fn version(&mut self) -> Result<(), &'static str> {
+        while self.peek() == Some(b' ') {
+            self.at += 1;
+        }
+        for wanted in *b"HTTP/" {
+            match self.peek() {
+                Some(byte) if byte == wanted => self.at += 1,
+                Some(_) => return Err("invalid constant string"),
+                None => return Err(INCOMPLETE),
+            }
+        }
+        for wanted in [None, Some(b'.'), None] {
+            match (self.peek(), wanted) {
+                (Some(byte), Some(wanted)) if byte == wanted => self.at += 1,
+                (Some(byte), None) if byte.is_ascii_digit() => self.at += 1,
+                (Some(_), _) => return Err("invalid HTTP version"),
+                (None, _) => return Err(INCOMPLETE),
+            }
+        }
+        match self.peek() {
+            Some(b'\r' | b'\n') => self.line_end(),
+            Some(_) => Err("invalid HTTP version"),
+            None => Err(INCOMPLETE),
+        }
+    }
+
+    fn field(&mut self, length: &mut Option<usize>, chunked: &mut bool) -> Result<(), &'static str> {
+        const BAD: &str = "invalid character in header";
+        let (from, to) = self.take_while(is_token)?;
+        if from == to || self.peek() != Some(b':') {
+            return Err(BAD);
+        }
+        self.at += 1;
+        let name = &self.bytes[from..to];
+        self.take_while(|byte| byte == b' ' || byte == b'\t')?;
+        let is_length = name.eq_ignore_ascii_case(b"content-length");
+        let (from, to) = self.take_while(|byte| match is_length {
+            true => byte.is_ascii_digit(),
+            false => byte == b'\t' || (byte >= b' ' && byte != 0x7f),
+        })?;
+        let value = self.bytes[from..to].trim_ascii();
+        if is_length {
+            self.take_while(|byte| byte == b' ')?;
+            if value.is_empty() || !matches!(self.peek(), Some(b'\r' | b'\n')) {
+                return Err("invalid character in content-length header");
+            }
+            *length = Some(str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).unwrap_or(usize::MAX));
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            *chunked = value.to_ascii_lowercase().ends_with(b"chunked");
+        }
+        match self.peek() {
+            Some(b'\r' | b'\n') => self.line_end(),
+            _ => Err(BAD),
+        }
+    }
+
+    fn content(&mut self, length: usize) -> Result<(), &'static str> {
+        if self.bytes.len() - self.at < length {
+            self.at = self.bytes.len();
+            return Err(INCOMPLETE);
+        }
+        self.at += length;
+        Ok(())
+    }
+
+    fn chunks(&mut self) -> Result<(), &'static str> {
+        loop {
+            let (from, to) = self.take_while(|byte| byte.is_ascii_hexdigit())?;
+            let size = str::from_utf8(&self.bytes[from..to]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+            let Some(size) = size else { return Err("invalid character in chunk size header") };
+            self.take_while(|byte| byte != b'\n')?;
+            self.at += 1;
+            if size == 0 {
+                // Fields may follow, and a blank line does.
+                while !matches!(self.peek(), Some(b'\r' | b'\n') | None) {
+                    self.field(&mut None, &mut false)?;
+                }
+                return self.line_end();
+            }
+            self.content(size)?;
+            self.line_end()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Vec<bool>, String> {
+        let mut batch = Batch { bytes: text.as_bytes().to_vec(), heads_only: vec![] };
+        survey(&mut batch).map(|()| batch.heads_only).map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
+    }
+
+    #[test]
+    fn messages_are_counted() {
+        let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let head = "HEAD /x?y HTTP/1.0\r\n\r\n";
+        let post = "POST / HTTP/1.1\nContent-Length: 3 \n\nabc";
+        let chunked = "PUT / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3;x\r\nabc\r\n0\r\nA: b\r\n\r\n";
+        let rows: [(String, &[bool]); 7] = [
+            (get.into(), &[false]),
+            (head.into(), &[true]),
+            (post.into(), &[false]),
+            (chunked.into(), &[false]),
+            (format!("{get}{head}{post}{chunked}{get}"), &[false, true, false, false, false]),
+            (format!("\r\n{get}\r\n"), &[false]),
+            (format!("{post}{get}"), &[false, false]),
+        ];
+        for (text, expect) in rows {
+            assert_eq!(read(&text).as_deref(), Ok(expect), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn flaws_have_wrks_words_and_a_place() {
+        for (text, expect) in [
+            ("", "incomplete request at 1:1"),
+            ("GET / HTTP/1.1\r\n", "incomplete request at 2:1"),
+            ("GET / HTTP/1.1", "incomplete request at 1:15"),
+            ("hello", "invalid HTTP method at 1:1"),
+            ("GOT / HTTP/1.1\r\n\r\n", "invalid HTTP method at 1:2"),
+            ("GET /a b HTTP/1.1\r\n\r\n", "invalid constant string at 1:8"),
+            ("GET / HTTP/x.1\r\n\r\n", "invalid HTTP version at 1:12"),
+            ("GET / HTTP/1.1\r\nA b: c\r\n\r\n", "invalid character in header at 2:2"),
+            ("GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "invalid character in content-length header at 2:17"),
+            ("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", "incomplete request at 4:4"),
+        ] {
+            assert_eq!(read(text), Err(expect.to_owned()), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in proptest::collection::vec(prop_oneof![
+            any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'0')], 0..200), start in 0..4usize) {
+            let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
+            let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), heads_only: vec![] };
+            let _ = survey(&mut batch);
+            count(&mut batch);
+            prop_assert!(!batch.heads_only.is_empty());
+        }
+    }
+}

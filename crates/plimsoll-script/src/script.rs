@@ -1,0 +1,308 @@
+//! A script at work: a main state for `setup` and `done`, and a state for each thread, which asks.
+//!
+//! The order is wrk's, with one thing put right: `setup` and `init` run for all threads before the first request.
+
+use crate::address::Reach;
+use crate::failure::{HookName, ScriptError};
+use crate::figures::{FiguresHandle, ScriptFigures};
+use crate::messages;
+use crate::program::{Dialect, Program};
+use crate::pulse::PulseWatch;
+use crate::state::ScriptState;
+use crate::thread::{ThreadFacts, ThreadHandle};
+use mlua::{Function, LuaString, Value};
+use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A delay is this long at most: a day.
+const DELAY_NS_MAX: f64 = 86_400e9;
+
+/// A script with its states. Dropped after the load, because `done` may ask threads for their globals.
+pub struct Script {
+    program: Program,
+    main: ScriptState,
+    threads: Vec<(ScriptState, Arc<ThreadFacts>)>,
+    /// The first error of any thread.
+    failure: Arc<Mutex<Option<ScriptError>>>,
+}
+
+/// What `done` is told of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScriptSummary {
+    /// How long it took, us.
+    pub duration_us: u64,
+    /// Answers.
+    pub requests: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Connections that could not be made.
+    pub errors_connect: u64,
+    /// Answers that broke off or were none.
+    pub errors_read: u64,
+    /// Requests that could not be sent.
+    pub errors_write: u64,
+    /// Answers with a status above 399.
+    pub errors_status: u64,
+    /// Requests that took longer than the timeout.
+    pub errors_timeout: u64,
+}
+
+impl Script {
+    /// The states, in which nothing of the script has been carried out.
+    pub fn new(program: Program, threads: usize, reach: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
+        let main = ScriptState::new(&program, reach)?;
+        let threads = (0..threads)
+            .map(|_| Ok((ScriptState::new(&program, reach)?, Arc::default())))
+            .collect::<Result<_, ScriptError>>()?;
+        Ok(Script { program, main, threads, failure: Arc::default() })
+    }
+
+    /// Looks, from another thread, whether the script's functions end. To be asked for before [`begin`](Self::begin).
+    pub fn watch(&self) -> PulseWatch {
+        let states = self.threads.iter().map(|(state, _)| state);
+        PulseWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
+    }
+
+    /// Carries the script out in every state, calls `setup` and `init` for every thread, and `request` once on the first, as wrk
+    /// does: scripts that count depend on it. Returns what asks for each thread.
+    pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
+        let program = &self.program;
+        self.main.carry_out(program)?;
+        self.main.call_wrk::<()>(HookName::Load, "resolve", (program.host.as_str(), program.service()))?;
+        if !self.main.within(HookName::Load, || self.main.has_addresses())? {
+            return Err(ScriptError::Unreachable { host: program.host.clone(), service: program.service().to_owned() });
+        }
+        let (mut authors, mut messages) = (Vec::new(), 1);
+        for (number, (state, facts)) in self.threads.iter().enumerate() {
+            state.carry_out(program)?;
+            let handle = ThreadHandle { facts: Arc::clone(facts), state: state.lua.weak() };
+            let own = handle.clone();
+            state.within(HookName::Load, || state.wrk()?.set("thread", own))?;
+            self.main.call_wrk::<()>(HookName::Setup, "setup", handle)?;
+            let init = || {
+                let args = state.lua.create_table()?;
+                for (at, arg) in program.args.iter().enumerate() {
+                    args.raw_set(at, arg.as_str())?;
+                }
+                state.wrk()?.get::<Function>("init")?.call::<()>(args)
+            };
+            state.within(HookName::Init, init)?;
+            let mut author = self.author(number)?;
+            if number == 0 {
+                let mut batch = Batch::default();
+                author.ask(&mut batch)?;
+                messages::survey(&mut batch).map_err(|flaw| ScriptError::Request {
+                    reason: flaw.reason,
+                    line: flaw.line,
+                    column: flaw.column,
+                })?;
+                messages = batch.heads_only.len() as u32;
+            }
+            author.messages = messages;
+            authors.push(author);
+        }
+        self.flush();
+        for (_, facts) in &self.threads {
+            facts.set_running(true);
+        }
+        Ok(authors)
+    }
+
+    fn author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
+        let (state, facts) = &self.threads[number];
+        let (ask, hear, wait) = state.within(HookName::Load, || state.calls())?;
+        Ok(ScriptAuthor {
+            writes_each: state.hook(HookName::Request).is_some(),
+            hears: state.hook(HookName::Response).is_some(),
+            delays: state.hook(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
+            state: state.clone(),
+            facts: Arc::clone(facts),
+            failure: Arc::clone(&self.failure),
+            ask,
+            hear,
+            wait,
+            messages: 1,
+            last: Batch::default(),
+        })
+    }
+
+    /// Where the connections of each thread go, as `setup` has left it.
+    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
+        self.threads.iter().map(|(_, facts)| facts.address()).collect()
+    }
+
+    /// Whether the script wants to be told of the end.
+    pub fn has_done(&self) -> bool {
+        self.main.hook(HookName::Done).is_some()
+    }
+
+    /// Whether it has a `delay`, which loads with a rate do not ask.
+    pub fn has_delay(&self) -> bool {
+        self.threads.iter().any(|(state, _)| state.hook(HookName::Delay).is_some())
+    }
+
+    /// The error that ended the load.
+    pub fn failure(&self) -> Option<ScriptError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls `done`, if there is one.
+    pub fn done(
+        &self,
+        summary: &ScriptSummary,
+        latency_us: ScriptFigures,
+        requests: ScriptFigures,
+    ) -> Result<(), ScriptError> {
+        for (_, facts) in &self.threads {
+            facts.set_running(false);
+        }
+        let Some(done) = self.main.hook(HookName::Done) else { return Ok(()) };
+        let lua = &self.main.lua;
+        let counts_all = self.program.dialect == Dialect::Wrk2;
+        let work = || {
+            let errors = lua.create_table_from([
+                ("connect", summary.errors_connect as f64),
+                ("read", summary.errors_read as f64),
+                ("write", summary.errors_write as f64),
+                ("status", summary.errors_status as f64),
+                ("timeout", summary.errors_timeout as f64),
+            ])?;
+            let told = lua.create_table_from([
+                ("duration", summary.duration_us as f64),
+                ("requests", summary.requests as f64),
+                ("bytes", summary.bytes as f64),
+            ])?;
+            told.raw_set("errors", errors)?;
+            let figures = |figures| FiguresHandle { figures, counts_all };
+            done.call::<()>((told, figures(latency_us), figures(requests)))
+        };
+        let result = self.main.within(HookName::Done, work);
+        self.flush();
+        result
+    }
+
+    /// What the script has printed is shown.
+    pub fn flush(&self) {
+        self.main.flush();
+    }
+}
+
+/// What asks for one thread of a script.
+#[derive(Debug)]
+pub struct ScriptAuthor {
+    state: ScriptState,
+    facts: Arc<ThreadFacts>,
+    failure: Arc<Mutex<Option<ScriptError>>>,
+    writes_each: bool,
+    hears: bool,
+    delays: bool,
+    ask: Function,
+    hear: Function,
+    wait: Function,
+    /// In the first batch of the first thread.
+    messages: u32,
+    /// The last batch: one that is the same has the same messages.
+    last: Batch,
+}
+
+impl ScriptAuthor {
+    /// Asks for a text, whose messages are not told apart yet.
+    fn ask(&self, batch: &mut Batch) -> Result<(), ScriptError> {
+        batch.clear();
+        self.state.within(HookName::Request, || {
+            match self.ask.call::<Value>(())? {
+                Value::String(text) => batch.bytes.extend_from_slice(&text.as_bytes()),
+                // Lua's own rule: a number is its digits; anything else is nothing.
+                value @ (Value::Integer(_) | Value::Number(_)) => {
+                    batch.bytes.extend_from_slice(value.to_string()?.as_bytes());
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    #[cold]
+    fn fail(&self, error: ScriptError) -> Halt {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        Halt::Failed
+    }
+
+    fn go_on<R>(&self, result: Result<R, ScriptError>) -> Result<R, Halt> {
+        match result {
+            Err(error) => Err(self.fail(error)),
+            Ok(_) if self.facts.is_stopped() => Err(Halt::Asked),
+            Ok(result) => Ok(result),
+        }
+    }
+}
+
+impl Author for ScriptAuthor {
+    fn writes_each(&self) -> bool {
+        self.writes_each
+    }
+
+    fn delays(&self) -> bool {
+        self.delays
+    }
+
+    fn hears(&self) -> bool {
+        self.hears
+    }
+
+    fn messages(&self) -> u32 {
+        self.messages
+    }
+
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+        let asked = self.ask(batch);
+        self.go_on(asked)?;
+        if batch.bytes == self.last.bytes {
+            batch.heads_only.clone_from(&self.last.heads_only);
+        } else if batch.bytes.is_empty() {
+            // There would be nothing to send, and nothing to wait for.
+            let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
+            return Err(self.fail(flaw));
+        } else {
+            messages::count(batch);
+            self.last.clone_from(batch);
+        }
+        Ok(())
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        let delay_ms = self.state.within(HookName::Delay, || self.wait.call::<f64>(()));
+        // What is no number, or below 0, is no delay.
+        self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
+    }
+
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        let heard = self.state.within(HookName::Response, || {
+            let fields = fields(answer.head).map(|(name, value)| (LuaString::wrap(name), LuaString::wrap(value)));
+            let headers = self.state.lua.create_table_from(fields)?;
+            self.hear.call::<()>((answer.status, headers, LuaString::wrap(answer.content)))
+        });
+        self.go_on(heard)
+    }
+}
+
+/// The fields of a head, in their order: names as they came, values without the blanks around them.
+fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_its_fields() {
+        let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
+        let found: Vec<(&[u8], &[u8])> = fields(head).collect();
+        assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
+    }
+}

@@ -1,0 +1,153 @@
+//! One Lua state: the standard libraries, the table `wrk`, and the script carried out in it.
+//!
+//! The one line of the workspace outside of `plimsoll-sys` that is unsafe stands here: scripts may use `ffi`, `debug` and libraries
+//! in C, and with these a script can do whatever a program can. Whoever runs a script trusts it as much as any other program.
+
+use crate::address::{self, Reach};
+use crate::failure::{HookName, ScriptError};
+use crate::program::Program;
+use crate::pulse::Pulse;
+use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What wrk's scripts find.
+const WRK: &str = include_str!("wrk.lua");
+
+/// What is called once a request. The globals are looked up each time, since a script may set them anew as it runs; in Lua, since
+/// that is where it costs least.
+const CALLS: &str = "
+local wrk, type, tonumber = wrk, type, tonumber
+local function ask()
+   local f = request
+   if type(f) ~= 'function' then f = wrk.request end
+   return f()
+end
+local function hear(status, headers, body)
+   local f = response
+   if type(f) == 'function' then f(status, headers, body) end
+end
+local function wait()
+   local f = delay
+   if type(f) ~= 'function' then return 0 end
+   local ms = f()
+   return tonumber(ms) or 0
+end
+return ask, hear, wait
+";
+
+/// A state of Lua; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct ScriptState {
+    pub(crate) lua: Lua,
+    pub(crate) pulse: Arc<Pulse>,
+}
+
+impl std::fmt::Debug for ScriptState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptState").field("pulse", &self.pulse).finish_non_exhaustive()
+    }
+}
+
+/// A new state with every library.
+#[allow(unsafe_code)]
+fn with_libraries() -> Lua {
+    // SAFETY: what a script does with `ffi` and `debug` is its own affair, as with wrk; the bindings ask for nothing else.
+    unsafe { Lua::unsafe_new() }
+}
+
+impl ScriptState {
+    /// With nothing in it but libraries and the table `wrk`.
+    pub(crate) fn new(program: &Program, reach: &Arc<dyn Reach>) -> std::result::Result<ScriptState, ScriptError> {
+        let state = ScriptState { lua: with_libraries(), pulse: Arc::default() };
+        // Where the allocator cannot be bounded, the state goes without a bound.
+        let _ = state.lua.set_memory_limit(program.memory_bytes_max);
+        state.furnish(program, reach).map_err(|error| ScriptError::of_hook(HookName::Load, &error))?;
+        Ok(state)
+    }
+
+    fn furnish(&self, program: &Program, reach: &Arc<dyn Reach>) -> Result<()> {
+        let lua = &self.lua;
+        let wrk: Table = lua.load(WRK).set_name("=wrk").call(())?;
+        lua.globals().set("wrk", &wrk)?;
+        lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
+        address::put_in(lua, &wrk, reach)?;
+        wrk.raw_set("scheme", program.scheme.as_str())?;
+        wrk.raw_set("host", program.host.as_str())?;
+        wrk.raw_set("port", program.port.as_deref())?;
+        wrk.raw_set("path", program.path.as_str())?;
+        let headers: Table = wrk.raw_get("headers")?;
+        for (name, value) in &program.headers {
+            headers.raw_set(name.as_str(), value.as_str())?;
+        }
+        // The time of day, as wrk2 has it.
+        let time_us = lua.create_function(|_, ()| {
+            Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64)
+        })?;
+        wrk.raw_set("time_us", time_us)
+    }
+
+    /// Carries the script out.
+    pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
+        let Some(text) = &program.text else { return Ok(()) };
+        self.within(HookName::Load, || {
+            // A first line for the shell; its end stays, so that lines keep their numbers.
+            let text = match text.first() {
+                Some(b'#') => &text[text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())..],
+                _ => &text[..],
+            };
+            self.lua.load(text).set_name(format!("@{}", program.name)).exec()
+        })
+    }
+
+    /// Does something in the name of a hook: seen by whoever watches, and its errors are the hook's.
+    pub(crate) fn within<R>(
+        &self,
+        hook: HookName,
+        work: impl FnOnce() -> Result<R>,
+    ) -> std::result::Result<R, ScriptError> {
+        self.pulse.begin(hook);
+        let result = work();
+        self.pulse.end();
+        result.map_err(|error| ScriptError::of_hook(hook, &error))
+    }
+
+    /// Calls a function of the table `wrk` in the name of a hook.
+    pub(crate) fn call_wrk<R: FromLuaMulti>(
+        &self,
+        hook: HookName,
+        name: &str,
+        arguments: impl IntoLuaMulti,
+    ) -> std::result::Result<R, ScriptError> {
+        self.within(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
+    }
+
+    /// Whether the host was found, and answers.
+    pub(crate) fn has_addresses(&self) -> Result<bool> {
+        Ok(self.wrk()?.get::<Table>("addrs")?.raw_len() > 0)
+    }
+
+    /// The table `wrk`.
+    pub(crate) fn wrk(&self) -> Result<Table> {
+        self.lua.globals().get("wrk")
+    }
+
+    /// The global of this name, if it is a function.
+    pub(crate) fn hook(&self, hook: HookName) -> Option<Function> {
+        match self.lua.globals().raw_get(hook.name()) {
+            Ok(Value::Function(function)) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// What is called for requests, answers and delays.
+    pub(crate) fn calls(&self) -> Result<(Function, Function, Function)> {
+        self.lua.load(CALLS).set_name("=wrk").call(())
+    }
+
+    /// What the script has printed is shown now: Lua keeps it in a buffer of its own.
+    pub(crate) fn flush(&self) {
+        // A script may have replaced `io`; then it has its reasons.
+        let _ = self.lua.load("if io and io.stdout then io.stdout:flush() end").exec();
+    }
+}

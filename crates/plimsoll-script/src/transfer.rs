@@ -1,0 +1,51 @@
+//! Values that go from one Lua state to another: copied, with all that is in their tables. A table that holds itself, or that is
+//! held twice, is the same one over there.
+
+use mlua::{Error, Lua, Result, Table, Value};
+use std::collections::HashMap;
+
+/// Tables within tables that are followed, at most.
+const DEPTH_MAX: usize = 200;
+
+/// `value` for `into`. Functions, userdata and coroutines belong to their state: they are refused, in wrk's words.
+pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
+    Copying { into, copied: HashMap::new() }.value(value, 0)
+}
+
+struct Copying<'a> {
+    into: &'a Lua,
+    /// Where each table is, and what it has become.
+    copied: HashMap<usize, Table>,
+}
+
+impl Copying<'_> {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<Value> {
+        Ok(match value {
+            Value::Nil => Value::Nil,
+            Value::Boolean(boolean) => Value::Boolean(*boolean),
+            Value::Integer(integer) => Value::Integer(*integer),
+            Value::Number(number) => Value::Number(*number),
+            // With every byte: wrk cuts it at the first NUL.
+            Value::String(string) => Value::String(self.into.create_string(string.as_bytes())?),
+            Value::Table(table) => Value::Table(self.table(table, depth)?),
+            other => return Err(Error::runtime(format!("cannot transfer '{}' to thread", other.type_name()))),
+        })
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> Result<Table> {
+        if depth == DEPTH_MAX {
+            return Err(Error::runtime(format!("cannot transfer a table of more than {DEPTH_MAX} levels to thread")));
+        }
+        let place = table.to_pointer() as usize;
+        if let Some(copy) = self.copied.get(&place) {
+            return Ok(copy.clone());
+        }
+        let copy = self.into.create_table()?;
+        self.copied.insert(place, copy.clone());
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            copy.raw_set(self.value(&key, depth + 1)?, self.value(&value, depth + 1)?)?;
+        }
+        Ok(copy)
+    }
+}

@@ -302,6 +302,11 @@ pub fn traffic_file(terms: &Terms<Redacted>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
+/// The script that says what is asked, where the record names it.
+pub fn script_file(terms: &Terms<Redacted>) -> Option<&str> {
+    terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
+}
+
 /// Whether all targets answer at one URL: builds that are started in turn.
 pub fn has_one_url(asked: &Asked) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))

@@ -63,6 +63,6 @@ pub use redact::Redact;
 pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial, Unheld};
 pub use schedule::{Schedule, Stripe};
 pub use tally::Tally;
-pub use terms::{BodyFrom, Redacted, Served, Terms, TextKind};
+pub use terms::{BodyFrom, Redacted, ScriptTerms, Served, Terms, TextKind};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{Origin, Request, Route, StatusSet, Traffic};

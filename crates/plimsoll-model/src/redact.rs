@@ -169,6 +169,15 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A word that a script is given; of `name=value` what is kept of a query.
+pub fn argument(text: &str, how: Redact) -> String {
+    match (how, text.contains('=')) {
+        (Redact::All, _) => REDACTED.to_owned(),
+        (Redact::Secrets, true) => pair(text, how),
+        (Redact::Secrets, false) => word(text).into_owned(),
+    }
+}
+
 /// A path, of a URL or a file, in which segments that look random are shortened.
 pub fn path(path: &str) -> String {
     let segment = |segment: &str| {

@@ -34,6 +34,10 @@ pub enum TextKind {
     Body,
     /// The file that says what is asked.
     Traffic,
+    /// The script that says what is asked.
+    Script,
+    /// A word that a script is given.
+    Argument,
     /// The unix socket.
     Unix,
     /// The file of the issuers to trust.
@@ -64,6 +68,7 @@ impl TextKind {
         match self {
             TextKind::Url | TextKind::Metrics | TextKind::Profiles => redact::url(text, how),
             TextKind::Traffic
+            | TextKind::Script
             | TextKind::Unix
             | TextKind::Issuers
             | TextKind::Certificate
@@ -73,6 +78,7 @@ impl TextKind {
             // A file; what was written out is never kept.
             TextKind::Body => redact::path(text),
             TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock => redact::command(text),
+            TextKind::Argument => redact::argument(text, how),
             TextKind::Header => match text.split_once(": ") {
                 Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
                 None => redact::REDACTED.to_owned(),
@@ -103,6 +109,9 @@ pub struct Terms<T> {
     pub preflight: bool,
     /// What is asked stands in a file.
     pub mix: Option<MixTerms<T>>,
+    /// A script says what is asked.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptTerms<T>>,
     /// Where the body of the requests is from.
     pub body: Option<BodyFrom<T>>,
     /// Connections go to this host and port, not to the URL's.
@@ -152,6 +161,17 @@ pub struct MixTerms<T> {
     pub ok_status: StatusSet,
     /// A request that takes longer has failed, where it does not say, ns.
     pub timeout_ns: u64,
+}
+
+/// A script says what is asked of the URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptTerms<T> {
+    /// The file.
+    pub file: T,
+    /// Of its text ([`redact::digest`]): another text is another load.
+    pub digest: String,
+    /// What it is given beside the URL, in order.
+    pub args: Vec<T>,
 }
 
 /// Where a body is from.
@@ -259,6 +279,7 @@ impl<T> Default for Terms<T> {
             public: false,
             preflight: true,
             mix: None,
+            script: None,
             body: None,
             connect_to: None,
             issuers: None,
@@ -293,6 +314,14 @@ impl<T> Terms<T> {
                     headers: headers.iter().map(|header| each(TextKind::Header, header)).collect::<Result<_, E>>()?,
                     ok_status: ok_status.clone(),
                     timeout_ns: *timeout_ns,
+                }),
+            },
+            script: match &self.script {
+                None => None,
+                Some(ScriptTerms { file, digest, args }) => Some(ScriptTerms {
+                    file: each(TextKind::Script, file)?,
+                    digest: digest.clone(),
+                    args: args.iter().map(|arg| each(TextKind::Argument, arg)).collect::<Result<_, E>>()?,
                 }),
             },
             body: match &self.body {

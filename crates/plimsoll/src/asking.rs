@@ -5,17 +5,18 @@
 //! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
 //! say (`base`).
 
-use crate::args::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs};
+use crate::args::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs};
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::quantity::{flag, path_text, positive, positive_time};
+use crate::scripted;
 use crate::target::{Url, host_and_port};
 use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms};
 use plimsoll_model::{
     AddressRange, Arrivals, BodyFrom, Carriage, Curve, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Request,
-    ResolveSpec, Route, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
+    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_traffic::file::RequestDefaults;
 use std::path::Path;
@@ -30,6 +31,7 @@ pub fn plans(
     request: &RequestArgs,
     more: &[String],
     generator: &GeneratorArgs,
+    script: &ScriptArgs,
 ) -> Result<(Vec<Plan>, Terms<String>), Failure> {
     let timeout_ns = positive_time("--timeout", &request.timeout)?;
     let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
@@ -72,6 +74,7 @@ pub fn plans(
         }),
         None => None,
     };
+    let script = script.lua.as_ref().map(|file| self::script(file, &script.words)).transpose()?;
     let asked = match &mix {
         Some(mix) => of_file(mix, request.redact)?,
         None => {
@@ -80,7 +83,10 @@ pub fn plans(
                 let mut headers = headers.clone();
                 let user_info = push_authorization(&mut headers, authorization);
                 let asked = Request { method: method.clone(), target: path, headers, body: body.clone() };
-                let route = Route { ok_status: ok_status.clone(), timeout_ns, ..Route::new(asked) };
+                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, ..Route::new(asked) };
+                if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
+                    route.label = redact::path(&name.to_string_lossy());
+                }
                 Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
             };
             urls.iter().map(of_url).collect::<Result<Vec<_>, Failure>>()?
@@ -96,6 +102,9 @@ pub fn plans(
                 "--streams and --no-keepalive: a connection of one request has one stream; leave one out",
             ));
         }
+        if script.is_some() {
+            speak_http1(&mut carriage)?;
+        }
         carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
         let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
         load.seed = seed;
@@ -109,8 +118,10 @@ pub fn plans(
         targets: completion::targets(&plans, &user_info),
         redact: request.redact,
         public: request.allow_public,
-        preflight: !request.no_preflight,
+        // What a URL answers says nothing of what a script asks.
+        preflight: !request.no_preflight && script.is_none(),
         mix,
+        script,
         body: body_from,
         connect_to,
         issuers: path("--cacert", &flags.cacert)?,
@@ -124,10 +135,32 @@ pub fn plans(
 }
 
 /// The same of one URL.
-pub fn plan(request: &RequestArgs, generator: &GeneratorArgs) -> Result<(Plan, Terms<String>), Failure> {
-    let (plans, terms) = plans(request, &[], generator)?;
+pub fn plan(
+    request: &RequestArgs,
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Plan, Terms<String>), Failure> {
+    let (plans, terms) = plans(request, &[], generator, script)?;
     let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
     Ok((plan, terms))
+}
+
+/// A script that says what is asked, and what it is given.
+fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
+    let digest = redact::digest(&scripted::text_of(file)?);
+    Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
+}
+
+/// Scripts write HTTP/1.1.
+fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
+    if carriage.http == HttpChoice::H2 {
+        return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
+    }
+    carriage.http = HttpChoice::H1;
+    if let Some(tls) = &mut carriage.tls {
+        tls.alpn = carriage.http.alpn();
+    }
+    Ok(())
 }
 
 /// What a file asks of each target, and whether the URL of that has a user.

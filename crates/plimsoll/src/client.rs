@@ -202,6 +202,8 @@ impl Question<'_> {
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     // What is to be sent is sent before more is read.
                     Fact::Piece { .. } | Fact::Owes => {}
+                    // One message is asked.
+                    Fact::AnsweredOneOf { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     Fact::Answered { status, .. } => return Ok(FirstReply { status, is_h2: conn.is_h2() }),
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),

@@ -28,6 +28,8 @@ pub enum Use {
     Dat,
     /// A file that says what is asked.
     Traffic,
+    /// A script.
+    Script,
     /// Rows that requests are filled in with, held in memory.
     Rows,
 }
@@ -41,6 +43,7 @@ impl Use {
             Use::Profile => 256 << 20,
             Use::Dat => 16 << 20,
             Use::Traffic => 16 << 20,
+            Use::Script => 16 << 20,
             Use::Rows => 256 << 20,
         }
     }
@@ -53,6 +56,7 @@ impl Use {
             Use::Profile => "a profile",
             Use::Dat => "a run file or .dat file",
             Use::Traffic => "a file of traffic",
+            Use::Script => "a script",
             Use::Rows => "rows of data",
         }
     }

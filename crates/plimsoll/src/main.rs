@@ -32,17 +32,20 @@ mod recording;
 mod refused;
 mod results;
 mod runner;
+mod scripted;
 mod secrets;
 mod spelling;
 mod subject;
 mod target;
 mod traffic_file;
+mod wrk;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use failure::{Failure, exit, presentable};
 use plimsoll_report::text::broken;
+use plimsoll_script::Dialect;
 use secrets::Hidden;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -52,6 +55,9 @@ fn main() -> ExitCode {
     keeper::keep_if_asked();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
+    if let Some(result) = front_door(std::env::args_os().collect()) {
+        return ExitCode::from(ended(result));
+    }
     let result = match understood(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),
         Ok((cli, hidden)) => {
@@ -59,11 +65,30 @@ fn main() -> ExitCode {
             carry_out(&cli)
         }
     };
+    ExitCode::from(ended(result))
+}
+
+/// The code of what was carried out, with what is left to be said.
+fn ended(result: Result<u8, Failure>) -> u8 {
     let code = result.unwrap_or_else(|failure| match (complain(&failure), plimsoll_sys::signal::interrupted()) {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
     });
-    ExitCode::from(if told_unwritten() { exit::USAGE } else { code })
+    if told_unwritten() { exit::USAGE } else { code }
+}
+
+/// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's name.
+fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
+    let called = wrk::called_as(std::path::Path::new(words.first()?));
+    let (dialect, words) = match (called, words.get(1).and_then(|word| word.to_str())) {
+        (Some(dialect), _) => (dialect, &words[1..]),
+        (None, Some("wrk")) => (Dialect::Wrk, &words[2..]),
+        (None, Some("wrk2")) => (Dialect::Wrk2, &words[2..]),
+        _ => return None,
+    };
+    plimsoll_sys::signal::catch_interrupts();
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Some(wrk::carry_out(&words, dialect))
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
@@ -81,6 +106,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
+        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),
+        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2),
         measuring @ (Command::Find(_)
         | Command::Prove(_)
         | Command::Run(_)

@@ -27,6 +27,8 @@ pub enum Class {
     Command,
     /// A file or socket that is read.
     Path,
+    /// A word for a script: what is plain of it.
+    Argument,
     /// Where results go: a path.
     Place,
     /// Anything: nothing is repeated.
@@ -45,7 +47,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "headers") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block") => Class::Command,
-        (_, "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
+        (_, "words") => Class::Argument,
+        (_, "file" | "lua" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
         (_, "output" | "dir" | "name") => Class::Place,
         (
             _,
@@ -78,6 +81,7 @@ fn shown(class: Class, value: &str) -> String {
         }
         Class::Path | Class::Place => redact::path(value),
         Class::Command => redact::command(value),
+        Class::Argument => redact::argument(value, Redact::Secrets),
         Class::Body if value == "-" => value.to_owned(),
         Class::Body => match value.strip_prefix('@') {
             Some(path) => format!("@{}", redact::path(path)),

@@ -76,6 +76,10 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
         let shown = if has_one_url(asked) { &plans[..1] } else { &plans[..] };
         words.0.extend(shown.iter().map(|plan| url(plan)));
     }
+    if let Some(script) = terms.script.as_ref().filter(|script| !script.args.is_empty()) {
+        words.0.push("--".to_owned());
+        words.0.extend(script.args.iter().map(|arg| arg.text.clone()));
+    }
     words.0
 }
 
@@ -88,6 +92,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
             (&mix.ok_status, mix.timeout_ns)
         }
         None => {
+            words.optional("--lua", terms.script.as_ref().map(|script| &script.file.text));
             one_request(words, route, terms);
             (&route.ok_status, route.timeout_ns)
         }
@@ -106,7 +111,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     }
     words.switch("--no-keepalive", !plan.carriage.keep_alive);
     words.optional("--max-connections", terms.connections_max);
-    words.switch("--no-preflight", !terms.preflight);
+    words.switch("--no-preflight", !terms.preflight && terms.script.is_none());
     words.switch("--allow-public", terms.public);
     words.switch("--redact=all", terms.redact == Redact::All);
 }

@@ -3,7 +3,7 @@
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
-use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SearchArgs};
+use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,6 +20,7 @@ use std::path::PathBuf;
     plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
     plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
+    plimsoll run --lua post.lua -c 64 http://localhost:8080/ -- 7   wrk's scripts\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
     plimsoll run http://localhost:8080/ --metrics         with its own figures")]
 pub struct RunArgs {
@@ -57,6 +58,8 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -140,6 +143,8 @@ pub struct SweepArgs {
     pub dir: PathBuf,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -186,6 +191,9 @@ pub struct RerunArgs {
     /// The file of traffic
     #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record")]
     pub traffic: Option<String>,
+    /// The script
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub lua: Option<String>,
     /// Where the file of traffic was asked
     #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
     pub target: Option<String>,
@@ -231,4 +239,7 @@ pub struct RerunArgs {
     /// Print what the record says instead of running it
     #[arg(long)]
     pub print: bool,
+    /// The words for the script, all of them
+    #[arg(last = true, value_name = "WORDS", help_heading = "Left out of the record")]
+    pub words: Vec<String>,
 }

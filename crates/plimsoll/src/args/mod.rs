@@ -2,19 +2,23 @@
 //! and terms of it.
 //!
 //! What is said to them: to those that put load on something in `measuring` and `prove`, to those that read what is there
-//! in `reading`; what several have in common in `shared`, which knows none of them.
+//! in `reading`, to those that are another tool by name in `doors`; what several have in common in `shared`, which knows none of them.
 
+mod doors;
 mod measuring;
 mod prove;
 mod reading;
 mod shared;
 
+pub use doors::{Wrk2Args, WrkArgs};
 pub use measuring::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, RerunArgs, RunArgs, SweepArgs};
 pub use prove::ProveArgs;
 pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
 };
-pub use shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SearchArgs};
+pub use shared::{
+    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -65,4 +69,8 @@ pub enum Command {
     Rerun(RerunArgs),
     /// Remove old runs from the folder of results
     Clean(CleanArgs),
+    /// Be wrk: its command line, its Lua scripts, its output
+    Wrk(WrkArgs),
+    /// Be wrk2: the same with a rate
+    Wrk2(Wrk2Args),
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
-use super::shared::{GeneratorArgs, OutputArgs, RequestArgs};
+use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -98,4 +98,6 @@ pub struct ProveArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
 }

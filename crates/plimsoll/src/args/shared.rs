@@ -96,6 +96,18 @@ pub struct ConnectionArgs {
     pub no_resumption: bool,
 }
 
+/// A script that says what is asked.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Script")]
+pub struct ScriptArgs {
+    /// Ask what this Lua script for wrk says; '' asks as wrk does without a script
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "method", "body", "no_keepalive", "streams"])]
+    pub lua: Option<String>,
+    /// Words for the script's init
+    #[arg(last = true, value_name = "WORDS", requires = "lua")]
+    pub words: Vec<String>,
+}
+
 /// How the generator works.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
@@ -166,6 +178,8 @@ pub struct SearchArgs {
     pub probes: ProbeArgs,
     #[command(flatten)]
     pub profiles: PprofArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
 }
 
 /// Where results go.

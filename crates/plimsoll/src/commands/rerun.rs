@@ -15,7 +15,9 @@ use crate::quantity::path_text;
 use crate::results;
 use crate::spelling::words;
 use crate::target::Url;
-use plimsoll_model::completion::{GivenUrl, Incomplete, Missing, Supplied, body_file, complete, missing, traffic_file};
+use plimsoll_model::completion::{
+    GivenUrl, Incomplete, Missing, Supplied, body_file, complete, missing, script_file, traffic_file,
+};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_sys::signal;
@@ -90,6 +92,8 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Header => "--header",
         TextKind::Body => "--body",
         TextKind::Traffic => "--file",
+        TextKind::Script => "--lua",
+        TextKind::Argument => "--",
         TextKind::Unix => "--unix",
         TextKind::Issuers => "--cacert",
         TextKind::Certificate => "--cert",
@@ -129,8 +133,10 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         Some(Served::At(urls)) => urls,
     };
     given.texts.insert(TextKind::Profiles, profiles.into());
+    given.texts.insert(TextKind::Argument, args.words.clone().into());
     for (kind, text) in [
         (TextKind::Traffic, &args.traffic),
+        (TextKind::Script, &args.lua),
         (TextKind::BuildA, &args.a),
         (TextKind::BuildB, &args.b),
         (TextKind::BeforeBlock, &args.before_block),
@@ -203,6 +209,9 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     let mut reasons = Vec::new();
     if commands.into_iter().flatten().any(|command| !command.withheld) {
         reasons.push("runs commands");
+    }
+    if script_file(terms).is_some_and(|file| !file.is_empty()) {
+        reasons.push("runs a script of this machine");
     }
     if body_file(terms).or_else(|| traffic_file(terms)).is_some() {
         reasons.push("sends a file of this machine");

@@ -15,11 +15,12 @@ use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
+use crate::scripted::Scripted;
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
-use plimsoll_model::{Asked, Curve, LoadShape, Noted, Plan, RunAsked, Schedule, Terms};
+use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
 use std::path::PathBuf;
 
 /// What the flags ask for.
@@ -65,7 +66,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
     }
     let arrivals = asking::arrivals(&args.generator)?;
-    let (mut plan, mut terms) = asking::plan(&args.request, &args.generator)?;
+    let (mut plan, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
     if args.rate.is_none() && plan.carriage.keep_alive {
         // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
@@ -97,10 +98,58 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     Ok((RunAsked { plan, stop_if: stop_if.as_ref().map(ToString::to_string), profiles: None }, terms))
 }
 
+/// A load that was carried out.
+pub struct MeasuredRun {
+    pub experiment: Experiment,
+    /// Its run file.
+    pub path: Option<PathBuf>,
+    pub live: Live,
+    /// What is to be said of it below its results.
+    pub note: Option<String>,
+}
+
+impl MeasuredRun {
+    /// What the load did.
+    pub fn run(&self) -> &Run {
+        &self.experiment.trials[0].run
+    }
+}
+
 /// Runs, reports, and says with which code to end.
 pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let RunAsked { plan, stop_if, .. } = asked;
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let scripted = Scripted::of(&asked.plan, terms)?;
+    let mut measured = measure(asked, terms, scripted.clone())?;
+    let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
+    let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
+    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    results.print(terms.output.json, true);
+    let failed = scripted.and_then(|scripted| scripted.done(measured.run()));
+    let tidied = measured.path.as_deref().and_then(kept::tidy);
+    let live = &mut measured.live;
+    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
+        live.note(&note);
+    }
+    for crossing in &crossed {
+        live.note(&format!("--fail-if {crossing}"));
+    }
+    if let Some(error) = &failed {
+        live.note(&format!("the script failed: {error}"));
+    }
+    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && failed.is_none() && succeeded) {
+        (true, _) => exit::INTERRUPTED,
+        (false, false) => exit::CROSSED,
+        (false, true) => exit::DONE,
+    })
+}
+
+/// Carries the load out, asked for by a script where there is one, and takes the profiles that are wanted besides.
+pub fn measure(
+    asked: RunAsked<Plan>,
+    terms: &Terms<String>,
+    scripted: Option<Scripted>,
+) -> Result<MeasuredRun, Failure> {
+    let RunAsked { plan, stop_if, .. } = asked;
     let base = Base::reach(&plan, terms)?;
     let mut plan = base.plan.clone();
     let mut injector = base.injector_for(&plan.load);
@@ -122,7 +171,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None);
+    let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted);
     let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
     conduct.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     conduct.carry_out(&mut study, &mut |done, live| {
@@ -130,22 +179,9 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
             note_ports(live, &Summary::of(&trial.run));
         }
     })?;
-    let Some(trial) = conduct.recording.trials().first() else { return Err(Failure::start("interrupted")) };
-    let crossed = fail_if.map(|conditions| conditions.crossed(&trial.run)).unwrap_or_default();
-    let summary = Summary::of(&trial.run);
-    let (experiment, note, mut live) = conduct.end(None);
-    let results = Results::of(&experiment, path.as_deref())?;
-    results.print(terms.output.json, true);
-    let tidied = path.as_deref().and_then(kept::tidy);
-    for note in note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
-        live.note(&note);
+    if conduct.recording.trials().is_empty() {
+        return Err(Failure::start("interrupted"));
     }
-    for crossing in &crossed {
-        live.note(&format!("--fail-if {crossing}"));
-    }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && summary.whole.ledger.succeeded > 0) {
-        (true, _) => exit::INTERRUPTED,
-        (false, false) => exit::CROSSED,
-        (false, true) => exit::DONE,
-    })
+    let (experiment, note, live) = conduct.end(None);
+    Ok(MeasuredRun { experiment, path, live, note })
 }

@@ -19,6 +19,7 @@ use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
+use crate::scripted::Scripted;
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
@@ -47,7 +48,7 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
         },
     };
     let arrivals = asking::arrivals(&args.generator)?;
-    let (base, mut terms) = asking::plan(&args.request, &args.generator)?;
+    let (base, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
     traffic_file::rows_again(&base)?;
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);
@@ -89,7 +90,8 @@ impl PreparedSearch {
         let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
-        let mut runner = ThisMachine::new(watcher, plan, injector, None);
+        let scripted = Scripted::of(&plan, terms)?;
+        let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted);
         let mut conduct = Conduct::new(&mut runner, recording, live);
         conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
         conduct.carry_out(&mut study, &mut |_, _| ())?;

@@ -19,6 +19,7 @@ use crate::results::page::write_beside;
 use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
+use crate::scripted::Scripted;
 use crate::target::system_text;
 use crate::traffic_file;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
@@ -112,7 +113,7 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
-    let (base, mut terms) = asking::plan(&args.request, &args.generator)?;
+    let (base, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
     traffic_file::rows_again(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
@@ -148,7 +149,8 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     }
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
-    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
+    let scripted = Scripted::of(&plan, terms)?;
+    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting)).scripted(scripted);
     let mut conduct = Conduct::new(&mut runner, recording, live);
     // A level that others disturbed may be measured again: then the table is written anew.
     let mut again = false;

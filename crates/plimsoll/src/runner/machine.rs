@@ -5,10 +5,12 @@ use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
+use crate::scripted::{self, Scripted};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, Tick, prepare};
+use plimsoll_engine::{Prepared, Tick, prepare_authored};
 use plimsoll_model::{Injector, Plan, Probes, Run, Stripe};
 use plimsoll_sys::clock::monotonic_ns;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// This machine.
@@ -19,6 +21,8 @@ pub struct ThisMachine {
     plan: Plan,
     injector: Injector,
     fitting: Option<Fitting>,
+    /// What is asked, where a script says so.
+    scripted: Option<Scripted>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: LoadProbes,
@@ -44,7 +48,13 @@ impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
-        ThisMachine { began, watcher, plan, injector, fitting, ready, seen }
+        ThisMachine { began, watcher, plan, injector, fitting, scripted: None, ready, seen }
+    }
+
+    /// The same with a script that says what is asked, if there is one.
+    pub fn scripted(mut self, scripted: Option<Scripted>) -> ThisMachine {
+        self.scripted = scripted;
+        self
     }
 }
 
@@ -70,7 +80,8 @@ impl Runner for ThisMachine {
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
-        self.ready = Some(prepare(&self.plan, &self.injector, Stripe::ALL, &mut |tick| {
+        let authors = scripted::authors(self.scripted.as_ref(), &self.plan, self.injector.workers)?;
+        self.ready = Some(prepare_authored(&self.plan, &self.injector, Stripe::ALL, authors, &mut |tick| {
             on_tick(tick, Glance { part: None, server_cores: live.cores() })
         })?);
         Ok(())
@@ -80,11 +91,13 @@ impl Runner for ThisMachine {
         let ready = self.ready.take().expect("connections were made ready");
         let watcher = self.watcher.as_ref();
         let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
-        let seen = &mut self.seen;
+        let (seen, scripted) = (&mut self.seen, &self.scripted);
         let run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
             let part = seen.tick(tick, watcher);
-            on_tick(tick, Glance { part, server_cores: live.cores() })
+            on_tick(tick, Glance { part, server_cores: live.cores() })?;
+            scripted.as_ref().map_or(ControlFlow::Continue(()), Scripted::goes_on)
         });
+        scripted.iter().for_each(Scripted::unload);
         let seen_last = seen.end(watcher);
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }

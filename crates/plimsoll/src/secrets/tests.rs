@@ -77,6 +77,7 @@ fn values(class: Class) -> Vec<String> {
         Class::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
         Class::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
         Class::Path | Class::Place => &["/tmp/C/x", "C"],
+        Class::Argument => &["C", "token=C", "--key=C"],
         Class::Secret => &["C"],
         Class::Plain | Class::Switch => &[],
     };
@@ -102,8 +103,13 @@ fn traffic_file() -> PathBuf {
     file("mix.toml", &format!("{base}[[request]]\nget = \"/items?token=s3cret\"\n[[request]]\npost = \"/\"\n"))
 }
 
+/// A script.
+fn script_file() -> PathBuf {
+    file("script.lua", "wrk.path = '/'")
+}
+
 fn remove_files() {
-    [body_file(), traffic_file(), file(CANARY, "")]
+    [body_file(), traffic_file(), script_file(), file(CANARY, "")]
         .iter()
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
@@ -115,6 +121,7 @@ fn sample(command: &str, id: &str) -> String {
         (_, "headers") => "Accept: text/html",
         (_, "body") => return format!("@{}", body_file().display()),
         (_, "file") => return traffic_file().display().to_string(),
+        (_, "lua") => return script_file().display().to_string(),
         (_, "ok_status") => "200-299,404",
         (_, "connect_to") => "127.0.0.1:8080",
         (_, "source_ip") => "127.0.0.1-127.0.0.9",
@@ -152,6 +159,9 @@ fn sample(command: &str, id: &str) -> String {
 fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let mut all = Vec::new();
+    if arg.is_last_set() {
+        return vec![words(&["--", value])];
+    }
     if let Some(long) = arg.get_long() {
         all.push(words(&[&format!("--{long}={value}")]));
         all.push(words(&[&format!("--{long}"), value]));
@@ -180,6 +190,12 @@ fn besides(command: &str, id: &str) -> Vec<String> {
     const URL: &str = "http://127.0.0.1:1/";
     const TLS: &str = "https://127.0.0.1:1/";
     let words: &[&str] = match (command, id) {
+        ("prove", "words") => {
+            return [&[format!("--lua={}", script_file().display())][..], &besides("prove", "")].concat();
+        }
+        (_, "words") if MEASURING.contains(&command) => {
+            return vec![format!("--lua={}", script_file().display()), URL.to_owned()];
+        }
         ("prove", "target") => {
             return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &besides("run", id)].concat();
         }
@@ -217,8 +233,11 @@ fn is_refused(command: &str, id: &str) -> bool {
 }
 
 fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, Hidden), String> {
-    let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(words.iter().cloned());
-    let line = line.chain(besides.iter().cloned()).map(OsString::from);
+    // What stands behind `--` is the last.
+    let (first, then) =
+        if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
+    let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(first.iter().cloned());
+    let line = line.chain(then.iter().cloned()).map(OsString::from);
     understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))
 }
 
@@ -256,7 +275,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
             let present =
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
-                "file" => values.push(present),
+                "file" | "lua" => values.push(present),
                 "body" => values.push(format!("@{present}")),
                 _ => {}
             }

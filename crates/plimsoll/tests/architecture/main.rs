@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
     ("plimsoll-engine", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
     ("plimsoll-analysis", &["plimsoll-model"]),
     ("plimsoll-traffic", &["plimsoll-model"]),
+    ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
     (
         "plimsoll",
@@ -28,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "plimsoll-analysis",
             "plimsoll-report",
             "plimsoll-traffic",
+            "plimsoll-script",
         ],
     ),
 ];
@@ -78,6 +80,11 @@ fn each_crate_keeps_to_what_it_may_know() {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
         for file in sources(name) {
             for word in &words {
+                // A state of Lua with every library: the one line, and the reason beside it.
+                if *word == "unsafe {" && file.path.ends_with("plimsoll-script/src/state.rs") {
+                    assert_eq!(file.code.matches(word).count(), 1, "one line is unsafe");
+                    continue;
+                }
                 let line = file.code.lines().position(|line| line.contains(word));
                 assert!(
                     line.is_none(),

@@ -39,3 +39,4 @@ mod sweep;
 mod tls;
 mod traffic;
 mod usage;
+mod wrk;

@@ -115,7 +115,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     }
     let arrivals = asking::arrivals(&args.generator)?;
     // Both sides meet the same arrivals: one seed for all.
-    let (mut plans, mut terms) = asking::plans(&args.request, &args.more, &args.generator)?;
+    let (mut plans, mut terms) = asking::plans(&args.request, &args.more, &args.generator, &args.script)?;
     plans.iter().try_for_each(traffic_file::rows_again)?;
     let mut started = vec![None; plans.len()];
     if let (Some(a), Some(b)) = (&args.a, &args.b) {

@@ -1,0 +1,32 @@
+//! What is said to the commands that are other tools by name: their words are their own affair, and not clap's.
+//!
+//! Not here: how they are understood.
+
+use clap::Args;
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "Examples:\n  \
+    plimsoll wrk -t2 -c100 -d30s --latency http://localhost:8080/\n  \
+    plimsoll wrk -s post.lua -d 30s http://localhost:8080/ -- words for init"
+)]
+pub struct WrkArgs {
+    /// As wrk has them
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "Examples:\n  \
+    plimsoll wrk2 -R 2k -c100 -d30s -L http://localhost:8080/"
+)]
+pub struct Wrk2Args {
+    /// As wrk2 has them
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}

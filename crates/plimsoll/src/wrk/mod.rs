@@ -1,0 +1,182 @@
+//! `plimsoll wrk`, and this program called as `wrk` or `wrk2`: their command line, their scripts and their output over a load of
+//! plimsoll's own. A wrk line becomes a line of `run` (one interpretation, one record), its script the traffic of that load.
+//!
+//! Not here: the contract of scripts (`plimsoll_script`), how a load is carried out.
+
+mod printed;
+mod units;
+mod words;
+
+use crate::args::{Cli, Command};
+use crate::commands::run::{self, MeasuredRun};
+use crate::failure::{Failure, exit};
+use crate::output;
+use crate::results::Results;
+use crate::scripted::{Scripted, ToldFigures};
+use crate::secrets::Hidden;
+use clap::{CommandFactory, FromArgMatches};
+use plimsoll_script::Dialect;
+use printed::{Distribution, WrkPrinted, announced, printed};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+use words::{WrkAsked, WrkRefusal, understood};
+
+/// Whose part this program plays by the name that it is called.
+pub fn called_as(name: &Path) -> Option<Dialect> {
+    match name.file_name()?.to_str()? {
+        "wrk" => Some(Dialect::Wrk),
+        "wrk2" => Some(Dialect::Wrk2),
+        _ => None,
+    }
+}
+
+/// Carries out what the words after the name ask for.
+pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
+    let asked = match understood(words, dialect) {
+        Ok(asked) => asked,
+        Err(WrkRefusal::Cannot(why)) => return Err(Failure::usage(why)),
+        Err(WrkRefusal::Usage(why)) => {
+            if let Some(why) = why {
+                output::note(&why);
+            }
+            output::print(usage(dialect));
+            // As wrk does.
+            return Ok(1);
+        }
+    };
+    if asked.version {
+        output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
+    }
+    let line = as_run(&asked).into_iter().map(OsString::from);
+    let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
+    let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+    if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
+        Hidden::of(command, matches).remember();
+    }
+    let Command::Run(args) = &cli.command else { return Err(Failure::usage("a line of wrk is a line of run")) };
+    let (mut question, terms) = run::asked(args)?;
+    // All of them are kept open, also those that a rate would not need.
+    question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
+    let scripted = Scripted::of_url(Some(asked.url()), &question.plan, &terms)?;
+    if let (false, Some(scripted)) = (asked.json, &scripted) {
+        let url = crate::target::shown(asked.url());
+        scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
+    }
+    let measured = run::measure(question, &terms, scripted.clone())?;
+    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    if asked.json {
+        results.print(true, true);
+    } else {
+        output::print(&told(&asked, &ToldFigures::of(measured.run())));
+    }
+    let failed = scripted.and_then(|scripted| scripted.done(measured.run()));
+    if !asked.json && std::io::stdout().is_terminal() {
+        // What wrk cannot say.
+        output::print("\n");
+        results.print(false, false);
+    }
+    let MeasuredRun { note, mut live, .. } = measured;
+    note.into_iter().for_each(|note| live.note(&note));
+    if let Some(error) = &failed {
+        live.note(&format!("plimsoll: the script failed: {error}"));
+    }
+    Ok(match (plimsoll_sys::signal::interrupted(), failed.is_some()) {
+        (true, _) => exit::INTERRUPTED,
+        (false, true) => exit::CROSSED,
+        // As wrk: figures are no failure.
+        (false, false) => exit::DONE,
+    })
+}
+
+/// The same as a line of `run`.
+fn as_run(asked: &WrkAsked) -> Vec<String> {
+    let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
+    let mut line = ["plimsoll", "run"].map(str::to_owned).to_vec();
+    let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
+    add("--lua", asked.script.as_deref().unwrap_or_default());
+    add("--duration", &ms(asked.duration_ns));
+    add("--timeout", &ms(asked.timeout_ns));
+    add("--threads", &asked.threads.to_string());
+    match asked.rate {
+        Some(rate) => {
+            add("--rate", &rate.to_string());
+            add("--max-connections", &asked.connections.to_string());
+        }
+        None => add("--concurrency", &asked.connections.to_string()),
+    }
+    asked.headers.iter().for_each(|(name, value)| add("--header", &format!("{name}: {value}")));
+    asked.output.iter().for_each(|path| add("--output", path));
+    line.push("--quiet".to_owned());
+    // wrk verifies no certificate.
+    if asked.url().starts_with("https://") {
+        line.push("--insecure".to_owned());
+    }
+    if asked.json {
+        line.push("--json".to_owned());
+    }
+    line.extend([asked.url().to_owned(), "--".to_owned()]);
+    line.extend(asked.words[1..].iter().cloned());
+    line
+}
+
+/// What wrk prints of a run.
+fn told(asked: &WrkAsked, told: &ToldFigures) -> String {
+    let distribution = match (asked.latency, asked.dialect) {
+        (false, _) => Distribution::Hidden,
+        (true, Dialect::Wrk) => Distribution::Short,
+        (true, Dialect::Wrk2) => Distribution::Full { uncorrected_us: asked.u_latency.then_some(&told.service_us) },
+    };
+    let latency_us = told.latency_us();
+    printed(&WrkPrinted { summary: &told.summary, latency_us, requests: &told.requests, distribution })
+}
+
+fn usage(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Wrk => {
+            "Usage: wrk <options> <url>
+  Options:
+    -c, --connections <N>  Connections to keep open
+    -d, --duration    <T>  Duration of test
+    -t, --threads     <N>  Number of threads to use
+
+    -s, --script      <S>  Load Lua script file
+    -H, --header      <H>  Add header to request
+        --latency          Print latency statistics
+        --timeout     <T>  Socket/request timeout
+    -v, --version          Print version details
+
+    -o, --output      <F>  Keep the run in this file
+        --json             Print plimsoll's results as JSON
+
+  Numeric arguments may include a SI unit (1k, 1M, 1G)
+  Time arguments may include a time unit (500ms, 2s, 2m, 2h)
+"
+        }
+        Dialect::Wrk2 => {
+            "Usage: wrk2 <options> <url>
+  Options:
+    -c, --connections <N>  Connections to keep open
+    -d, --duration    <T>  Duration of test
+    -t, --threads     <N>  Number of threads to use
+
+    -s, --script      <S>  Load Lua script file
+    -H, --header      <H>  Add header to request
+    -L  --latency          Print latency statistics
+    -U  --u_latency        Print uncorrected latency statistics
+        --timeout     <T>  Socket/request timeout
+    -v, --version          Print version details
+    -R, --rate        <T>  work rate (throughput)
+                           in requests/sec (total)
+                           [Required Parameter]
+
+    -o, --output      <F>  Keep the run in this file
+        --json             Print plimsoll's results as JSON
+
+  Numeric arguments may include a SI unit (1k, 1M, 1G)
+  Time arguments may include a time unit (500ms, 2s, 2m, 2h)
+"
+        }
+    }
+}

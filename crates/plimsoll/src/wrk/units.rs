@@ -1,0 +1,126 @@
+//! Numbers as wrk reads and writes them. Not here: which flag they belong to, and the lines that they stand in.
+
+/// Steps from one unit to the next, and their names.
+struct Units {
+    scale: f64,
+    base: &'static str,
+    names: &'static [&'static str],
+}
+
+const TIME_US: Units = Units { scale: 1000.0, base: "us", names: &["ms", "s"] };
+const TIME_S: Units = Units { scale: 60.0, base: "s", names: &["m", "h"] };
+const BINARY: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "T", "P"] };
+const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
+
+impl Units {
+    /// The next unit from 0.85 of it on; the last but one is the largest that is used, as with wrk.
+    fn written(&self, number: f64, digits: usize) -> String {
+        let (mut number, mut unit) = (number, self.base);
+        for name in &self.names[..self.names.len() - 1] {
+            if number < self.scale * 0.85 {
+                break;
+            }
+            number /= self.scale;
+            unit = name;
+        }
+        format!("{number:.digits$}{unit}")
+    }
+}
+
+/// A time of so many microseconds: `12.34ms`.
+pub fn time_us(us: f64) -> String {
+    if us >= 1e6 { TIME_S.written(us / 1e6, 2) } else { TIME_US.written(us, 2) }
+}
+
+/// A time of so many seconds, without a fraction: `30s`, `2m`.
+pub fn time_s(s: f64) -> String {
+    TIME_S.written(s, 0)
+}
+
+/// So many bytes, without the `B`: `1.50M`.
+pub fn binary(bytes: f64) -> String {
+    BINARY.written(bytes, 2)
+}
+
+/// So many, by thousands: `12.34k`.
+pub fn metric(number: f64) -> String {
+    METRIC.written(number, 2)
+}
+
+/// A count: digits, and `k`, `M`, `G`, `T` or `P` behind them.
+pub fn read_metric(text: &str) -> Option<u64> {
+    let (number, unit) = digits(text)?;
+    let power = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return None,
+    };
+    number.checked_mul(1000u64.checked_pow(power)?)
+}
+
+/// A time in ns: digits, and `ms`, `s`, `m` or `h` behind them; seconds if nothing is. wrk does not know `ms`.
+pub fn read_time_ns(text: &str) -> Option<u64> {
+    let (number, unit) = digits(text)?;
+    number.checked_mul(match unit.to_ascii_lowercase().as_str() {
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
+fn digits(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_wrk_writes_them() {
+        for (us, expect) in [
+            (0.0, "0.00us"),
+            (635.91, "635.91us"),
+            (849.9, "849.90us"),
+            (850.0, "0.85ms"),
+            (12_345.6, "12.35ms"),
+            (999_999.0, "1000.00ms"),
+            (1_000_000.0, "1.00s"),
+            (30_050_000.0, "30.05s"),
+            (51_000_000.0, "0.85m"),
+            (7_200_000_000.0, "120.00m"),
+        ] {
+            assert_eq!(time_us(us), expect, "{us}");
+        }
+        assert_eq!([10.0, 30.0, 60.0, 120.0, 3600.0].map(time_s), ["10s", "30s", "1m", "2m", "60m"]);
+        assert_eq!([0.0, 800.0, 900.0, 1.5 * 1048576.0].map(binary), ["0.00", "800.00", "0.88K", "1.50M"]);
+        assert_eq!([999.0, 12_340.0, 1e6].map(metric), ["1.00k", "12.34k", "1.00M"]);
+    }
+
+    #[test]
+    fn numbers_are_read_as_wrk_reads_them() {
+        for (text, metric, time_ns) in [
+            ("10", Some(10), Some(10_000_000_000)),
+            ("2k", Some(2_000), None),
+            ("1M", Some(1_000_000), Some(60_000_000_000)),
+            ("2h", None, Some(7_200_000_000_000)),
+            ("500ms", None, Some(500_000_000)),
+            ("30S", None, Some(30_000_000_000)),
+            ("", None, None),
+            ("k", None, None),
+            ("-1", None, None),
+            ("1.5s", None, None),
+            ("99999999999999999999", None, None),
+            ("99999999999P", None, None),
+        ] {
+            assert_eq!((read_metric(text), read_time_ns(text)), (metric, time_ns), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+"""The zoo: servers with one planted limit each, explained by plimsoll, which sees a URL and no more. What the limit is stands in
+bench/zoo/truth.json, which is read only after it has answered.
+
+Each case is recorded as it ends (_output/bench/zoo.jsonl) with a digest of plimsoll and of the case, so that a run that was broken
+off goes on where it was. A case whose runtime or right is missing here is left out, and said. Everything that is started is ended by
+its own handle, with its group.
+
+Not here: how plimsoll tells, and the servers (bench/zoo/servers).
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import measure
+import report
+from measure import Failure, need, run, tool
+
+ZOO = os.path.join(measure.ROOT, "bench", "zoo")
+BUILT = os.path.join(report.OUTPUT, "zoo")
+GROUPS = "/sys/fs/cgroup"
+
+
+class Absent(Exception):
+    """What this machine lacks for a case, in a few words."""
+
+
+def _read(name):
+    with open(os.path.join(ZOO, name)) as file:
+        return json.load(file)
+
+
+def _wanted(name):
+    path = tool(name)
+    if path is None:
+        raise Absent(f"there is no {name}")
+    return path
+
+
+def _source(*names):
+    return os.path.join(ZOO, "servers", *names)
+
+
+def _built(name, command, source):
+    """A program of the zoo, compiled once for its source."""
+    os.makedirs(BUILT, exist_ok=True)
+    with open(source, "rb") as file:
+        made = os.path.join(BUILT, hashlib.sha256(file.read()).hexdigest()[:12])
+    if not os.path.exists(made):
+        os.makedirs(made + ".new", exist_ok=True)
+        done = subprocess.run(command(made + ".new"), cwd=os.path.dirname(source), capture_output=True, text=True)
+        if done.returncode:
+            raise Failure(f"the zoo's {name} does not compile: {done.stderr[-500:]}")
+        os.rename(made + ".new", made)
+    return made
+
+
+def _free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def _command(case, folder):
+    """The command of a case's server, and what its environment has more."""
+    app, text = case["app"], json.dumps(case["set"]).replace("{disk}", folder)
+    if app == "go":
+        go, source = _wanted("go"), _source("go", "main.go")
+        made = _built("Go server", lambda to: [go, "build", "-o", os.path.join(to, "app"), "."], source)
+        return [os.path.join(made, "app")], {"ZOO": text}
+    if app == "py":
+        return [_wanted("python3"), _source("app.py")], {"ZOO": text}
+    if app == "node":
+        return [_wanted("node"), _source("app.js")], {"ZOO": text}
+    if app == "java":
+        javac, java, source = _wanted("javac"), _wanted("java"), _source("java", "App.java")
+        made = _built("Java server", lambda to: [javac, "-d", to, source], source)
+        words = " ".join(f"{name}={value}" for name, value in case["set"].items())
+        return [java, *case.get("jvm", []), "-cp", made, "App"], {"ZOO_JAVA": words}
+    if app == "c":
+        cc, source = _wanted("cc"), _source("app.c")
+        made = _built("C server", lambda to: [cc, "-O2", "-pthread", "-o", os.path.join(to, "app"), source], source)
+        return [os.path.join(made, "app")], {"ZOO_C": case["set"]}
+    if app == "nginx":
+        nginx, port = _wanted("nginx"), _free_port()
+        if case.get("bytes"):
+            with open(os.path.join(folder, "file"), "wb") as file:
+                file.write(b"x" * case["bytes"])
+        conf = os.path.join(folder, "server.conf")
+        http = case["conf"].replace("{port}", str(port)).replace("{dir}", folder)
+        with open(conf, "w") as file:
+            file.write(f"daemon off; pid {folder}/pid; error_log stderr crit; worker_processes 1;\n"
+                       f"events {{ worker_connections 4096; }}\nhttp {{ access_log off; keepalive_requests 1000000; {http} }}\n")
+        say = f"echo 127.0.0.1:{port}; exec {nginx} -p {folder} -c {conf}"
+        return ["sh", "-c", say], {}
+    raise Failure(f"bench/zoo/cases.json: nobody knows the app '{app}'")
+
+
+@contextlib.contextmanager
+def _group(cores):
+    """A control group with a quota of CPU time."""
+    if cores is None:
+        yield None
+        return
+    folder = os.path.join(GROUPS, f"plimsoll-zoo-{os.getpid()}")
+    try:
+        os.mkdir(folder)
+        with open(os.path.join(folder, "cpu.max"), "w") as file:
+            file.write(f"{int(cores * 100_000)} 100000")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+        raise Absent(f"no control group of one's own ({error.strerror})") from error
+    try:
+        yield folder
+    finally:
+        for _ in range(50):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+                break
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _started(command, environment, group=None, files=None):
+    """A process with its group until the block ends; gives the address that it prints."""
+    def before():
+        os.setsid()
+        if group:
+            with open(os.path.join(group, "cgroup.procs"), "w") as file:
+                file.write(str(os.getpid()))
+        if files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    child = subprocess.Popen(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, preexec_fn=before)
+    try:
+        said = child.stdout.readline().decode(errors="replace").strip()
+        if not said.startswith("127.0.0.1:"):
+            raise Failure(f"a server of the zoo did not start: {command[0]} said '{said[-200:]}'")
+        _answers(said)
+        yield said
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(3)
+                break
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+
+
+def _answers(address, limit_s=20):
+    host, port = address.rsplit(":", 1)
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            socket.create_connection((host, int(port)), 1).close()
+            return
+        time.sleep(0.05)
+    raise Failure(f"a server of the zoo does not listen on {address}")
+
+
+@contextlib.contextmanager
+def _store(kind, folder):
+    """What is behind the server: our own, or Redis; gives its address."""
+    if kind is None:
+        yield None
+    elif kind == "redis":
+        port = _free_port()
+        words = f"--port {port} --bind 127.0.0.1 --save '' --dir {folder}"
+        with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}) as address:
+            yield address
+    else:
+        with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}) as address:
+            yield address
+
+
+@contextlib.contextmanager
+def _serving(case):
+    """The server of a case, on all cores; gives its address."""
+    if case.get("tc"):
+        raise Absent("a slow link needs a network of its own")
+    with tempfile.TemporaryDirectory(dir=report.OUTPUT) as folder, _store(case.get("store"), folder) as store:
+        if store:
+            case = {**case, "set": {**case["set"], "store": store}}
+        command, environment = _command(case, folder)
+        with _group(case.get("cpu_max")) as group, _started(command, environment, group, case.get("files")) as address:
+            yield address
+
+
+def _digest(case):
+    with open(need("plimsoll"), "rb") as file:
+        built = hashlib.sha256(file.read())
+    built.update(json.dumps(case, sort_keys=True).encode())
+    for folder, _, names in sorted(os.walk(_source())):
+        for name in sorted(names):
+            with open(os.path.join(folder, name), "rb") as file:
+                built.update(file.read())
+    return built.hexdigest()[:16]
+
+
+def _explained(case, name, budget):
+    with _serving(case) as address:
+        path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
+        command = [need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
+                   f"{budget}s", "--seed", "1", "-o", path, *case.get("flags", [])]
+        began = time.monotonic()
+        # Exit code 1: nothing is named, which is something that may be said.
+        found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
+    predicted = found["predicted"] or {}
+    return {"cause": found["cause"], "abstained": found["abstained"], "sentence": found["sentence"], "causes": found["causes"],
+            "line_rps": found["load_line_rps"]["lower"], "doubled_rps": predicted.get("doubled_rps"),
+            "interventions": found["interventions"], "wall_s": time.monotonic() - began}
+
+
+def _cured_line(case, cure, budget):
+    """The line with the limit taken away, by a search of its own."""
+    with _serving({**case, **cure}) as address:
+        command = [need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
+                   f"{budget}s", "--seed", "1", *case.get("flags", [])]
+        return run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()["load_line_rps"]["lower"]
+
+
+def verdict(truth, found):
+    """right, abstained or wrong."""
+    if found["abstained"]:
+        return "right" if "unknown" in truth["names"] else "abstained"
+    return "right" if found["cause"] in truth["names"] else "wrong"
+
+
+def _kept(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        rows = [json.loads(line) for line in file if line.endswith("}\n")]
+    return {(row["case"], row["digest"]): row for row in rows}
+
+
+def matrix(done, truth):
+    """Right, abstained and wrong by cause, as lines of Markdown."""
+    by = {}
+    for name, row in done.items():
+        cell = by.setdefault(truth[name]["names"][0], {"right": 0, "abstained": 0, "wrong": 0, "said": []})
+        word = verdict(truth[name], row["found"])
+        cell[word] += 1
+        if word != "right":
+            cell["said"].append(f"{name}: {row['found']['cause']}")
+    lines = ["| cause | right | abstained | wrong | not right |", "|---|---|---|---|---|"]
+    for cause, cell in sorted(by.items()):
+        lines.append(f"| `{cause}` | {cell['right']} | {cell['abstained']} | {cell['wrong']} | {'; '.join(cell['said'])} |")
+    return lines
+
+
+def _shares(done, truth):
+    words = [verdict(truth[name], row["found"]) for name, row in done.items()]
+    return {word: words.count(word) for word in ("right", "abstained", "wrong")}
+
+
+def zoo(settings):
+    """what holds servers of a known limit is named: right in 90 %, wrong in 3 % at most"""
+    budget = settings.seconds(180)
+    os.makedirs(report.OUTPUT, exist_ok=True)
+    path = os.path.join(report.OUTPUT, "zoo.jsonl")
+    kept, done, notes = ({} if settings.fresh else _kept(path)), {}, []
+    cases = {name: case for name, case in _read("cases.json").items() if not settings.servers or name in settings.servers}
+    for name, case in cases.items():
+        key = (name, _digest(case))
+        if key not in kept:
+            try:
+                row = {"case": name, "digest": key[1], "budget_s": budget, "found": _explained(case, name, budget)}
+            except (Absent, Failure) as missing:
+                notes.append(f"{name} was left out: {missing}")
+                continue
+            # The truth is looked at now, not before.
+            cure = _read("truth.json")[name].get("cure")
+            if cure and row["found"]["doubled_rps"]:
+                row["cured_rps"] = _cured_line(case, cure, min(budget, 60))
+            with open(path, "a") as file:
+                file.write(json.dumps(row) + "\n")
+            kept[key] = row
+        done[name] = kept[key]
+        print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
+    truth = _read("truth.json")
+    parts = {"known": {n: r for n, r in done.items() if not truth[n]["held_back"]},
+             "held back": {n: r for n, r in done.items() if truth[n]["held_back"]}}
+    for part, rows in parts.items():
+        print(f"\n{part}:")
+        print("\n".join(matrix(rows, truth)))
+    near = [abs(r["cured_rps"] / r["found"]["doubled_rps"] - 1) <= 0.15 for r in done.values() if r.get("cured_rps")]
+    shares, count = _shares(done, truth), max(len(done), 1)
+    text = "; ".join(f"{part}: {', '.join(f'{n} {word}' for word, n in _shares(rows, truth).items())}" for part, rows in parts.items())
+    in_time = all(row["found"]["wall_s"] <= row["budget_s"] + 15 for row in done.values())
+    holds = shares["right"] >= 0.9 * count and shares["wrong"] <= 0.03 * count and in_time
+    if near:
+        notes.append(f"the line with twice as much of what held it was predicted within 15 % in {sum(near)} of {len(near)} cases")
+        holds = holds and sum(near) >= 0.8 * len(near)
+    return report.Row("zoo", f"cause of {len(done)} servers", "right >= 90 %, wrong <= 3 %", text, holds, list(done.values()), notes)
+
+
+ROWS = {"zoo": zoo}

@@ -1,0 +1,111 @@
+"""An HTTP server with one planted limit, chosen by the settings in $ZOO (JSON); the same words as those of go/main.go. Two kinds:
+threads of one interpreter, or worker processes that each serve one connection at a time. It prints its address.
+
+Not here: which limit is the truth of which case (../truth.json).
+"""
+
+import json
+import os
+import socket
+import socketserver
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+SET = json.loads(os.environ.get("ZOO", "{}"))
+SHARED = threading.Lock()
+SLOTS = threading.Semaphore(SET.get("slots") or 1_000_000)
+BODY = b"x" * max(SET.get("bytes", 2), 2)
+
+
+def burn(us):
+    end = time.perf_counter() + us / 1e6
+    while time.perf_counter() < end:
+        pass
+
+
+class Links:
+    """Connections to the store, so many and no more."""
+
+    def __init__(self, count):
+        self.free, self.idle = threading.Semaphore(count), []
+
+    def ask(self):
+        with self.free:
+            link = self.idle.pop() if self.idle else self._new()
+            link.write(SET["call"].encode() + b"\r\n")
+            link.flush()
+            line = link.readline()
+            if line.startswith(b"$") and not line.startswith(b"$-1"):
+                link.readline()
+            self.idle.append(link)
+
+    def _new(self):
+        host, port = SET["store"].rsplit(":", 1)
+        link = socket.create_connection((host, int(port)))
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return link.makefile("rwb")
+
+
+LINKS = Links(SET.get("conns", 1)) if "store" in SET else None
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1" if SET.get("keep", True) else "HTTP/1.0"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_GET(self):
+        if not self.path.startswith("/items"):
+            self._answer(404, b"no")
+            return
+        with SLOTS:
+            burn(SET.get("cpu_us", 0))
+            time.sleep(SET.get("sleep_us", 0) / 1e6)
+            if SET.get("shared_us"):
+                with SHARED:
+                    time.sleep(SET["shared_us"] / 1e6)
+            if LINKS:
+                LINKS.ask()
+            if SET.get("file"):
+                journal = os.open(SET["file"], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+                os.write(journal, b"a line of the journal\n")
+                os.fsync(journal)
+                os.close(journal)
+            self._answer(200, BODY)
+
+    do_POST = do_HEAD = do_GET
+
+    def _answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Threads(socketserver.ThreadingMixIn, HTTPServer):
+    daemon_threads = True
+    request_queue_size = SET.get("backlog", 1024)
+
+
+class One(HTTPServer):
+    request_queue_size = SET.get("backlog", 1024)
+
+
+def main():
+    workers = SET.get("workers", 0)
+    server = (One if workers else Threads)(("127.0.0.1", 0), Handler)
+    print("%s:%d" % server.server_address, flush=True)
+    for _ in range(max(workers - 1, 0)):
+        if os.fork() == 0:
+            break
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -23,6 +23,7 @@ pub mod format;
 pub mod judge;
 pub mod levels;
 pub mod others;
+pub mod overload;
 pub mod profile;
 pub mod prove;
 pub mod sentence;

@@ -179,6 +179,7 @@ fn what_there_is_no_time_for_is_said() {
 #[test]
 fn any_beginning_of_a_recording_goes_on_as_it_did() {
     let find = Asked::Find(FindAsked {
+        planning: Default::default(),
         base: base(),
         slo: "success>=99.9%, p99<=500ms".into(),
         budget_ns: 20 * SECOND,
@@ -209,4 +210,126 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
             }
         }
     }
+}
+
+/// After the steady loads: one without a change, each change once, one without; all within the budget.
+#[test]
+fn what_is_changed_lies_between_two_loads_without_a_change() {
+    let asked = |interventions: Vec<Intervention>, budget_s: u64| {
+        let search = FindAsked {
+            planning: Default::default(),
+            base: base(),
+            slo: "success>=99.9%, p99<=500ms".into(),
+            budget_ns: budget_s * SECOND / 3,
+            max_rate: None,
+            arrivals: Arrivals::Constant,
+            first_answer_ns: 0,
+            profiles: None,
+        };
+        Asked::Explain(ExplainAsked { search, budget_ns: budget_s * SECOND, interventions })
+    };
+    let changes = |recorded: &Recorded| -> Vec<Intervention> {
+        recorded.trials.iter().filter_map(|trial| Intervention::of(&trial.tag)).collect()
+    };
+    let all = [Intervention::Reference, Intervention::MoreUsers, Intervention::NewConnections];
+    let recorded = simulator::conduct(&asked(all.to_vec(), 120), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let [first, between @ .., last] = &*changes(&recorded) else { panic!("nothing was changed") };
+    assert_eq!((*first, *last), (Intervention::Control, Intervention::Control));
+    assert!(!between.is_empty() && !between.contains(&Intervention::Control));
+    assert!(all.iter().all(|change| between.iter().filter(|other| *other == change).count() <= 1), "{between:?}");
+    assert!(recorded.elapsed_ns <= 120 * SECOND);
+    let users = |change: Intervention| {
+        let found = recorded.trials.iter().find(|trial| trial.tag == change.tag()).expect("was made");
+        found.run.plan.load.shape.curve().max()
+    };
+    assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
+    // What was made is told, with what became of it.
+    let experiment = experiment(&asked(all.to_vec(), 120), &recorded);
+    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let plimsoll_analysis::Finding::Explain(found) = concluded.open().1 else { panic!("an explanation") };
+    let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
+    assert_eq!(told, between);
+    // Nothing is changed where nothing may be, or where there is no time for it.
+    for (may, budget_s) in [(vec![], 120), (all.to_vec(), 12)] {
+        let recorded = simulator::conduct(&asked(may, budget_s), &[slots(4, 2000.0)], 1, NO_BURNERS);
+        assert_eq!(changes(&recorded), []);
+    }
+}
+
+/// The load below the line is made once, at the rate that leaves the headroom, within the budget.
+#[test]
+fn headroom_is_measured_below_the_line() {
+    let asked = Asked::Find(FindAsked {
+        planning: Planning { headroom: Some(0.3), need_rps: Some(50_000.0) },
+        base: base(),
+        slo: "success>=99.9%, p99<=500ms".into(),
+        budget_ns: 30 * SECOND,
+        max_rate: None,
+        arrivals: Arrivals::Constant,
+        first_answer_ns: 0,
+        profiles: None,
+    });
+    let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
+    assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
+    let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
+    let experiment = experiment(&asked, &recorded);
+    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
+    let (planned, needed) = (found.planned.expect("was measured"), found.needed.expect("was asked"));
+    let line = found.findings.load_line_rps.lower;
+    assert_eq!((held.len(), planned.rate_rps, planned.held), (1, 0.7 * line, true));
+    assert!((held[0].run.plan.load.shape.curve().max() / planned.rate_rps - 1.0).abs() < 0.01);
+    assert_eq!(needed.instances, (50_000.0 / planned.rate_rps).ceil());
+    assert!(needed.instances_min <= needed.instances);
+}
+
+/// A search, then one load in steps of the line it found, within the budget; what becomes of servers past their line is named.
+#[test]
+fn overload_goes_past_the_line_and_back() {
+    use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
+    let asked = |line_rps: Option<f64>| {
+        let search = FindAsked {
+            planning: Default::default(),
+            base: base(),
+            slo: "success>=99.9%, p99<=500ms".into(),
+            budget_ns: 30 * SECOND,
+            max_rate: None,
+            arrivals: Arrivals::Constant,
+            first_answer_ns: 0,
+            profiles: None,
+        };
+        Asked::Overload(OverloadAsked { search, line_rps, budget_ns: 60 * SECOND })
+    };
+    let model = |kind| Model { kind, ..slots(1, 1000.0) };
+    for (kind, line_rps, verdict, is_back) in [
+        (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
+        (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
+        // What it took in past its line it works off for longer than anybody looks.
+        (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
+    ] {
+        let asked = asked(line_rps);
+        let recorded = simulator::conduct(&asked, &[model(kind)], 1, NO_BURNERS);
+        assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
+        let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
+        assert_eq!((overloads.count(), recorded.trials.len() == 1), (1, line_rps.is_some()));
+        let experiment = experiment(&asked, &recorded);
+        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let plimsoll_analysis::Finding::Overload(found) = concluded.open().1 else { panic!("an overload") };
+        let told = &found.overloaded;
+        assert_eq!((told.verdict, told.recovery_s.is_some()), (Some(verdict), is_back), "{told:?}");
+        for (step, factor) in told.steps.iter().zip(FACTORS) {
+            assert!((step.offered_rps / (factor * told.line_rps) - 1.0).abs() < 0.02, "{step:?}");
+        }
+        let third = &told.steps[4];
+        match kind {
+            Kind::DeepQueue => assert!(third.kept_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
+            _ => {
+                assert!(third.kept_share > 0.95 && third.accepted_p99_ns.is_some_and(|ns| ns < 5_000_000), "{third:?}")
+            }
+        }
+    }
+    // Without time for the steps none is made.
+    let Asked::Overload(short) = asked(Some(100.0)) else { panic!("an overload") };
+    let asked = Asked::Overload(OverloadAsked { budget_ns: 9 * SECOND, ..short });
+    assert!(simulator::conduct(&asked, &[model(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }

@@ -5,6 +5,7 @@
 //! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the command line), and what they say
 //! besides ([`crate::terms`]).
 
+use crate::intervention::Intervention;
 use crate::load::Arrivals;
 use crate::plan::{Plan, Purpose, Tag};
 use crate::record::PlanRecord;
@@ -23,6 +24,8 @@ pub enum Asked<P = PlanRecord> {
     Find(FindAsked<P>),
     /// What holds the load line.
     Explain(ExplainAsked<P>),
+    /// What a server does past its load line.
+    Overload(OverloadAsked<P>),
     /// Whether one build is better than another.
     Prove(ProveAsked<P>),
     /// What each of several steps leaves of the one before.
@@ -83,6 +86,27 @@ pub struct FindAsked<P = PlanRecord> {
     /// Profiles to be taken afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesAsked>,
+    /// What is to be planned with it.
+    #[serde(default, skip_serializing_if = "Planning::is_nothing")]
+    pub planning: Planning,
+}
+
+/// What is to be planned with a load line.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Planning {
+    /// A share of the line that stays free (0.3: 30 %); a load is made at the rest of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<f64>,
+    /// A rate for which instances are counted, 1/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub need_rps: Option<f64>,
+}
+
+impl Planning {
+    /// Whether nothing is.
+    pub fn is_nothing(&self) -> bool {
+        *self == Planning::default()
+    }
 }
 
 /// A search, and steady loads after it that tell what holds the line.
@@ -90,6 +114,21 @@ pub struct FindAsked<P = PlanRecord> {
 pub struct ExplainAsked<P = PlanRecord> {
     /// The search; its budget is a part of the whole.
     pub search: FindAsked<P>,
+    /// All of it ends within this time, ns.
+    pub budget_ns: u64,
+    /// What may be changed afterwards, to tell causes apart; none: nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interventions: Vec<Intervention>,
+}
+
+/// A load in steps past the line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverloadAsked<P = PlanRecord> {
+    /// The search for the line, where it is not given; its budget is a part of the whole.
+    pub search: FindAsked<P>,
+    /// The line, 1/s; `None`: it is searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_rps: Option<f64>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
 }
@@ -141,9 +180,9 @@ pub struct BlocksAsked<P = PlanRecord> {
 impl<P> FindAsked<P> {
     /// The same with another plan.
     fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindAsked<Q>, E> {
-        let FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles } = self;
+        let FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
         let base = each(base)?;
-        Ok(FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles })
+        Ok(FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning })
     }
 }
 
@@ -237,6 +276,7 @@ impl<P> Asked<P> {
             Asked::Sweep(sweep) => vec![&sweep.base],
             Asked::Find(find) => vec![&find.base],
             Asked::Explain(explain) => vec![&explain.search.base],
+            Asked::Overload(overload) => vec![&overload.search.base],
             Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
             }
@@ -253,8 +293,11 @@ impl<P> Asked<P> {
                 Asked::Sweep(SweepAsked { base: each(base)?, levels, lengths, warmup_ns })
             }
             Asked::Find(find) => Asked::Find(find.with_plan(each)?),
-            Asked::Explain(ExplainAsked { search, budget_ns }) => {
-                Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns })
+            Asked::Explain(ExplainAsked { search, budget_ns, interventions }) => {
+                Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns, interventions })
+            }
+            Asked::Overload(OverloadAsked { search, line_rps, budget_ns }) => {
+                Asked::Overload(OverloadAsked { search: search.with_plan(each)?, line_rps, budget_ns })
             }
             Asked::Prove(ProveAsked { blocks, criterion, margin, profiles }) => {
                 Asked::Prove(ProveAsked { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
@@ -282,6 +325,7 @@ impl Asked {
             Asked::Sweep(_) => "sweep",
             Asked::Find(_) => "find",
             Asked::Explain(_) => "explain",
+            Asked::Overload(_) => "overload",
             Asked::Prove(_) => "prove",
             Asked::Ladder(_) => "ladder",
         }
@@ -292,7 +336,7 @@ impl Asked {
         match self {
             Asked::Run(run) => Some(&run.plan),
             Asked::Sweep(sweep) => Some(&sweep.base),
-            Asked::Find(_) | Asked::Explain(_) => self.search().map(|search| &search.base),
+            Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => self.search().map(|search| &search.base),
             Asked::Prove(_) | Asked::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
         }
     }
@@ -302,6 +346,7 @@ impl Asked {
         match self {
             Asked::Find(find) => Some(find),
             Asked::Explain(explain) => Some(&explain.search),
+            Asked::Overload(overload) => Some(&overload.search),
             Asked::Run(_) | Asked::Sweep(_) | Asked::Prove(_) | Asked::Ladder(_) => None,
         }
     }
@@ -311,7 +356,7 @@ impl Asked {
         match self {
             Asked::Prove(prove) => Some(&prove.blocks),
             Asked::Ladder(ladder) => Some(&ladder.blocks),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) => None,
+            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => None,
         }
     }
 
@@ -319,7 +364,7 @@ impl Asked {
     pub fn profiles(&self) -> Option<&ProfilesAsked> {
         match self {
             Asked::Run(run) => run.profiles.as_ref(),
-            Asked::Find(_) | Asked::Explain(_) => self.search()?.profiles.as_ref(),
+            Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => self.search()?.profiles.as_ref(),
             Asked::Prove(prove) => prove.profiles.as_ref(),
             Asked::Sweep(_) | Asked::Ladder(_) => None,
         }

@@ -8,6 +8,7 @@ use crate::asked::{Asked, BlocksAsked, FindAsked, Lengths};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
+use crate::intervention::Intervention;
 use crate::load::{Curve, Load};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
@@ -92,6 +93,8 @@ impl FindAsked {
         self.base.is_bounded()
             && is_time(self.budget_ns.max(self.first_answer_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
+            && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
+            && self.planning.need_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
     }
 }
 
@@ -108,7 +111,16 @@ impl Asked {
                     && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
             }
             Asked::Find(find) => find.is_bounded(),
-            Asked::Explain(explain) => explain.search.is_bounded() && is_time(explain.budget_ns),
+            Asked::Explain(explain) => {
+                explain.search.is_bounded()
+                    && is_time(explain.budget_ns)
+                    && explain.interventions.len() <= Intervention::ALL.len()
+            }
+            Asked::Overload(overload) => {
+                overload.search.is_bounded()
+                    && is_time(overload.budget_ns)
+                    && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
+            }
             Asked::Prove(prove) => {
                 let sides = prove.blocks.arms.len() == 2;
                 sides && prove.blocks.is_bounded() && (0.0..1.0).contains(&prove.margin)

@@ -31,6 +31,9 @@ pub struct FailedAnswer {
     pub body: String,
     /// What is wrong with it, in words; empty where its status says it.
     pub reason: String,
+    /// Whether it says when to come again (`Retry-After`); `None`: its head was not kept.
+    #[serde(default)]
+    pub retry_after: Option<bool>,
 }
 
 /// That an answer of a route is not as expected, or does not have what was to be taken from it.
@@ -54,7 +57,7 @@ impl FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)]), redact::line(reason));
-        FailedAnswer { status, missed: Some(missed), at_ns, status_line, body, reason }
+        FailedAnswer { status, missed: Some(missed), at_ns, status_line, body, reason, retry_after: None }
     }
 
     /// The answer with this status that begins with `bytes`, interim answers before it included.
@@ -69,14 +72,26 @@ impl FailedAnswer {
         let chunked = head.to_ascii_lowercase().lines().any(|field| {
             field.strip_prefix("transfer-encoding:").is_some_and(|coding| coding.trim_end().ends_with("chunked"))
         });
+        // Of HTTP/2 there is a status line of ours alone.
+        let says_when = || head.to_ascii_lowercase().lines().any(|field| field.starts_with("retry-after:"));
+        let retry_after = (!head.starts_with("HTTP/2")).then(says_when);
         let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
-        FailedAnswer { status, missed: None, at_ns, status_line: cut(&status_line), body, reason: String::new() }
+        let (status_line, reason) = (cut(&status_line), String::new());
+        FailedAnswer { status, missed: None, at_ns, status_line, body, reason, retry_after }
     }
 
     /// What came in place of an answer, and what is wrong with it.
     pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str) -> FailedAnswer {
         let status_line = String::new();
-        FailedAnswer { status: 0, missed: None, at_ns, status_line, body: text_of(bytes), reason: reason.to_owned() }
+        FailedAnswer {
+            status: 0,
+            missed: None,
+            at_ns,
+            status_line,
+            body: text_of(bytes),
+            reason: reason.to_owned(),
+            retry_after: None,
+        }
     }
 
     /// In words: `HTTP/1.1 503 Busy, "try later"`.
@@ -185,6 +200,13 @@ mod tests {
         assert!(shown.ends_with(" ...\"") && shown.chars().count() < 240, "{shown}");
         let no_http = FailedAnswer::no_http(0, b"SSH-2.0-x\r\n", "no status line");
         assert_eq!(no_http.text(), "\"SSH-2.0-x\", no status line");
+        for (bytes, expect) in [
+            (&b"HTTP/1.1 503 Busy\r\nRetry-after: 3\r\n\r\n"[..], Some(true)),
+            (b"HTTP/1.1 503 Busy\r\n\r\nRetry-After: 3", Some(false)),
+            (b"HTTP/2 503\r\n\r\n", None),
+        ] {
+            assert_eq!(FailedAnswer::answer(503, 0, bytes).retry_after, expect);
+        }
     }
 
     #[test]
@@ -196,6 +218,7 @@ mod tests {
             status_line: String::new(),
             body: body.into(),
             reason: String::new(),
+            retry_after: None,
         };
         let parts = [
             vec![one(503, 5, "b"), one(500, 9, "late")],

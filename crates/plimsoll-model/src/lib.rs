@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod injector;
 pub mod interval;
 mod interval_codec;
+pub mod intervention;
 pub mod json_path;
 pub mod ledger;
 pub mod load;
@@ -44,8 +45,8 @@ pub mod units;
 
 pub use addresses::AddressRange;
 pub use asked::{
-    Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, ProfilesAsked, ProveAsked,
-    RunAsked, SweepAsked,
+    Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, OverloadAsked, Planning,
+    ProfilesAsked, ProveAsked, RunAsked, SweepAsked,
 };
 pub use carriage::{Carriage, HttpChoice, ResolveSpec};
 pub use failed_answer::FailedAnswer;
@@ -53,6 +54,7 @@ pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};
 pub use interval::{Interval, RouteNumber, Routes};
+pub use intervention::Intervention;
 pub use ledger::{Ledger, Outcome, RequestFailure};
 pub use load::{Arrivals, Curve, Load, LoadShape, Stage};
 pub use measures::{LoadFigures, RouteFigures, WorkerTime};
@@ -63,6 +65,6 @@ pub use redact::Redact;
 pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial, Unheld};
 pub use schedule::{Schedule, Stripe};
 pub use tally::Tally;
-pub use terms::{BodyFrom, Redacted, ScriptTerms, Served, Terms, TextKind};
+pub use terms::{BodyFrom, ChangeTerms, Redacted, ScriptTerms, Served, Terms, TextKind};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{Origin, Request, Route, StatusSet, Traffic};

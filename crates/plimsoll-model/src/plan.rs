@@ -31,6 +31,8 @@ pub enum Purpose {
     Block,
     /// A steady load at a share of the line, to see what changes towards it.
     Hold,
+    /// A load in steps past the line, and back.
+    Overload,
 }
 
 /// Which of several targets a load is on.

@@ -52,6 +52,10 @@ pub enum TextKind {
     Metrics,
     /// Where profiles are served.
     Profiles,
+    /// A path of the server that does little.
+    Reference,
+    /// A header field by which another client names itself.
+    Identity,
     /// The command that starts build A.
     BuildA,
     /// The command that starts build B.
@@ -66,7 +70,7 @@ impl TextKind {
     /// What a record has of such a text. The same text means that it has all of it.
     pub fn kept(self, text: &str, how: Redact) -> String {
         match self {
-            TextKind::Url | TextKind::Metrics | TextKind::Profiles => redact::url(text, how),
+            TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
             TextKind::Traffic
             | TextKind::Script
             | TextKind::Unix
@@ -79,7 +83,7 @@ impl TextKind {
             TextKind::Body => redact::path(text),
             TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock => redact::command(text),
             TextKind::Argument => redact::argument(text, how),
-            TextKind::Header => match text.split_once(": ") {
+            TextKind::Header | TextKind::Identity => match text.split_once(": ") {
                 Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
                 None => redact::REDACTED.to_owned(),
             },
@@ -130,6 +134,9 @@ pub struct Terms<T> {
     pub probes: ProbesTerms<T>,
     /// Profiles that are taken afterwards.
     pub profiles: Option<ProfilesTerms<T>>,
+    /// What is changed to tell causes apart.
+    #[serde(default)]
+    pub changes: ChangeTerms<T>,
     /// How builds are started.
     pub builds: BuildsTerms<T>,
     /// The outcome that is a failure, as conditions are written.
@@ -232,6 +239,25 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
+/// What is changed to tell causes apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeTerms<T> {
+    /// Nothing: a request may not be repeated as another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub none: bool,
+    /// The URL of a path of the same server that does little; `None`: one that it does not have.
+    pub reference: Option<T>,
+    /// Header fields (`Name: value`) by which other clients name themselves, one each.
+    #[serde(default = "Vec::new")]
+    pub identities: Vec<T>,
+}
+
+impl<T> Default for ChangeTerms<T> {
+    fn default() -> Self {
+        ChangeTerms { none: false, reference: None, identities: Vec::new() }
+    }
+}
+
 /// How builds under test are started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildsTerms<T> {
@@ -289,6 +315,7 @@ impl<T> Default for Terms<T> {
             injector: InjectorTerms::default(),
             probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None },
             profiles: None,
+            changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
             output: OutputTerms { json: false, quiet: false, file: None, files: None },
@@ -351,6 +378,16 @@ impl<T> Terms<T> {
                     Some(ProfilesTerms { served: served(each, TextKind::Profiles, at)?, seconds: *seconds })
                 }
                 None => None,
+            },
+            changes: ChangeTerms {
+                none: self.changes.none,
+                reference: optional(each, TextKind::Reference, &self.changes.reference)?,
+                identities: self
+                    .changes
+                    .identities
+                    .iter()
+                    .map(|header| each(TextKind::Identity, header))
+                    .collect::<Result<_, E>>()?,
             },
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,

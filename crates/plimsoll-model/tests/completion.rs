@@ -129,6 +129,9 @@ fn what_is_recorded_comes_back() {
     complete_with.builds.before_block = Some("true".into());
     complete_with.probes.metrics = Some(Served::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
+    complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
+    // By the name of a header that the request has as well: each is asked for by itself, in its order.
+    complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),
         (TextKind::Issuers, &format!("/{CANARY}/ca.pem")),
@@ -137,6 +140,9 @@ fn what_is_recorded_comes_back() {
         (TextKind::Metrics, &format!("http://h/?k={CANARY}")),
         (TextKind::Profiles, "http://h/a"),
         (TextKind::Profiles, &format!("http://u:{CANARY}@h/")),
+        (TextKind::Reference, &format!("http://h/?r={CANARY}")),
+        (TextKind::Identity, &format!("x-api-key: {CANARY}")),
+        (TextKind::Identity, &format!("x-api-key: {CANARY}2")),
         (TextKind::BuildA, "KEY=s3cret ./a"),
         (TextKind::BeforeBlock, "true"),
     ]);
@@ -147,6 +153,8 @@ fn what_is_recorded_comes_back() {
         TextKind::Cgroup,
         TextKind::Metrics,
         TextKind::Profiles,
+        TextKind::Reference,
+        TextKind::Identity,
         TextKind::BuildA,
         TextKind::BeforeBlock,
     ];

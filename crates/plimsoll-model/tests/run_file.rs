@@ -156,12 +156,18 @@ fn asked(seed: u64) -> Asked {
         arrivals: Arrivals::Constant,
         first_answer_ns: 7,
         profiles: profiles.clone(),
+        planning: Planning { headroom: Some(0.3), need_rps: None },
     };
-    match seed % 6 {
+    match seed % 7 {
         0 => Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles }),
         1 => Asked::Sweep(SweepAsked { base: plan, levels: vec![1, 2], lengths: Lengths::Budget(9), warmup_ns: 3 }),
         2 => Asked::Find(search),
-        4 => Asked::Explain(ExplainAsked { search, budget_ns: 180_000_000_000 }),
+        4 => Asked::Explain(ExplainAsked {
+            search,
+            budget_ns: 180_000_000_000,
+            interventions: vec![Intervention::Reference, Intervention::Bursts],
+        }),
+        5 => Asked::Overload(OverloadAsked { search, line_rps: Some(1e3), budget_ns: 180_000_000_000 }),
         3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
         _ => Asked::Ladder(LadderAsked { blocks }),
     }

@@ -8,7 +8,7 @@ use crate::format::{bytes, count, date, duration, rate, share};
 use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
 use crate::server::add_server;
-use plimsoll_analysis::finding::{LadderFinding, ProveFinding, RunFinding, SearchFinding};
+use plimsoll_analysis::finding::{HeldBy, LadderFinding, ProveFinding, RunFinding, SearchFinding};
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
@@ -236,6 +236,7 @@ pub(crate) fn find_page(
     context: &RunContext,
     found: &SearchFinding,
     doubts: &Doubts,
+    held_by: Option<&HeldBy>,
     around: &Around,
 ) -> Report {
     let SearchFinding { findings, server, .. } = found;
@@ -246,7 +247,7 @@ pub(crate) fn find_page(
     let mut charts = Report::default();
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
     charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
-    let mut report = find_report(experiment, context, findings, doubts, false);
+    let mut report = find_report(experiment, context, found, doubts, held_by, false);
     report.headline(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 

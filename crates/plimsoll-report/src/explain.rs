@@ -3,13 +3,15 @@
 //! Not here: its document (`explain_json`).
 
 use crate::block::{Report, Tone};
+use crate::chart::{EvidenceBars, Heading, evidence_chart};
 use crate::find::{answer, stopped_text};
 use crate::format::{duration, rate};
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use plimsoll_analysis::Doubts;
-use plimsoll_analysis::explain::{Cause, Explanation, ShownSignal, shown_value};
+use plimsoll_analysis::explain::{Cause, Explanation, Intervened, ShownSignal, shown_value};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_model::Intervention;
 
 /// The answer in one sentence.
 fn explain_answer(explanation: &Explanation) -> String {
@@ -30,6 +32,42 @@ fn evidence_row(shown: &ShownSignal) -> Vec<String> {
         shown.supports.word().to_owned(),
         text.source.to_owned(),
     ]
+}
+
+fn evidence_bars(shown: &ShownSignal) -> EvidenceBars {
+    let value = |value: Option<f64>| value.map(|value| (value, shown_value(shown.signal, value)));
+    EvidenceBars {
+        name: shown.signal.text().words.to_owned(),
+        values: [value(shown.low), value(shown.line), value(shown.past)],
+    }
+}
+
+/// What an experiment is to show, before it is made.
+pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
+    match (intervention, predicted) {
+        (Intervention::Control, _) => "what loads with a change are held against".to_owned(),
+        (_, []) => "no cause that stands predicts anything of it".to_owned(),
+        (_, predicted) => {
+            let texts: Vec<String> = predicted.iter().map(|(cause, text)| format!("{cause} {text}")).collect();
+            format!("what is answered, if it is: {}", texts.join("; "))
+        }
+    }
+}
+
+/// The headings of the table of experiments.
+const EXPERIMENTS: [&str; 4] = ["experiment", "predicted of what is answered", "measured", "speaks"];
+
+fn experiment_row(made: &Intervened) -> Vec<String> {
+    let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
+    let words = |causes: &[Cause]| causes.iter().map(|cause| cause.word()).collect::<Vec<_>>().join(", ");
+    let speaks = match (made.supports.as_slice(), made.denies.as_slice()) {
+        ([], []) => "neither way".to_owned(),
+        (supports, []) => format!("for {}", words(supports)),
+        ([], denies) => format!("against {}", words(denies)),
+        (supports, denies) => format!("for {}, against {}", words(supports), words(denies)),
+    };
+    let predicted = if predicted.is_empty() { "nothing".to_owned() } else { predicted.join("; ") };
+    vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
 /// What would move the line.
@@ -88,7 +126,17 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     ));
     report.facts(facts);
     if !explanation.evidence.is_empty() {
-        report.table(&EVIDENCE, explanation.evidence.iter().map(evidence_row).collect());
+        let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
+        let heading = Heading {
+            title: "What changes from a low load to past the line".into(),
+            subtitle: format!("each against the longest of its three, for {}", explanation.cause),
+        };
+        let rows = || explanation.evidence.iter().map(evidence_row).collect();
+        report.drawn(|theme| evidence_chart(&heading, &bars, theme), &EVIDENCE, rows());
+        report.table(&EVIDENCE, rows());
+    }
+    if !explanation.interventions.is_empty() {
+        report.table(&EXPERIMENTS, explanation.interventions.iter().map(experiment_row).collect());
     }
     if !explanation.ruled_out.is_empty() {
         let row = |(cause, why): &(Cause, String)| vec![cause.word().to_owned(), why.clone()];

@@ -6,12 +6,13 @@ use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::server::ServerFields;
-use plimsoll_analysis::explain::{Explanation, Named, ShownSignal};
+use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubted, StoppedBy};
 use plimsoll_model::Experiment;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 struct ExplainDocument<'a> {
@@ -25,7 +26,7 @@ struct ExplainDocument<'a> {
     evidence: Vec<EvidenceFields>,
     ruled_out: Vec<RuledOutFields<'a>>,
     to_tell: Vec<String>,
-    interventions: [u8; 0],
+    interventions: Vec<InterventionFields<'a>>,
     predicted: Option<PredictedFields>,
     demands: Vec<DemandFields>,
     load_line_rps: LoadLine,
@@ -61,6 +62,15 @@ struct RuledOutFields<'a> {
 }
 
 #[derive(Serialize)]
+struct InterventionFields<'a> {
+    name: &'static str,
+    predictions: BTreeMap<&'static str, &'a str>,
+    measured: &'a str,
+    supports: Option<&'static str>,
+    denies: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
 struct PredictedFields {
     line_rps: f64,
     next_cause: &'static str,
@@ -77,6 +87,19 @@ struct DemandFields {
 impl<'a> From<&'a Named> for CauseFields<'a> {
     fn from(named: &'a Named) -> CauseFields<'a> {
         CauseFields { name: named.cause.word(), weight: named.weight, subject: &named.subject }
+    }
+}
+
+impl<'a> From<&'a Intervened> for InterventionFields<'a> {
+    fn from(intervened: &'a Intervened) -> InterventionFields<'a> {
+        let Intervened { intervention, predictions, measured, supports, denies } = intervened;
+        InterventionFields {
+            name: intervention.word(),
+            predictions: predictions.iter().map(|(cause, text)| (cause.word(), text.as_str())).collect(),
+            measured,
+            supports: supports.first().map(|cause| cause.word()),
+            denies: denies.iter().map(|cause| cause.word()).collect(),
+        }
     }
 }
 
@@ -109,7 +132,7 @@ pub(crate) fn explain(
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
         to_tell: explanation.to_tell.iter().map(spelled).collect(),
-        interventions: [],
+        interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
         predicted: predicted.map(|predicted| PredictedFields {
             line_rps: predicted.line_rps,
             next_cause: predicted.next_cause.word(),

@@ -7,6 +7,7 @@ use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text, threads_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
+use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
 use plimsoll_model::{Experiment, LoadShape, Purpose};
 
@@ -168,19 +169,52 @@ pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (Stri
             format!("settling: {load}, not measured"),
             "bringing the server into the same state before the next trial".into(),
         ),
+        Purpose::Overload => (load, "what it keeps of its line past it, and whether it comes back".into()),
         Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
 
+/// What to plan with.
+fn planned_text(planned: &PlannedLoad) -> String {
+    let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held } = *planned;
+    let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
+    let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
+    let broken = if held { "" } else { "; the SLO did not hold there" };
+    format!("{} requests/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
+}
+
+/// How many it takes.
+fn needed_text(needed: &Needed) -> String {
+    let Needed { rate_rps, instances, instances_min, cores } = *needed;
+    let many = match instances {
+        1.0 => "1 instance like this one".to_owned(),
+        _ if instances_min < instances => format!("{instances_min:.0} to {instances:.0} instances like this one"),
+        _ => format!("{instances:.0} instances like this one"),
+    };
+    let cores = cores.map_or_else(String::new, |cores| format!(", which use {cores:.1} cores together"));
+    format!("{many} for {} requests/s{cores}", rate(rate_rps))
+}
+
+/// What seems to hold the line, and what would check it.
+fn held_by_text(context: &RunContext, held_by: &HeldBy) -> String {
+    let asked = match context.plan.traffic.routes.as_slice() {
+        [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
+        _ => "plimsoll explain".to_owned(),
+    };
+    format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
+}
+
 /// The report of a search, below what speaks against its figures; of that, the answer says what stands beside the line.
-/// `with_trials`: with the table of all trials, unless they were shown as they happened.
+/// `held_by`: what seems to hold the line, where that is clear. `with_trials`: with the table of all trials, unless they were shown as they happened.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
-    findings: &Findings,
+    found: &SearchFinding,
     doubts: &Doubts,
+    held_by: Option<&HeldBy>,
     with_trials: bool,
 ) -> Report {
+    let findings = &found.findings;
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     report.text(Tone::Answer, answer(findings, doubts));
@@ -199,6 +233,9 @@ pub(crate) fn find_report(
         };
         facts.push(("held", held));
     }
+    facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
+    facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned))));
+    facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed))));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} requests/s with {}", rate(peak.rps), users(peak.concurrency))));
     }

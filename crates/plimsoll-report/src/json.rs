@@ -12,7 +12,9 @@ use crate::remedy::spelled;
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::Bracket;
-use plimsoll_analysis::finding::{RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel};
+use plimsoll_analysis::finding::{
+    HeldBy, Needed, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel, held_by,
+};
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
@@ -505,10 +507,37 @@ struct FindDocument<'a> {
     trials: Vec<TrialFields>,
     stopped_by: StoppedBy,
     held_s: f64,
+    held_by: Option<HeldByFields>,
+    planned: Option<PlannedFields>,
+    needed: Option<NeededFields>,
     elapsed_s: f64,
     fitted: &'a [String],
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeldByFields {
+    name: &'static str,
+    subject: String,
+    how: String,
+}
+
+#[derive(Serialize)]
+struct PlannedFields {
+    headroom: f64,
+    rate_rps: f64,
+    in_flight: Option<f64>,
+    p99_ns: Option<f64>,
+    held: bool,
+}
+
+#[derive(Serialize)]
+struct NeededFields {
+    rate_rps: f64,
+    instances: f64,
+    instances_min: f64,
+    cores: Option<f64>,
 }
 
 /// The load line: the highest rate that held, and the lowest above it that did not, 1/s.
@@ -619,6 +648,20 @@ pub(crate) fn find(
         trials: findings.trials.iter().map(TrialFields::from).collect(),
         stopped_by: findings.stopped_by,
         held_s: findings.held_s,
+        planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {
+            headroom,
+            rate_rps,
+            in_flight,
+            p99_ns,
+            held,
+        }),
+        needed: found.needed.map(|Needed { rate_rps, instances, instances_min, cores }| NeededFields {
+            rate_rps,
+            instances,
+            instances_min,
+            cores,
+        }),
+        held_by: held_by(found).map(|HeldBy { cause, subject, how }| HeldByFields { name: cause.word(), subject, how }),
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
         server: ServerFields::of(&found.server),

@@ -29,6 +29,7 @@ mod explain;
 mod explain_json;
 mod failed;
 mod find;
+mod overload;
 mod progress;
 mod prove;
 mod prove_json;
@@ -46,6 +47,7 @@ pub use plimsoll_analysis::format;
 pub use block::{Report, ReportBlock, Tone};
 pub use charted::{Around, heat_svg, percentiles_svg, series_section, time_svg, two_searches};
 pub use diff::{DiffSide, diff_document, diff_report};
+pub use explain::prediction_text;
 pub use find::{search_text, trial_heading, trial_line};
 pub use progress::{Now, Progress, progress_block, progress_line};
 pub use prove::{

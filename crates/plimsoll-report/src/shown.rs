@@ -11,6 +11,7 @@ use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
 use crate::load_profiles::{Profiles, profiles_report};
+use crate::overload::{overload_document, overload_page, overload_report};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
 use crate::prove_profiles::{self, ProveProfiles};
@@ -19,7 +20,7 @@ use crate::run::{RunContext, run_report, stop_text};
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
-use plimsoll_analysis::finding::{Finding, MeasuredBlocks, SearchFinding};
+use plimsoll_analysis::finding::{Finding, MeasuredBlocks, SearchFinding, held_by};
 use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
@@ -77,13 +78,18 @@ impl<'a> Shown<'a> {
             }
             Finding::Find(found) => {
                 let context = self.context(&found.settings.base);
-                report.append(find::find_report(self.experiment, &context, &found.findings, doubts, in_full));
+                let held_by = held_by(found);
+                report.append(find::find_report(self.experiment, &context, found, doubts, held_by.as_ref(), in_full));
                 Some(&found.server)
             }
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
                 report.append(explain_report(&context, found, doubts));
                 Some(&found.searched.server)
+            }
+            Finding::Overload(found) => {
+                report.append(overload_report(&self.context(found.plan), found));
+                Some(&found.server)
             }
             Finding::Prove(found) => {
                 report.append(prove_report(&self.compared(&found.measured), &found.proof));
@@ -123,16 +129,22 @@ impl<'a> Shown<'a> {
                 charted::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
             }
             Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
-            Finding::Find(found) => {
-                charted::find_page(self.experiment, &self.context(&found.settings.base), found, doubts, around)
-            }
+            Finding::Find(found) => charted::find_page(
+                self.experiment,
+                &self.context(&found.settings.base),
+                found,
+                doubts,
+                held_by(found).as_ref(),
+                around,
+            ),
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
                 let mut body = explain_report(&context, found, doubts);
                 body.heading("The search");
-                body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, around));
+                body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, None, around));
                 body
             }
+            Finding::Overload(found) => overload_page(&self.context(found.plan), found),
             Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
             Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.measured), found, around),
         };
@@ -164,6 +176,7 @@ impl<'a> Shown<'a> {
                 let context = self.context(&found.searched.settings.base);
                 explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
             }
+            Finding::Overload(found) => overload_document(self.experiment, &self.context(found.plan), found, &warnings),
             Finding::Prove(found) => prove_json::proof(&self.compared(&found.measured), found, &warnings, of_sides),
             Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.measured), found, &warnings, of_sides),
         }
@@ -174,7 +187,9 @@ impl<'a> Shown<'a> {
         let found: &SearchFinding = match self.finding.open().1 {
             Finding::Find(found) => found,
             Finding::Explain(found) => &found.searched,
-            Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => return None,
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => {
+                return None;
+            }
         };
         let searched = [Searched { name: "", findings: &found.findings }];
         let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
@@ -186,7 +201,7 @@ impl<'a> Shown<'a> {
         match self.finding.open().1 {
             Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.measured), found, theme)),
             Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.measured), found, theme)),
-            Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) => None,
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
         }
     }
 
@@ -194,7 +209,7 @@ impl<'a> Shown<'a> {
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.open();
         let cases = match finding {
-            Finding::Run(_) | Finding::Sweep(_) => junit::loads_cases(self.experiment, demands),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
             Finding::Find(found) => junit::find_cases(&found.findings, doubts),
             Finding::Explain(found) => junit::find_cases(&found.searched.findings, doubts),
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
@@ -330,7 +345,9 @@ mod tests {
             arrivals: Arrivals::Constant,
             first_answer_ns: 0,
             profiles: None,
+            planning: Default::default(),
         };
+        let overloaded = search.clone();
         let rate = |rate| LoadShape::Open { rate: Curve::constant(rate), arrivals: Arrivals::Constant };
         let prove = ProveAsked { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
         let lengths = Lengths::Fixed(1_000_000_000);
@@ -347,8 +364,12 @@ mod tests {
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
             ),
             experiment(
-                Asked::Explain(ExplainAsked { search, budget_ns: 20_000_000_000 }),
+                Asked::Explain(ExplainAsked { search, budget_ns: 20_000_000_000, interventions: vec![] }),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
+            ),
+            experiment(
+                Asked::Overload(OverloadAsked { search: overloaded, line_rps: Some(100.0), budget_ns: 20_000_000_000 }),
+                vec![trial(Purpose::Overload, None, 0, rate(100.0))],
             ),
             experiment(Asked::Prove(prove), on(ArmIndex::Side)),
             experiment(Asked::Ladder(LadderAsked { blocks }), on(ArmIndex::Rung)),

@@ -17,10 +17,12 @@ use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{ArmIndex, Ending, Experiment, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld};
+use plimsoll_model::{
+    ArmIndex, Ending, Experiment, Intervention, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
+};
 use plimsoll_report::{
-    Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prove_heading, prove_line,
-    prove_standing, search_text, trial_heading, trial_line,
+    Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prediction_text,
+    prove_heading, prove_line, prove_standing, search_text, trial_heading, trial_line,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
@@ -255,12 +257,23 @@ impl<'a> Conduct<'a> {
                         format!("holding {}: {load}", level.text()),
                         "what changes from a low load to past the line tells what holds it".to_owned(),
                     ),
-                    None => {
-                        let so_far = explain.search.so_far(self.runner.elapsed_ns());
-                        search_text(trial.tag.purpose, &trial.plan.load.shape, so_far)
-                    }
+                    None => match Intervention::of(&trial.tag) {
+                        Some(intervention) => {
+                            let predicted = explain.predicted(self.recording.trials(), intervention);
+                            (format!("{}: {load}", intervention.text()), prediction_text(intervention, &predicted))
+                        }
+                        None => {
+                            let so_far = explain.search.so_far(self.runner.elapsed_ns());
+                            search_text(trial.tag.purpose, &trial.plan.load.shape, so_far)
+                        }
+                    },
                 };
                 (doing, why, s(explain.budget_ns))
+            }
+            Study::Overload(overload) => {
+                let so_far = overload.search.so_far(self.runner.elapsed_ns());
+                let (doing, why) = search_text(trial.tag.purpose, &trial.plan.load.shape, so_far);
+                (doing, why, s(overload.budget_ns))
             }
             Study::Blocks(comparison) => {
                 let arm = trial.tag.arm.map_or('A', ArmIndex::letter);
@@ -301,6 +314,7 @@ impl<'a> Conduct<'a> {
         let known = |study: &Study| match study {
             Study::Find(search) => search.outcomes.len(),
             Study::Explain(explain) => explain.search.outcomes.len(),
+            Study::Overload(overload) => overload.search.outcomes.len(),
             Study::Blocks(comparison) => comparison.blocks().len(),
             Study::Run(..) | Study::Sweep(_) => 0,
         };
@@ -314,6 +328,7 @@ impl<'a> Conduct<'a> {
         match study {
             Study::Find(search) => self.tell_trial(search, elapsed_ns),
             Study::Explain(explain) => self.tell_trial(&explain.search, elapsed_ns),
+            Study::Overload(overload) => self.tell_trial(&overload.search, elapsed_ns),
             Study::Blocks(comparison) => {
                 let number = comparison.blocks().len();
                 let Some(stand) = comparison.stand(self.recording.trials()) else { return };

@@ -113,7 +113,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         | Command::Run(_)
         | Command::Sweep(_)
         | Command::Demo(_)
-        | Command::Explain(_)) => {
+        | Command::Explain(_)
+        | Command::Overload(_)) => {
             // What measures has an end of its own to come to when it is interrupted; others just end.
             plimsoll_sys::signal::catch_interrupts();
             match experiment::asked(measuring)? {

@@ -43,8 +43,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
-        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics") => Class::Url,
-        (_, "headers") => Class::Header,
+        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind") => Class::Url,
+        (_, "headers" | "identities") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block") => Class::Command,
         (_, "words") => Class::Argument,
@@ -54,17 +54,17 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
             | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes" | "full"
-            | "dark" | "print" | "yes" | "strict" | "help" | "version",
+            | "dark" | "no_intervene" | "print" | "yes" | "strict" | "help" | "version",
         ) => Class::Switch,
         (
             _,
             "method" | "timeout" | "ok_status" | "max_connections" | "connect_to" | "source_ip" | "resolve_every"
             | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals" | "pprof_seconds"
             | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if"
-            | "slo" | "budget" | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure"
-            | "margin" | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus"
-            | "ignore" | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session"
-            | "fold",
+            | "slo" | "line" | "budget" | "headroom" | "need" | "max_rate" | "level_time" | "listen" | "connections"
+            | "start_timeout" | "measure" | "margin" | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b"
+            | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format"
+            | "field" | "session" | "fold" | "pool",
         ) => Class::Plain,
         _ => return None,
     })

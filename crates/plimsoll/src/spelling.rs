@@ -56,6 +56,7 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
         Asked::Find(_) if terms.demo => "demo",
         Asked::Find(_) => "find",
         Asked::Explain(_) => "explain",
+        Asked::Overload(_) => "overload",
         Asked::Prove(_) | Asked::Ladder(_) => "prove",
     };
     let mut words = CommandLine(vec!["plimsoll".to_owned(), command.to_owned()]);
@@ -181,11 +182,21 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             }
             words.value("--budget", time(find.budget_ns));
             words.optional("--max-rate", find.max_rate);
+            words.optional("--headroom", find.planning.headroom.map(percent));
+            words.optional("--need", find.planning.need_rps);
         }
         Asked::Explain(explain) => {
             words.value("--slo", &explain.search.slo);
             words.value("--budget", time(explain.budget_ns));
             words.optional("--max-rate", explain.search.max_rate);
+            words.switch("--no-intervene", terms.changes.none);
+            words.text("--reference", &terms.changes.reference);
+            terms.changes.identities.iter().for_each(|header| words.value("--identity", &header.text));
+        }
+        Asked::Overload(overload) => {
+            words.value("--slo", &overload.search.slo);
+            words.value("--budget", time(overload.budget_ns));
+            words.optional("--line", overload.line_rps);
         }
         Asked::Prove(prove) => {
             builds(words, terms);
@@ -239,6 +250,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
         Asked::Sweep(_) => Arrivals::Constant,
         Asked::Find(find) => find.arrivals,
         Asked::Explain(explain) => explain.search.arrivals,
+        Asked::Overload(overload) => overload.search.arrivals,
         Asked::Prove(_) | Asked::Ladder(_) => asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals),
     };
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson);

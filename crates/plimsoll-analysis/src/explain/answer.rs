@@ -73,17 +73,66 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
     }
 }
 
-/// The answer.
-pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
+/// How it shows that a cause holds the line, as a clause; `None` of what has a sentence of its own.
+pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
     let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
-    let subject = subject(case, cause);
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
     let idle = idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"));
+    let share = |signal: Signal| format::share(top(signal).min(1.0));
+    Some(match cause {
+        Cause::None | Cause::Client | Cause::Delay | Cause::WarmUp | Cause::Neighbour | Cause::Unknown => return None,
+        Cause::OneThread if case.thread_full() == Some(true) => {
+            format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread))
+        }
+        Cause::OneThread => format!("together they use {:.2} of a core{idle}", top(Signal::ServerCores)),
+        Cause::Cpu => {
+            let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > 0.1);
+            let downstream = downstream.map_or_else(String::new, |cores| format!(", what is behind it {cores:.2}"));
+            format!(
+                "the server uses {:.2} of them{downstream}, plimsoll {:.2}",
+                top(Signal::ServerCores),
+                top(Signal::ClientCores)
+            )
+        }
+        Cause::CpuQuota => format!("it was used up in {} of its periods{idle}", share(Signal::Throttled)),
+        Cause::Pool => format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight)),
+        Cause::Workers if top(Signal::FullThreads) >= 2.0 => format!("they have no room left{idle}"),
+        Cause::Workers => {
+            format!("each serves one request at a time, and {:.0} are under way{idle}", top(Signal::InFlight))
+        }
+        Cause::Downstream => match case.top(Signal::DownstreamCores).filter(|cores| *cores >= 0.85) {
+            Some(cores) => format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores)),
+            None => format!("its answers take longer under load, and the server waits for them{idle}"),
+        },
+        Cause::Lock => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
+        Cause::Gc => format!("it takes {} of the server's CPU time", share(Signal::Gc)),
+        Cause::Limiter if top(Signal::Refused) > 0.0 => {
+            format!("{} were answered, whatever was asked", rate_past(case))
+        }
+        Cause::Limiter => format!("{} were answered, and nothing works all the time{idle}", rate_past(case)),
+        Cause::AcceptBacklog => {
+            format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect)))
+        }
+        Cause::Files => format!("{} of the limit are open", share(Signal::Files)),
+        Cause::Disk => {
+            format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk)))
+        }
+        Cause::Memory | Cause::Network | Cause::SlowReader | Cause::Ports => {
+            format!("more load brings no more answers{idle}")
+        }
+    })
+}
+
+/// The answer.
+pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
     let line = match (case.lower_rps > 0.0, case.best_rps) {
         (true, _) => format!("the line at {} requests/s", format::rate(case.lower_rps)),
         (false, best) => format!("the server at {} requests/s", format::rate(best)),
     };
-    let holds = |how: String| format!("{subject} {} {line}: {how}", if plural(case, cause) { "hold" } else { "holds" });
+    if let Some(how) = how(case, cause) {
+        let verb = if plural(case, cause) { "hold" } else { "holds" };
+        return format!("{} {verb} {line}: {how}", subject(case, cause)).into();
+    }
     let said = match cause {
         Cause::None => format!(
             "nothing held the line: {} requests/s, the highest rate allowed, was held",
@@ -94,37 +143,6 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             let why = why.unwrap_or_else(|| "it could offer no more".into());
             return Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         }
-        Cause::OneThread if case.thread_full() == Some(true) => {
-            holds(format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread)))
-        }
-        Cause::OneThread => holds(format!("together they use {:.2} of a core{idle}", top(Signal::ServerCores))),
-        Cause::Cpu => {
-            let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > 0.1);
-            let downstream = downstream.map_or_else(String::new, |cores| format!(", what is behind it {cores:.2}"));
-            holds(format!(
-                "the server uses {:.2} of them{downstream}, plimsoll {:.2}",
-                top(Signal::ServerCores),
-                top(Signal::ClientCores)
-            ))
-        }
-        Cause::CpuQuota => {
-            holds(format!("it was used up in {} of its periods{idle}", format::share(top(Signal::Throttled).min(1.0))))
-        }
-        Cause::Pool => holds(format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight))),
-        Cause::Workers if top(Signal::FullThreads) >= 2.0 => holds(format!("they have no room left{idle}")),
-        Cause::Workers => {
-            holds(format!("each serves one request at a time, and {:.0} are under way{idle}", top(Signal::InFlight)))
-        }
-        Cause::Downstream => match case.top(Signal::DownstreamCores).filter(|cores| *cores >= 0.85) {
-            Some(cores) => holds(format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores))),
-            None => holds(format!("its answers take longer under load, and the server waits for them{idle}")),
-        },
-        Cause::Lock => holds(format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0))),
-        Cause::Gc => holds(format!("it takes {} of the server's CPU time", format::share(top(Signal::Gc).min(1.0)))),
-        Cause::Limiter if top(Signal::Refused) > 0.0 => {
-            holds(format!("{} were answered, whatever was asked", rate_past(case)))
-        }
-        Cause::Limiter => holds(format!("{} were answered, and nothing works all the time{idle}", rate_past(case))),
         Cause::Delay => {
             let p99 = case.low.get(Signal::P99).unwrap_or(0.0);
             format!(
@@ -140,21 +158,11 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
                 format::rate(past)
             )
         }
-        Cause::AcceptBacklog => {
-            holds(format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect))))
-        }
-        Cause::Files => holds(format!("{} of the limit are open", format::share(top(Signal::Files).min(1.0)))),
-        Cause::Disk => {
-            holds(format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk))))
-        }
         Cause::Neighbour => {
             let how = case.line.disturbed.clone().unwrap_or_default();
             format!("others on the machine held the server back: {how}")
         }
-        Cause::Memory | Cause::Network | Cause::SlowReader | Cause::Ports => {
-            holds(format!("more load brings no more answers{idle}"))
-        }
-        Cause::Unknown => "not known".to_owned(),
+        _ => "not known".to_owned(),
     };
     said.into()
 }

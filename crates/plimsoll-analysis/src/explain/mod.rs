@@ -7,6 +7,7 @@
 pub mod cause;
 pub mod contrast;
 pub mod demands;
+pub mod interventions;
 pub mod rules;
 pub mod signals;
 pub mod weigh;
@@ -19,12 +20,14 @@ pub use answer::value as shown_value;
 pub use cause::Cause;
 pub use contrast::{Contrast, Loads, level_of};
 pub use demands::{ServiceDemand, UsedResource};
+pub use interventions::{ExperimentLoads, Experiments};
 pub use signals::{LoadSignals, Signal};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::find::{Bracket, Findings};
 use crate::others::Others;
 use crate::sentence::Sentence;
+use plimsoll_model::Intervention;
 use rules::Sign;
 use std::collections::BTreeMap;
 use weigh::{Candidate, Weighed, weigh};
@@ -66,6 +69,21 @@ pub struct Predicted {
     pub doubled_rps: Option<f64>,
 }
 
+/// A change that was made to tell causes apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intervened {
+    /// What was changed.
+    pub intervention: Intervention,
+    /// What the causes that stood predicted of what is answered.
+    pub predictions: Vec<(Cause, String)>,
+    /// What became of it.
+    pub measured: String,
+    /// The causes for which it speaks, the strongest first.
+    pub supports: Vec<Cause>,
+    /// The causes against which it speaks.
+    pub denies: Vec<Cause>,
+}
+
 /// What holds a load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
@@ -77,10 +95,14 @@ pub struct Explanation {
     pub abstained: bool,
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
+    /// How it shows, as a clause, where the named cause is a limit of the server's.
+    pub how: Option<String>,
     /// What speaks for it.
     pub evidence: Vec<ShownSignal>,
     /// What was ruled out, and why.
     pub ruled_out: Vec<(Cause, String)>,
+    /// The changes that were made, and what they say.
+    pub interventions: Vec<Intervened>,
     /// What would tell, where it is not known: sentences without a full stop.
     pub to_tell: Vec<Sentence>,
     /// What would move the line.
@@ -91,11 +113,44 @@ pub struct Explanation {
     pub load_line_rps: Bracket,
 }
 
-/// Explains what a search found by these loads, with what speaks against that beyond the search's own doubts.
-pub fn explain(findings: &Findings, loads: &Loads) -> Doubted<Explanation> {
+/// What stands of the causes before anything is changed.
+pub fn standing(findings: &Findings, loads: &Loads) -> Weighed {
+    weigh(&Contrast::of(findings, loads), &BTreeMap::new())
+}
+
+/// Explains what a search found by these loads and experiments, with what speaks against that beyond the search's own doubts.
+pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Doubted<Explanation> {
     let case = Contrast::of(findings, loads);
-    let weighed = weigh(&case, &BTreeMap::new());
-    Doubted::new(doubts(findings, loads, &case), told(findings, &case, &weighed))
+    let before = weigh(&case, &BTreeMap::new());
+    let experiments = Experiments::of(made);
+    let weighed = weigh(&case, &experiments.weights(&before));
+    let explanation = told(findings, &case, &weighed);
+    Doubted::new(doubts(findings, loads, &case), with_experiments(explanation, &before, &weighed, &experiments))
+}
+
+/// The same with what was changed, and what that rules out.
+fn with_experiments(
+    explanation: Explanation,
+    before: &Weighed,
+    weighed: &Weighed,
+    experiments: &Experiments,
+) -> Explanation {
+    let stands = |cause: Cause| weighed.candidates.iter().any(|candidate| candidate.cause == cause);
+    let denied = before.candidates.iter().filter(|candidate| !stands(candidate.cause)).filter_map(|candidate| {
+        let cause = candidate.cause;
+        let by = experiments.0.iter().find(|experiment| experiment.denies(before).contains(&cause))?;
+        let predicted = interventions::prediction(by.intervention, cause).text();
+        Some((cause, format!("with {} what is answered {predicted}; it {}", by.intervention.text(), by.measured())))
+    });
+    let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();
+    let intervened = |experiment: &interventions::Experiment| Intervened {
+        intervention: experiment.intervention,
+        predictions: interventions::predictions(before, experiment.intervention),
+        measured: experiment.measured(),
+        supports: experiment.supports(before),
+        denies: experiment.denies(before),
+    };
+    Explanation { ruled_out, interventions: experiments.0.iter().map(intervened).collect(), ..explanation }
 }
 
 fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
@@ -122,8 +177,10 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
             Some(first) => answer::sentence(case, first.cause),
             None => answer::not_known(case, &shown).into(),
         },
+        how: first.and_then(|first| answer::how(case, first.cause)),
         evidence: evidence(case, &shown),
         ruled_out: weighed.ruled_out.iter().map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign))).collect(),
+        interventions: Vec::new(),
         to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
         predicted: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),

@@ -3,8 +3,8 @@
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{Doubted, Doubts};
-use crate::explain::{Explanation, Loads, explain};
-use crate::study::explain::loads;
+use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain};
+use crate::study::explain::{changed, loads};
 use plimsoll_model::{Experiment, ExplainAsked};
 
 /// What holds a load line.
@@ -16,24 +16,50 @@ pub struct ExplainFinding<'a> {
     pub explanation: Explanation,
 }
 
+/// What seems to hold a line, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBy {
+    /// Its name.
+    pub cause: Cause,
+    /// What it is in this case.
+    pub subject: String,
+    /// How it shows.
+    pub how: String,
+}
+
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
     asked: &ExplainAsked,
 ) -> Result<Doubted<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &asked.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    Ok(explained(&searched, &loads))
+    Ok(explained(&searched, &loads, &changed(&experiment.trials)))
 }
 
 /// The same of a search, as far as its own trials tell.
 pub fn of_search<'a>(searched: &Doubted<SearchFinding<'a>>) -> Doubted<ExplainFinding<'a>> {
     let found = searched.open().1;
-    explained(searched, &Loads::of_search(&found.findings, &found.server.runs))
+    let loads = Loads::of_search(&found.findings, &found.server.runs);
+    explained(searched, &loads, &ExperimentLoads::default())
 }
 
-fn explained<'a>(searched: &Doubted<SearchFinding<'a>>, loads: &Loads) -> Doubted<ExplainFinding<'a>> {
+/// What holds the line of a search, as far as its own trials make that clear; `None`: they do not, or nothing of the server does.
+pub fn held_by(found: &SearchFinding) -> Option<HeldBy> {
+    let loads = Loads::of_search(&found.findings, &found.server.runs);
+    let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
+    let (_, explanation) = explained.open();
+    let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.lower > 0.0)?;
+    let first = explanation.causes.first()?;
+    Some(HeldBy { cause: explanation.cause, subject: first.subject.clone(), how })
+}
+
+fn explained<'a>(
+    searched: &Doubted<SearchFinding<'a>>,
+    loads: &Loads,
+    made: &ExperimentLoads,
+) -> Doubted<ExplainFinding<'a>> {
     let (of_search, found) = searched.open();
-    let explained = explain(&found.findings, loads);
+    let explained = explain(&found.findings, loads, made);
     let (own, explanation) = explained.open();
     let doubts: Doubts = of_search.clone().into_iter().chain(own.clone()).collect();
     Doubted::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })

@@ -8,16 +8,18 @@
 
 pub mod blocks;
 pub mod explain;
+pub mod overload;
 mod recording;
 pub mod run;
 pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::ExplainFinding;
+pub use explain::{ExplainFinding, HeldBy, held_by};
+pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;
-pub use search::SearchFinding;
+pub use search::{Needed, PlannedLoad, SearchFinding};
 pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 
 use crate::doubts::Doubted;
@@ -34,6 +36,8 @@ pub enum Finding<'a> {
     Find(Box<SearchFinding<'a>>),
     /// Of what holds the load line.
     Explain(Box<ExplainFinding<'a>>),
+    /// Of a load past the line.
+    Overload(Box<OverloadFinding<'a>>),
     /// Of a comparison.
     Prove(Box<ProveFinding<'a>>),
     /// Of a ladder.
@@ -47,6 +51,9 @@ pub fn conclude(experiment: &Experiment) -> Result<Doubted<Finding<'_>>, NoFindi
         Asked::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
         Asked::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
         Asked::Explain(asked) => explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found))),
+        Asked::Overload(asked) => {
+            overload::conclude(experiment, asked)?.map(|found| Finding::Overload(Box::new(found)))
+        }
         Asked::Prove(asked) => blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found))),
         Asked::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
     })

@@ -2,11 +2,13 @@
 
 use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::explain::{LoadSignals, Signal};
 use crate::find::AtLine;
 use crate::find::{self, Findings, Settings, StoppedBy};
+use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
-use crate::study::search::{outcome, settings};
+use crate::study::search::{outcome, planned_tag, settings};
 use plimsoll_model::{Experiment, FindAsked, Purpose, Run, Trial};
 
 /// What a search found.
@@ -16,8 +18,67 @@ pub struct SearchFinding<'a> {
     pub settings: Settings,
     /// The line, and how it was found.
     pub findings: Findings,
+    /// What leaves the headroom asked for, where that was measured.
+    pub planned: Option<PlannedLoad>,
+    /// How many instances carry the rate asked for.
+    pub needed: Option<Needed>,
     /// What was seen of the server: what it used at the line, and all loads of the search.
     pub server: ServerView<'a>,
+}
+
+/// A load that leaves headroom below the line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannedLoad {
+    /// The share of the line that stays free.
+    pub headroom: f64,
+    /// Its rate, 1/s.
+    pub rate_rps: f64,
+    /// Requests in flight, on average.
+    pub in_flight: Option<f64>,
+    /// Response time that 99 % stay below, ns.
+    pub p99_ns: Option<f64>,
+    /// Whether the promise held.
+    pub held: bool,
+}
+
+/// How many instances like the measured one carry a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Needed {
+    /// The rate, 1/s.
+    pub rate_rps: f64,
+    /// At the lower end of the line, and with the headroom asked for.
+    pub instances: f64,
+    /// At its upper end.
+    pub instances_min: f64,
+    /// Cores that the servers use for it, where that was seen.
+    pub cores: Option<f64>,
+}
+
+/// What was measured below the line.
+fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
+    // Loads of this purpose are something else in an explanation.
+    let headroom = asked.planning.headroom?;
+    let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
+    let sight = LoadSignals::of(&trial.run);
+    Some(PlannedLoad {
+        headroom,
+        rate_rps: findings.load_line_rps.lower * (1.0 - headroom),
+        in_flight: sight.get(Signal::InFlight),
+        p99_ns: sight.get(Signal::P99),
+        held: judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
+    })
+}
+
+/// How many of these carry the rate asked for.
+fn needed(asked: &FindAsked, findings: &Findings, cpu_us: Option<f64>) -> Option<Needed> {
+    let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
+    let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
+    (line.lower > 0.0).then(|| Needed {
+        rate_rps,
+        instances: (rate_rps / each(line.lower)).ceil(),
+        instances_min: (rate_rps / each(line.upper.unwrap_or(line.lower))).ceil(),
+        cores: cpu_us.map(|us| rate_rps * us / 1e6),
+    })
 }
 
 impl SearchFinding<'_> {
@@ -37,7 +98,7 @@ pub(super) fn conclude<'a>(
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search was over when loads began that are none of its own.
-    let is_after = |trial: &&Trial| matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold);
+    let is_after = |trial: &&Trial| matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
     let findings = find::conclude(&settings, &history, elapsed_ns);
@@ -47,11 +108,13 @@ pub(super) fn conclude<'a>(
         Err(reason) => (Err(reason), None),
     };
     let server = ServerView { used, from, runs };
+    let cpu_us = server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request());
+    let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, cpu_us));
     let limited = (findings.stopped_by == StoppedBy::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line lies above what it could offer".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();
-    Ok(Doubted::new(doubts, SearchFinding { settings, findings, server }))
+    Ok(Doubted::new(doubts, SearchFinding { settings, findings, planned, needed, server }))
 }

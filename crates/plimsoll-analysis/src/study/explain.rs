@@ -1,17 +1,21 @@
 //! What holds the line, as a study: a search with a part of the budget, then steady loads at a low rate, half way, at the
 //! line and just past it. What changes from one to the next tells the cause; all are of one length, so that they compare.
+//! Then, for the causes that stand after that, loads with one thing changed, between two without a change.
 //!
 //! Not here: what they say (`explain`).
 
 use super::search::Search;
-use super::step::{History, Step, Until};
-use crate::explain::{Loads, level_of};
+use super::step::{History, Step, Until, closed};
+use crate::explain::{ExperimentLoads, Loads, interventions, level_of, standing};
 use crate::find::{self, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, Ending, ExplainAsked, Load, LoadShape, Plan, PlanRecord, Purpose, Run, Stop, Tag, Trial};
+use plimsoll_model::{
+    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Run, Stage, Stop,
+    Tag, Trial,
+};
 
 /// The steady loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +92,19 @@ const OVERHEAD_NS: u64 = 150 * MS;
 const TRIES_MAX: usize = 2;
 /// Connections made ready, at most.
 const READY_MAX: f64 = 2048.0;
+/// How long a load with a change is.
+const CHANGED_NS: u64 = 2 * SECOND;
+/// This part of the budget is kept for them, and no more than this.
+const CHANGED_PART: u64 = 4;
+const CHANGED_NS_MAX: u64 = 30 * SECOND;
+/// Where they are kept time for, steady loads are not made shorter than this.
+const KEPT_FROM_NS: u64 = 1500 * MS;
+/// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
+const USERS_TIMES: u64 = 2;
+const USERS: std::ops::RangeInclusive<u64> = 16..=512;
+/// Bursts: a tenth of a second at four times the rate, then nothing for three.
+const BURST_NS: u64 = 100 * MS;
+const BURST_TIMES: u64 = 4;
 
 /// The part of a budget that is searched in, ns.
 pub fn search_part_ns(budget_ns: u64) -> u64 {
@@ -101,12 +118,18 @@ pub struct Explain {
     pub search: Search,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
+    /// What may be changed afterwards.
+    pub interventions: Vec<Intervention>,
 }
 
 impl Explain {
     /// Nothing is measured yet.
     pub fn new(asked: &ExplainAsked, slo: Slo) -> Explain {
-        Explain { search: Search::new(&asked.search, slo), budget_ns: asked.budget_ns }
+        Explain {
+            search: Search::new(&asked.search, slo),
+            budget_ns: asked.budget_ns,
+            interventions: asked.interventions.clone(),
+        }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
@@ -129,7 +152,7 @@ impl Explain {
         let missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
         if let Some((level, rate)) = missing.first() {
-            return match self.length_ns(left_ns / missing.len() as u64) {
+            return match self.hold_length_ns(left_ns, missing.len() as u64) {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
                 None => Step::Stop,
             };
@@ -139,10 +162,102 @@ impl Explain {
             let tries: Vec<&Trial> = of(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Others::of(&trial.run).disturbed)
         });
-        match (again, self.length_ns(left_ns)) {
-            (Some((level, rate)), Some(length_ns)) => self.hold(level, rate, length_ns, &findings),
-            _ => Step::Stop,
+        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns())));
+        match held_again {
+            Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
+                self.hold(level, rate, length_ns, &findings)
+            }
+            _ => self.change(history, &findings, left_ns),
         }
+    }
+
+    /// The next load with a change, or without one before and after all of them.
+    fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
+        let needs_ns = WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns();
+        if self.interventions.is_empty() || left_ns < needs_ns {
+            return Step::Stop;
+        }
+        let made = |intervention: Intervention| made(history.trials, intervention).count();
+        let controls = made(Intervention::Control);
+        let chosen = self.chosen(history.trials, findings);
+        let wanted = chosen.iter().copied().find(|intervention| made(*intervention) == 0);
+        let any = chosen.iter().any(|intervention| made(*intervention) > 0);
+        // A change without what it is held against says nothing, so that time for the last load is kept.
+        let next = match (controls, wanted) {
+            (_, None) if !any => return Step::Stop,
+            (0, Some(_)) if left_ns >= 3 * needs_ns => Intervention::Control,
+            (0, _) => return Step::Stop,
+            (_, Some(wanted)) if left_ns >= 2 * needs_ns => wanted,
+            (1, _) if any => Intervention::Control,
+            _ => return Step::Stop,
+        };
+        self.changed(next, findings)
+    }
+
+    /// The changes that tell the causes apart that stand after the steady loads.
+    pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
+        let weighed = standing(findings, &loads(trials, &self.search.settings.slo));
+        interventions::worth_making(&weighed, &self.interventions)
+    }
+
+    /// What the causes that stand predict of a change, in words; written down before it is made.
+    pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
+        let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
+        let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
+        let weighed = standing(&findings, &loads(trials, &self.search.settings.slo));
+        interventions::predictions(&weighed, intervention)
+    }
+
+    fn changed(&self, intervention: Intervention, findings: &Findings) -> Step {
+        let settings = &self.search.settings;
+        let base = &settings.base;
+        let mut plan = match intervention {
+            Intervention::Bursts => self.bursts(level_of(findings) * 0.95, findings),
+            _ => {
+                let peak = findings.peak.map_or(0, |peak| peak.concurrency);
+                let most = u64::from(base.carriage.connections_max).clamp(1, *USERS.end());
+                let users = (USERS_TIMES * peak).clamp(*USERS.start(), *USERS.end()).min(most);
+                let twice = (2 * users).min(u64::from(base.carriage.connections_max).max(1));
+                closed(base, if intervention == Intervention::MoreUsers { twice } else { users })
+            }
+        };
+        plan.load = Load {
+            seed: plimsoll_model::rng::mix(base.load.seed ^ u64::from(intervention.tag().turn)),
+            requests_max: None,
+            duration_ns: Some(CHANGED_NS),
+            warmup_ns: WARMUP_NS,
+            grace_ns: self.grace_ns(),
+            interval_ns: Plan::TICK_NS,
+            ..plan.load
+        };
+        Step::measure(intervention.tag(), plan, Until::End)
+    }
+
+    fn bursts(&self, rate: f64, findings: &Findings) -> PlanRecord {
+        let base = &self.search.settings.base;
+        let level = |times: u64, length: u64| {
+            let level = rate * times as f64;
+            Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
+        };
+        let cycle = [level(BURST_TIMES, 1), level(0, BURST_TIMES - 1)];
+        let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
+        let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
+        let peak = findings.peak.map_or(0, |peak| peak.concurrency);
+        let ready = (2 * peak + 8).min(READY_MAX as u64) as u32;
+        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+        let connections_ready = ready.min(base.carriage.connections_max);
+        PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
+    }
+
+    /// What is kept of the budget for loads with a change, ns.
+    fn kept_ns(&self) -> u64 {
+        if self.interventions.is_empty() { 0 } else { (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX) }
+    }
+
+    /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it.
+    fn hold_length_ns(&self, left_ns: u64, loads: u64) -> Option<u64> {
+        let kept = self.length_ns(left_ns.saturating_sub(self.kept_ns()) / loads);
+        kept.filter(|length_ns| *length_ns >= KEPT_FROM_NS).or_else(|| self.length_ns(left_ns / loads))
     }
 
     /// How long a load can be that takes `all_ns` with everything; `None`: too short to say anything.
@@ -178,10 +293,38 @@ impl Explain {
     }
 }
 
+/// The loads that were carried out to their end.
+fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(Ending::Stopped(Stop::Interrupted)) | None);
+    trials.iter().filter(whole)
+}
+
 /// The loads of a level that were carried out.
 fn of(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
-    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(Ending::Stopped(Stop::Interrupted)) | None);
-    trials.iter().filter(move |trial| trial.tag == level.tag()).filter(whole)
+    whole(trials).filter(move |trial| trial.tag == level.tag())
+}
+
+/// The loads with this change that were carried out.
+fn made(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
+    whole(trials).filter(move |trial| trial.tag == intervention.tag())
+}
+
+fn has_changed(trials: &[Trial]) -> bool {
+    trials.iter().any(|trial| Intervention::of(&trial.tag).is_some())
+}
+
+/// The loads of a record that were made to tell causes apart.
+pub fn changed(trials: &[Trial]) -> ExperimentLoads<'_> {
+    let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
+    let last = |intervention: Intervention| made(trials, intervention).last();
+    // In the order in which they were made.
+    let mut changed: Vec<(Intervention, &Trial)> = changes.filter_map(|it| Some((it, last(it)?))).collect();
+    changed.sort_by_key(|(_, trial)| trial.start_ns);
+    ExperimentLoads {
+        controls: made(trials, Intervention::Control).map(|trial| &trial.run).collect(),
+        line: of(trials, HoldLevel::Line).last().map(|trial| &trial.run),
+        changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
+    }
 }
 
 /// The steady loads of a record.

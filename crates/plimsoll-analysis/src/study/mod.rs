@@ -10,6 +10,7 @@
 pub mod blocks;
 pub mod climb;
 pub mod explain;
+pub mod overload;
 pub mod profiling;
 pub mod search;
 pub mod step;
@@ -17,6 +18,7 @@ pub mod sweep;
 
 pub use blocks::Comparison;
 pub use explain::Explain;
+pub use overload::Overload;
 pub use search::Search;
 pub use step::{Broken, History, NoProfile, Step, TrialPlan, Until};
 
@@ -42,6 +44,8 @@ pub enum Study {
     Find(Box<Search>),
     /// A search, and steady loads after it.
     Explain(Box<Explain>),
+    /// A search, and a load past the line.
+    Overload(Box<Overload>),
     /// A comparison, or a ladder.
     Blocks(Box<Comparison>),
 }
@@ -63,6 +67,10 @@ impl Study {
                 let slo = Slo::parse(&explain.search.slo).map_err(|error| AskedError(error.to_string()))?;
                 Study::Explain(Box::new(Explain::new(explain, slo)))
             }
+            Asked::Overload(overload) => {
+                let slo = Slo::parse(&overload.search.slo).map_err(|error| AskedError(error.to_string()))?;
+                Study::Overload(Box::new(Overload::new(overload, slo)))
+            }
             Asked::Prove(_) | Asked::Ladder(_) => match Comparison::new(asked) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
                 None => return Err(AskedError("there are no blocks".to_owned())),
@@ -76,6 +84,7 @@ impl Study {
             Study::Run(..) | Study::Sweep(_) => {}
             Study::Find(search) => search.read(trials),
             Study::Explain(explain) => explain.search.read(trials),
+            Study::Overload(overload) => overload.search.read(trials),
             Study::Blocks(comparison) => comparison.read(trials),
         }
     }
@@ -111,6 +120,7 @@ impl Study {
             Study::Sweep(asked) => sweep::next(asked, history),
             Study::Find(search) => search.next(history),
             Study::Explain(explain) => explain.next(history),
+            Study::Overload(overload) => overload.next(history),
             Study::Blocks(comparison) => comparison.next(history),
         }
     }
@@ -129,7 +139,7 @@ impl Study {
                 }
                 _ => Step::Stop,
             },
-            Study::Sweep(_) => Step::Stop,
+            Study::Sweep(_) | Study::Overload(_) => Step::Stop,
             Study::Find(search) => search.next_profiled(history),
             Study::Explain(explain) => explain.search.next_profiled(history),
             Study::Blocks(comparison) => comparison.next_profiled(history),
@@ -147,7 +157,7 @@ impl Study {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),
             Study::Explain(explain) => explain.search.profiles.is_some(),
-            Study::Sweep(_) | Study::Blocks(_) => false,
+            Study::Sweep(_) | Study::Overload(_) | Study::Blocks(_) => false,
         };
         profiling::level_left(history).filter(|_| asked)
     }

@@ -5,7 +5,10 @@ use super::step::{History, Step, Until};
 use crate::find::{self, Bracket, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
-use plimsoll_model::{Ending, FindAsked, ProfilesAsked, Purpose, Stop, Tag, Trial};
+use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::{
+    Curve, Ending, FindAsked, Load, LoadShape, Plan, PlanRecord, Planning, ProfilesAsked, Purpose, Stop, Tag, Trial,
+};
 
 /// A search under way.
 #[derive(Debug)]
@@ -16,7 +19,28 @@ pub struct Search {
     pub outcomes: Vec<TrialOutcome>,
     /// Profiles to be taken afterwards.
     pub profiles: Option<ProfilesAsked>,
+    /// What is to be planned with the line.
+    planning: Planning,
+    planned_ns: u64,
     read: usize,
+}
+
+/// The load that is made below the line takes this part of the budget, and no more than this, ns.
+const PLANNED_PART: u64 = 6;
+const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
+/// Load before it that is not measured, and what it takes beside its schedule, ns.
+const PLANNED_WARMUP_NS: u64 = 500 * MS;
+const OVERHEAD_NS: u64 = 150 * MS;
+
+/// How long the load below the line is; 0 where none is asked for.
+fn planned_ns(asked: &FindAsked) -> u64 {
+    let whole_ns = (asked.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
+    if asked.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
+}
+
+/// The tag of the load below the line.
+pub fn planned_tag() -> Tag {
+    Tag::of(Purpose::Hold)
 }
 
 /// What a load says to a search; `None` of one that the user cut short, which says nothing about the server, and of those
@@ -27,20 +51,27 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
         Some(Ending::Finished) => true,
         None => false,
     };
-    let search = !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold);
+    let search = !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload);
     (whole && search).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 
 /// What was asked of a search under this promise.
 pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
     let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
+    // The load below the line is part of the budget.
+    let after_ns = match planned_ns(asked) {
+        0 => 0,
+        length_ns => length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS,
+    };
+    let budget_ns = budget_ns.saturating_sub(after_ns).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
 impl Search {
     /// Nothing is measured yet.
     pub fn new(asked: &FindAsked, slo: Slo) -> Search {
-        Search { settings: settings(asked, slo), outcomes: Vec::new(), profiles: asked.profiles.clone(), read: 0 }
+        let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
+        Search { settings, outcomes: Vec::new(), profiles, planning: asked.planning, planned_ns, read: 0 }
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
@@ -55,8 +86,29 @@ impl Search {
                 let find::Measure { purpose, plan, watch } = *measure;
                 Step::measure(Tag::of(purpose), plan, Until::Shown(Box::new(watch)))
             }
-            find::SearchStep::Stop(_) => Step::Stop,
+            find::SearchStep::Stop(_) => self.planned(history),
         }
+    }
+
+    /// The load that leaves the headroom asked for, once.
+    fn planned(&self, history: &History) -> Step {
+        let line_rps = self.so_far(history.elapsed_ns).lower;
+        let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
+        let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
+        let (base, rate, length_ns) = (&self.settings.base, line_rps * (1.0 - headroom), self.planned_ns);
+        let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
+        let load = Load {
+            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
+            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: self.settings.arrivals },
+            requests_max: None,
+            duration_ns: Some(length_ns),
+            warmup_ns: PLANNED_WARMUP_NS,
+            grace_ns: base.load.grace_ns.min(SECOND),
+            connections_ready: ready,
+            interval_ns: Plan::TICK_NS,
+        };
+        Step::measure(planned_tag(), PlanRecord { load, ..base.clone() }, Until::End)
     }
 
     /// What to do next of the profiles that were asked for, at the line that was found.

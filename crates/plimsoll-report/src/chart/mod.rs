@@ -5,6 +5,7 @@
 //! empty. Not here: computing figures, files, pages.
 
 mod curve;
+mod evidence;
 mod find;
 pub mod heading;
 mod ladder;
@@ -24,6 +25,7 @@ mod png;
 mod png;
 
 pub use curve::{Measured, curve_chart};
+pub use evidence::{EvidenceBars, evidence_chart};
 pub use find::{Searched, find_chart};
 pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};

@@ -67,6 +67,7 @@ pub struct RunArgs {
     plimsoll find http://localhost:8080/\n  \
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
     plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
+    plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -74,6 +75,12 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
+    /// Afterwards measure what is left when so much of the line stays free, such as 30%: the rate to plan with
+    #[arg(long, value_name = "SHARE", help_heading = "Planning")]
+    pub headroom: Option<String>,
+    /// Say how many instances carry this rate, such as 50k
+    #[arg(long, value_name = "RATE", help_heading = "Planning")]
+    pub need: Option<String>,
     /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Option<String>,
@@ -89,6 +96,7 @@ pub struct FindArgs {
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
+    plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
     plimsoll explain find.plimsoll                       of a recorded search\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {
@@ -97,11 +105,58 @@ pub struct ExplainArgs {
     /// Time for all of it: the search, and steady loads after it
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
+    #[command(flatten)]
+    pub changes: ChangeArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll overload http://localhost:8080/items     finds the line first\n  \
+    plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n\n\
+    The steps are 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again, in one load.")]
+pub struct OverloadArgs {
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// The line, where it is known [default: it is searched]
+    #[arg(long, value_name = "RATE", help_heading = "Search")]
+    pub line: Option<String>,
+    /// What users must get
+    #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
+    pub slo: String,
+    /// Time for all of it
+    #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
+    pub budget: String,
+    #[command(flatten)]
+    pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub probes: ProbeArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
+    /// Write the run file here [default: a new file in _output/plimsoll]
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: OutputArgs,
+}
+
+/// What is changed, one thing at a time, to tell causes apart.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Experiments")]
+pub struct ChangeArgs {
+    /// Change nothing: no other path, method or client is asked, and no more users (as with --max-rate)
+    #[arg(long, conflicts_with_all = ["reference", "identities"])]
+    pub no_intervene: bool,
+    /// A path of the same server that does little [default: one that it does not have]
+    #[arg(long, value_name = "URL")]
+    pub reference: Option<String>,
+    /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
+    #[arg(long = "identity", value_name = "NAME: VALUE")]
+    pub identities: Vec<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -160,13 +215,19 @@ pub struct BaselineArgs {
     /// Be able to hold so many connections, whatever the limit of open files
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
+    /// Answer /items when this server behind has answered, over --pool connections: a limit to explain
+    #[arg(long, value_name = "URL", requires = "pool", conflicts_with_all = ["threads", "connections"])]
+    pub behind: Option<String>,
+    /// Connections to the server behind
+    #[arg(long, value_name = "N", requires = "behind")]
+    pub pool: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  plimsoll demo --budget 30s")]
 pub struct DemoArgs {
-    /// Time for the search
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    /// Time for each of the three: find, explain, prove
+    #[arg(long, value_name = "TIME", default_value = "40s")]
     pub budget: String,
     /// Seed of all that is random [default: drawn, and shown]
     #[arg(long, value_name = "N")]
@@ -218,6 +279,12 @@ pub struct RerunArgs {
     /// Where the server tells of itself
     #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
     pub metrics: Option<String>,
+    /// A path of the server that does little
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    pub reference: Option<String>,
+    /// A header by which another client names itself (repeatable, in their order)
+    #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
+    pub identities: Vec<String>,
     /// The unix socket
     #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
     pub unix: Option<String>,

@@ -11,7 +11,9 @@ mod reading;
 mod shared;
 
 pub use doors::{Wrk2Args, WrkArgs};
-pub use measuring::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, RerunArgs, RunArgs, SweepArgs};
+pub use measuring::{
+    BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
+};
 pub use prove::ProveArgs;
 pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
@@ -43,6 +45,8 @@ pub enum Command {
     Find(FindArgs),
     /// Explain what holds the load line: by name, with the evidence, and what would move it
     Explain(Box<ExplainArgs>),
+    /// See what the target does past its line: what it keeps, what the rest gets, whether it comes back
+    Overload(Box<OverloadArgs>),
     /// Compare two builds: a verdict with a known rate of false alarms
     Prove(Box<ProveArgs>),
     /// Put one load on a URL and measure it
@@ -53,7 +57,7 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Serve the reference target: bare, fast, with known costs
     Baseline(BaselineArgs),
-    /// Find the load line of a small server started for the purpose
+    /// Find, explain and prove, on a server with a planted limit: two minutes
     Demo(DemoArgs),
     /// Print again what run files hold
     Show(ShowArgs),

@@ -14,6 +14,7 @@
 mod answer;
 mod connection;
 mod h2;
+pub mod pooled;
 mod request;
 #[cfg(test)]
 mod tests;

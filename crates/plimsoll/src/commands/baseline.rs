@@ -1,16 +1,20 @@
 //! `plimsoll baseline`: serves the reference target until interrupted.
 
 use crate::args::BaselineArgs;
-use crate::baseline::{Options, start};
+use crate::baseline::{Options, pooled, start};
 use crate::capacity::Limits;
 use crate::failure::{Failure, exit};
 use crate::output::print;
 use crate::quantity::positive;
-use crate::target::system_text;
+use crate::target::{Url, system_text};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Serves, and says with which code to end.
 pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
+    if let Some((behind, pool)) = args.behind.as_deref().zip(args.pool.as_deref()) {
+        return with_a_pool(args, behind, pool);
+    }
     let connections = positive("--connections", &args.connections)?;
     let cores = u64::from(plimsoll_sys::process::cores());
     let threads = match &args.threads {
@@ -18,16 +22,30 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
         None => cores.max(Limits::of_machine().threads_for(connections)),
     } as usize;
     let listen = args.listen;
-    let failed = |e: std::io::Error| {
-        Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(&e)))
-    };
-    let server = start(Options { listen, threads }).map_err(failed)?;
-    print(&format!("http://{}\n", server.address()));
+    let server = start(Options { listen, threads }).map_err(|error| cannot_serve(listen, &error))?;
+    serve_until_interrupted(server.address());
+    server.stop().map_err(|error| cannot_serve(listen, &error))?;
+    Ok(exit::DONE)
+}
+
+/// The same with something behind it.
+fn with_a_pool(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
+    let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
+    let connections = positive("--pool", pool)?.min(1 << 16) as usize;
+    let address = pooled::start(args.listen, &url, connections).map_err(|error| cannot_serve(args.listen, &error))?;
+    serve_until_interrupted(address);
+    Ok(exit::DONE)
+}
+
+fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(error)))
+}
+
+fn serve_until_interrupted(address: SocketAddr) {
+    print(&format!("http://{address}\n"));
     // An address that nobody was told is of no use.
     let told = crate::output::failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    server.stop().map_err(failed)?;
-    Ok(exit::DONE)
 }

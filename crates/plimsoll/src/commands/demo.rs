@@ -1,8 +1,9 @@
-//! `plimsoll demo`: the search for the load line of a server with a known cost, and what to do next. The server is a
-//! process of its own, so that it is seen as any other would be.
+//! `plimsoll demo`: the three verbs, one after the other, on a server with a planted limit. It is found how much the server carries,
+//! explained what holds it, and proved that the cure is one. plimsoll is told nothing of the limit; the servers are processes of
+//! their own, so that they are seen as any other would be.
 
-use super::find;
-use crate::args::DemoArgs;
+use super::{explain, find, prove};
+use crate::args::{Cli, Command, DemoArgs};
 use crate::asking;
 use crate::failure::Failure;
 use crate::live::Live;
@@ -10,17 +11,26 @@ use crate::output::print;
 use crate::quantity::positive_time;
 use crate::subject::Helper;
 use crate::target::{Url, system_text};
+use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::{
-    Arrivals, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Request, Route, Terms, Traffic,
+    Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
+    Traffic,
 };
 use std::net::Ipv4Addr;
+
+/// What is asked of the server, and what it asks of its store, which takes 20 ms to answer.
+const PATH: &str = "/items";
+const BEHIND: &str = "/delay/20";
+/// Connections that the server has to its store; and then.
+const POOL: &str = "4";
+const LARGER_POOL: &str = "8";
 
 /// What the flags ask for; the port is that of the server, once it runs.
 pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget_ns = positive_time("--budget", &args.budget)?;
-    let request = Request { target: "/burn/100".into(), ..Request::get() };
+    let request = Request { target: PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(asking::fresh_seed);
     let traffic = Traffic::one(origin, Route::new(request));
@@ -28,32 +38,87 @@ pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     let output = asking::output(&args.out, None)?;
     let terms = Terms { demo: true, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Constant);
-    Ok((FindAsked { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0, profiles: None }, terms))
+    let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
+    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
-/// Starts the server, searches, and says with which code to end.
+/// Starts the servers, finds, explains and proves, and says with which code to end.
 pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let cannot =
-        |e: std::io::Error| Failure::start(format!("the demo's server could not be started: {}", system_text(&e)));
-    let program = std::env::current_exe().map_err(cannot)?;
-    let server = Helper::start(&program, &["baseline", "--listen", "127.0.0.1:0", "--threads", "1"]).map_err(cannot)?;
+    let store = helper(&["--threads", "1"])?;
+    let behind = format!("{}{BEHIND}", store.said());
+    let server = helper(&["--behind", &behind, "--pool", POOL])?;
     asked.base.traffic.origin = Url::read(server.said())?.origin;
-    let path = asked.base.traffic.routes.first().map_or("/", |route| route.request.target.as_str());
-    let url = format!("{}{path}", server.said());
+    let url = format!("{}{PATH}", server.said());
+    let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!(
-        "a server on one thread at {url}: each request takes 100 us of its CPU, so it can answer just under 10 000 a second"
-    ));
+    live.line(&format!("a server with a planted limit runs at {url}; plimsoll is told no more than that\n"));
+    live.line(&format!("1 of 3, how much does it carry?   plimsoll find {url}"));
     let code = find::carry_out(asked, terms)?;
-    server.end().map_err(|e| Failure::start(format!("the demo's server did not end well: {}", system_text(&e))))?;
+    // A document is one: that of the search.
+    if !terms.output.json && !plimsoll_sys::signal::interrupted() {
+        let mut words = vec!["--budget", &budget, "--seed", &seed];
+        words.extend(terms.output.quiet.then_some("--quiet"));
+        live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));
+        explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
+        if !plimsoll_sys::signal::interrupted() {
+            let larger = helper(&["--behind", &behind, "--pool", LARGER_POOL])?;
+            let other = format!("{}{PATH}", larger.said());
+            live.line(&format!(
+                "\nthe planted limit is a pool of {POOL} connections to a store that takes 20 ms: {POOL} / 20 ms = 200 requests/s"
+            ));
+            live.line(&format!(
+                "3 of 3, does a pool of {LARGER_POOL} cure it? it runs beside the other:   plimsoll prove {url} {other}"
+            ));
+            proved(&[&["plimsoll", "prove", &url, &other], &words[..]].concat())?;
+            ended(larger)?;
+        }
+    }
+    ended(server)?;
+    ended(store)?;
     if !terms.output.json {
         print(
             "\nNow your own server:\n  \
              plimsoll http://localhost:8080/                          its load line\n  \
+             plimsoll explain http://localhost:8080/                  what holds it\n  \
+             plimsoll prove http://localhost:8080/ OTHER_URL          whether another build is better\n  \
              plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      under another promise\n  \
-             plimsoll run -c 64 -d 10s URL                            one load, all figures\n  \
-             plimsoll sweep -c 1,2,4,8,16,32 --for 5s URL             a table over concurrency\n",
+             plimsoll overload URL                                    what it does past its line\n",
         );
     }
     Ok(code)
+}
+
+fn cannot(error: &std::io::Error) -> Failure {
+    Failure::start(format!("the demo's server could not be started: {}", system_text(error)))
+}
+
+/// The reference server with these flags, as a process of its own.
+fn helper(flags: &[&str]) -> Result<Helper, Failure> {
+    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
+    Helper::start(&program, &[&["baseline", "--listen", "127.0.0.1:0"], flags].concat()).map_err(|error| cannot(&error))
+}
+
+fn ended(helper: Helper) -> Result<(), Failure> {
+    helper.end().map_err(|e| Failure::start(format!("the demo's server did not end well: {}", system_text(&e))))
+}
+
+/// What these words ask, as if they were typed.
+fn command(words: &[&str]) -> Result<Command, Failure> {
+    let cli = Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the demo's own words: {error}")))?;
+    Ok(cli.command)
+}
+
+fn explained(words: &[&str]) -> Result<(), Failure> {
+    let Command::Explain(args) = command(words)? else { return Ok(()) };
+    let (asked, terms) = explain::asked(&args)?;
+    explain::carry_out(asked, &terms)?;
+    Ok(())
+}
+
+fn proved(words: &[&str]) -> Result<(), Failure> {
+    let Command::Prove(args) = command(words)? else { return Ok(()) };
+    if let (Asked::Prove(asked), terms) = prove::asked(&args)? {
+        prove::carry_out(asked, &terms)?;
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Every command that measures, from its flags to what is to be carried out ([`asked`]), and from there on ([`carry_out`]): a
 //! repetition comes from a record instead of flags, and enters at the same place.
 
-use super::{demo, explain, find, prove, run, sweep};
+use super::{demo, explain, find, overload, prove, run, sweep};
 use crate::args::Command;
 use crate::failure::Failure;
 use plimsoll_model::{Asked, Plan, Terms};
@@ -18,6 +18,7 @@ pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
         Command::Demo(args) => demo::asked(args).map(|(asked, terms)| (Asked::Find(asked), terms))?,
         Command::Explain(args) if explain::file(args).is_some() => return Ok(None),
         Command::Explain(args) => explain::asked(args).map(|(asked, terms)| (Asked::Explain(asked), terms))?,
+        Command::Overload(args) => overload::asked(args).map(|(asked, terms)| (Asked::Overload(asked), terms))?,
         Command::Prove(args) => prove::asked(args)?,
         Command::Baseline(_) | Command::Show(_) | Command::Profile(_) | Command::Diff(_) => return Ok(None),
         Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => return Ok(None),
@@ -33,6 +34,7 @@ pub fn carry_out(asked: Asked<Plan>, terms: &Terms<String>) -> Result<u8, Failur
         Asked::Find(asked) if terms.demo => demo::carry_out(asked, terms),
         Asked::Find(asked) => find::carry_out(asked, terms),
         Asked::Explain(asked) => explain::carry_out(asked, terms),
+        Asked::Overload(asked) => overload::carry_out(asked, terms),
         Asked::Prove(asked) => prove::carry_out(asked, terms),
         Asked::Ladder(asked) => prove::climb(asked, terms),
     }

@@ -1,5 +1,6 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
+use super::changes;
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::asking;
@@ -26,14 +27,23 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
     terms.output = asking::output(&args.out, args.output.as_deref())?;
-    Ok((ExplainAsked { search, budget_ns }, terms))
+    terms.changes = changes::terms(&args.changes)?;
+    let mut interventions = changes::possible(&search.base, &terms)?;
+    if search.max_rate.is_some() {
+        // Users who each wait for their answer ask as fast as they are answered: no rate holds them.
+        interventions.clear();
+    }
+    Ok((ExplainAsked { search, budget_ns, interventions }, terms))
 }
 
 /// Explains, reports, and says with which code to end.
 pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ExplainAsked { search, budget_ns } = asked;
+    let ExplainAsked { search, budget_ns, interventions } = asked;
     let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
-    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns });
+    let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
+    let interventions = changes::made(&interventions, &variants);
+    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions });
+    let prepared = PreparedSearch { variants, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what holds the load line of {} under {}: {} at most",

@@ -9,13 +9,15 @@ use crate::probes::Effort;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings};
-use plimsoll_model::{Asked, FindAsked, Plan, Terms};
+use plimsoll_model::units::{parse_number, parse_share};
+use plimsoll_model::{Asked, FindAsked, Plan, Planning, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
 
 /// What the flags ask for.
 pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
-    let (asked, mut terms) = search::asked(&args.search, positive_time("--budget", &args.budget)?)?;
+    let (mut asked, mut terms) = search::asked(&args.search, positive_time("--budget", &args.budget)?)?;
+    asked.planning = planning(args)?;
     if let Some(text) = &args.fail_if {
         demands(text)?;
     }
@@ -27,6 +29,19 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
 /// The demands of --fail-if.
 fn demands(text: &str) -> Result<Vec<Demand>, Failure> {
     flag("--fail-if", Demand::parse_list(text).map_err(|error| spelled(&error.sentence())))
+}
+
+/// What is to be planned with the line.
+fn planning(args: &FindArgs) -> Result<Planning, Failure> {
+    let headroom = args.headroom.as_deref().map(|text| match flag("--headroom", parse_share(text))? {
+        share if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err(Failure::usage("--headroom: must be more than 0 % and less than 100 %, such as 30%")),
+    });
+    let need_rps = args.need.as_deref().map(|text| match flag("--need", parse_number(text))? {
+        rate if rate > 0.0 => Ok(rate),
+        _ => Err(Failure::usage("--need: must be more than 0")),
+    });
+    Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()? })
 }
 
 /// Searches, reports, and says with which code to end.

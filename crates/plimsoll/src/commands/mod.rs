@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod capture;
+mod changes;
 pub mod check;
 pub mod clean;
 pub mod demo;
@@ -9,6 +10,7 @@ pub mod diff;
 pub mod experiment;
 pub mod explain;
 pub mod find;
+pub mod overload;
 pub mod profile;
 pub mod prove;
 pub mod report;

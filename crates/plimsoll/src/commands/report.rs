@@ -126,7 +126,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
         Asked::Find(_) | Asked::Explain(_) => ChartArg::Line,
         Asked::Sweep(_) => ChartArg::Throughput,
         Asked::Prove(_) | Asked::Ladder(_) => ChartArg::Blocks,
-        Asked::Run(_) => ChartArg::Time,
+        Asked::Run(_) | Asked::Overload(_) => ChartArg::Time,
     });
     let shown = path.display();
     match wanted {

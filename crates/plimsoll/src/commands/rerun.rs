@@ -5,7 +5,7 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
 //! the way of a command.
 
-use super::experiment;
+use super::{changes, experiment};
 use crate::args::RerunArgs;
 use crate::asking;
 use crate::failure::{Failure, exit};
@@ -101,6 +101,8 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Cgroup => "--cgroup",
         TextKind::Metrics => "--metrics",
         TextKind::Profiles => "--pprof",
+        TextKind::Reference => "--reference",
+        TextKind::Identity => "--identity",
         TextKind::BuildA => "--a",
         TextKind::BuildB => "--b",
         TextKind::BeforeBlock => "--before-block",
@@ -134,6 +136,9 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     };
     given.texts.insert(TextKind::Profiles, profiles.into());
     given.texts.insert(TextKind::Argument, args.words.clone().into());
+    let identities: Vec<String> =
+        args.identities.iter().map(|text| changes::identity(text)).collect::<Result<_, _>>()?;
+    given.texts.insert(TextKind::Identity, identities.into());
     for (kind, text) in [
         (TextKind::Traffic, &args.traffic),
         (TextKind::Script, &args.lua),
@@ -141,6 +146,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         (TextKind::BuildB, &args.b),
         (TextKind::BeforeBlock, &args.before_block),
         (TextKind::Metrics, &args.metrics),
+        (TextKind::Reference, &args.reference),
         (TextKind::Unix, &args.unix),
         (TextKind::Issuers, &args.cacert),
         (TextKind::Certificate, &args.cert),

@@ -18,12 +18,13 @@ use crate::quantity::flag;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
-use crate::runner::ThisMachine;
+use crate::runner::{ThisMachine, Variant};
 use crate::scripted::Scripted;
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Terms};
+use plimsoll_model::{Asked, Curve, FindAsked, Injector, Intervention, LoadShape, Noted, Plan, Planning, Terms};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A search that can begin.
@@ -32,9 +33,12 @@ pub struct PreparedSearch {
     pub plan: Plan,
     pub injector: Injector,
     pub settings: Settings,
+    pub planning: Planning,
     pub profiles: Option<Capture>,
     pub noted: Noted,
     pub watcher: Option<Watcher>,
+    /// Plans with something changed, for loads that ask for it.
+    pub variants: BTreeMap<Intervention, Variant>,
 }
 
 /// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
@@ -52,14 +56,14 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
     traffic_file::rows_again(&base)?;
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);
-    let first_answer_ns = 0;
-    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles: None }, terms))
+    let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
+    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
 impl PreparedSearch {
     /// What is asked, on this machine; asks the target once.
     pub fn of(asked: FindAsked<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
-        let FindAsked { base: plan, slo, budget_ns, max_rate, arrivals, .. } = asked;
+        let FindAsked { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
         let slo = flag("--slo", Slo::parse(&slo))?;
         let base = Base::reach(&plan, terms)?;
         let mut plan = base.plan.clone();
@@ -74,7 +78,8 @@ impl PreparedSearch {
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let watcher = Watcher::begin(&terms.probes, &base, effort)?;
-        Ok(PreparedSearch { base, plan, injector, settings, profiles, noted, watcher })
+        let variants = BTreeMap::new();
+        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, watcher, variants })
     }
 
     /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends where nobody interrupts it,
@@ -86,12 +91,12 @@ impl PreparedSearch {
         live: Live,
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
-        let PreparedSearch { base, plan, injector, profiles, noted, watcher, .. } = self;
+        let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, .. } = self;
         let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
         let scripted = Scripted::of(&plan, terms)?;
-        let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted);
+        let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted).with_variants(variants);
         let mut conduct = Conduct::new(&mut runner, recording, live);
         conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
         conduct.carry_out(&mut study, &mut |_, _| ())?;
@@ -112,7 +117,8 @@ impl PreparedSearch {
     pub fn asked(&self) -> FindAsked {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
         let profiles = self.profiles.as_ref().map(Capture::asked);
-        FindAsked { base, slo: slo.to_string(), budget_ns, max_rate, arrivals, first_answer_ns, profiles }
+        let (slo, planning) = (slo.to_string(), self.planning);
+        FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
     }
 }
 

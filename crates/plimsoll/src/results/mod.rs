@@ -53,7 +53,9 @@ impl<'a> Results<'a> {
                 Ok(Some(Results { finding, ..results }))
             }
             Finding::Explain(_) => Ok(Some(results)),
-            Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => Ok(None),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => {
+                Ok(None)
+            }
         }
     }
 
@@ -105,7 +107,7 @@ pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failu
     Ok(match finding.open().1 {
         Finding::Find(found) => Some(recorded(found)),
         Finding::Explain(found) => Some(recorded(&found.searched)),
-        Finding::Run(_) | Finding::Sweep(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
+        Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
     })
 }
 

@@ -8,8 +8,9 @@ use crate::probes::{LiveServer, Watcher};
 use crate::scripted::{self, Scripted};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_authored};
-use plimsoll_model::{Injector, Plan, Probes, Run, Stripe};
+use plimsoll_model::{Injector, Intervention, Plan, Probes, Run, Stripe};
 use plimsoll_sys::clock::monotonic_ns;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -23,9 +24,22 @@ pub struct ThisMachine {
     fitting: Option<Fitting>,
     /// What is asked, where a script says so.
     scripted: Option<Scripted>,
+    /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
+    variants: BTreeMap<Option<Intervention>, Variant>,
+    /// Which of them is ready.
+    variant: Option<Intervention>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: LoadProbes,
+}
+
+/// A plan with something changed, and who makes its loads.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// The plan; its load is not used.
+    pub plan: Plan,
+    /// Who makes it.
+    pub injector: Injector,
 }
 
 /// How loads are fitted to the machine.
@@ -48,13 +62,37 @@ impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
-        ThisMachine { began, watcher, plan, injector, fitting, scripted: None, ready, seen }
+        let (variants, variant) = (BTreeMap::new(), None);
+        ThisMachine { began, watcher, plan, injector, fitting, scripted: None, variants, variant, ready, seen }
     }
 
     /// The same with a script that says what is asked, if there is one.
     pub fn scripted(mut self, scripted: Option<Scripted>) -> ThisMachine {
         self.scripted = scripted;
         self
+    }
+
+    /// Loads whose tag asks for a change are carried out with it.
+    pub fn with_variants(mut self, variants: BTreeMap<Intervention, Variant>) -> ThisMachine {
+        if !variants.is_empty() {
+            let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
+            self.variants = variants.into_iter().map(|(change, variant)| (Some(change), variant)).collect();
+            self.variants.insert(None, own);
+        }
+        self
+    }
+
+    /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
+    fn take_variant(&mut self, wanted: Option<Intervention>) {
+        let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
+        if wanted == self.variant {
+            return;
+        }
+        if let Some(Variant { plan, injector }) = self.variants.get(&wanted) {
+            self.plan.clone_from(plan);
+            self.injector.clone_from(injector);
+            self.variant = wanted;
+        }
     }
 }
 
@@ -64,6 +102,7 @@ impl Runner for ThisMachine {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        self.take_variant(Intervention::of(&trial.tag));
         self.plan.load.clone_from(&trial.plan.load);
         let fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,

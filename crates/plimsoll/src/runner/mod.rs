@@ -7,7 +7,7 @@ pub mod builds;
 pub mod machine;
 
 pub use builds::Builds;
-pub use machine::ThisMachine;
+pub use machine::{ThisMachine, Variant};
 
 use crate::failure::Failure;
 use plimsoll_analysis::study::TrialPlan;

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The commands that measure, and record what they were told.
-const MEASURING: [&str; 6] = ["run", "find", "explain", "sweep", "prove", "demo"];
+const MEASURING: [&str; 7] = ["run", "find", "explain", "overload", "sweep", "prove", "demo"];
 
 /// Every flag of every command, by clap's own list.
 #[test]
@@ -140,6 +140,9 @@ fn sample(command: &str, id: &str) -> String {
         ("find", "fail_if") => "line<5000",
         ("prove", "fail_if") => "worse",
         (_, "stop_if" | "fail_if") => "p99>200ms, errors>5%",
+        (_, "reference") => "http://127.0.0.1:1/ping?id=5",
+        (_, "identities") => "Accept-Language: eo",
+        (_, "headroom") => "30%",
         (_, "http") => "2",
         (_, "margin") => "1.5%",
         (_, "measure") => "p99",
@@ -210,6 +213,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("prove", "rate" | "arrivals" | "max_connections") => &["--measure=p50", URL, URL],
         ("prove", "pprof_seconds") => &["--pprof", URL, URL],
         ("prove", _) => &[URL, URL],
+        ("baseline", "behind") => &["--pool=4"],
+        ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
         ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],

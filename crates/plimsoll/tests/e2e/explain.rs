@@ -67,6 +67,41 @@ fn what_holds_a_server_is_named() {
     }
 }
 
+/// With time for it one thing after the other is changed; what was predicted and what came of it is told and recorded.
+#[test]
+fn what_is_changed_is_told_with_what_was_predicted() {
+    let server = baseline(1);
+    let file = folder("explain-changes").join("explain.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = format!("{}/burn/500", server.url);
+    let arguments = ["explain", &url, "--budget", "30s", "--identity", "X-Client: two", "--json", "-o", path];
+    let done = plimsoll(&arguments);
+    let document = done.json();
+    assert!(number(&document, "elapsed_s") <= 30.5, "{:#}", document["elapsed_s"]);
+    let made = document["interventions"].as_array().expect("changes");
+    // A machine that is never quiet leaves no time for them.
+    assert!(!made.is_empty() || was_hindered(&document), "{document:#}");
+    for change in made {
+        let name = change["name"].as_str().expect("a word");
+        assert!(
+            done.stderr.contains("what is answered") && change["predictions"].is_object(),
+            "{name}: {}",
+            done.stderr
+        );
+        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
+    }
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["interventions"], document["interventions"]);
+    // Nothing is changed where that is not wanted.
+    for (arguments, expect) in [
+        (["--no-intervene", "--reference", "/x"], "--reference"),
+        (["--reference", "http://127.0.0.2:1/", "-q"], "another server"),
+        (["--identity", "two", "-q"], "--identity"),
+    ] {
+        let refused = plimsoll(&[&["explain", &url][..], &arguments].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn what_is_not_seen_is_not_named() {
     let server = baseline(1);

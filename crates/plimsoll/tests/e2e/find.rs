@@ -49,6 +49,22 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
     }
 }
 
+/// What to plan with is measured, and how many that takes follows from it.
+#[test]
+fn headroom_is_measured_and_instances_are_counted() {
+    let server = token_bucket(400.0, 40.0).expect("starts");
+    let document = json(&["find", &server.url("/"), "--budget", "15s", "--headroom", "30%", "--need", "5k"]);
+    check(&document, 15.0);
+    let planned = 0.7 * number(&document, "load_line_rps.lower");
+    assert!((number(&document, "planned.rate_rps") / planned - 1.0).abs() < 1e-3, "{:#}", document["planned"]);
+    assert_eq!(number(&document, "needed.instances"), (5000.0 / planned).ceil());
+    assert!(number(&document, "needed.instances_min") <= number(&document, "needed.instances"));
+    for (flag, value) in [("--headroom", "100%"), ("--headroom", "many"), ("--need", "0"), ("--need", "lots")] {
+        let refused = plimsoll(&["find", &server.url("/"), flag, value]);
+        assert!(refused.code == 2 && refused.stderr.contains(flag), "{flag} {value}: {}", refused.stderr);
+    }
+}
+
 #[test]
 fn a_rate_that_is_never_exceeded_bounds_the_search() {
     let server = baseline(1);
@@ -93,7 +109,9 @@ fn an_interrupted_search_reports_what_it_has() {
 fn the_demo_runs_by_itself_and_a_bare_url_is_searched() {
     let done = plimsoll(&["demo", "--budget", "8s", "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stdout.contains("load line") && done.stdout.contains("Now your own server"), "{}", done.stdout);
+    for told in ["load line", "goodput", "Now your own server"] {
+        assert!(done.stdout.contains(told), "{told}: {}", done.stdout);
+    }
     let server = slots(2, 10.0).expect("starts");
     let done = plimsoll(&[&server.url("/"), "--budget", "6s", "--quiet", "--fail-if", "line<1000000"]);
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);

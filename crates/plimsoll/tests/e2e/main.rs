@@ -24,6 +24,7 @@ mod live;
 mod mix;
 mod others;
 mod output;
+mod overload;
 mod probes;
 mod profile;
 mod prove;

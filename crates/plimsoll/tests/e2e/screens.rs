@@ -119,8 +119,8 @@ fn every_screen_fits_its_terminal() {
 fn help_fits_eighty_columns() {
     let folder = folder("help");
     for command in [
-        "", "find", "explain", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show", "profile",
-        "diff", "report", "rerun", "clean",
+        "", "find", "explain", "overload", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show",
+        "profile", "diff", "report", "rerun", "clean",
     ] {
         for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");

@@ -136,7 +136,7 @@ fn compare(
             (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_)), proof.blocks)
         }
         Finding::Ladder(found) => (ProveVerdict::Inconclusive, broken.is_some(), found.ladder.blocks),
-        Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) => {
+        Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => {
             return Err(Failure::start("the run file holds no comparison"));
         }
     };

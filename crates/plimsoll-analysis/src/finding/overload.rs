@@ -1,0 +1,54 @@
+//! What a server does past its line.
+
+use super::recording::{NoFinding, cut_off};
+use super::search;
+use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::overload::Overloaded;
+use crate::server_view::ServerView;
+use crate::slo::Slo;
+use crate::summary::Summary;
+use plimsoll_model::{Experiment, OverloadAsked, PlanRecord, Purpose};
+
+/// What a server does past its line.
+#[derive(Debug, Clone)]
+pub struct OverloadFinding<'a> {
+    /// What the load was made of.
+    pub plan: &'a PlanRecord,
+    /// The promise of the search, as promises are written.
+    pub slo: String,
+    /// What was found.
+    pub overloaded: Overloaded,
+    /// What was seen of the server.
+    pub server: ServerView<'a>,
+}
+
+pub(super) fn conclude<'a>(
+    experiment: &'a Experiment,
+    asked: &OverloadAsked,
+) -> Result<Doubted<OverloadFinding<'a>>, NoFinding> {
+    let trial = experiment.trials.iter().find(|trial| trial.tag.purpose == Purpose::Overload);
+    let trial = trial.ok_or(NoFinding::NoLoad)?;
+    let line_rps = match asked.line_rps {
+        Some(line_rps) => line_rps,
+        // The steps are shares of what was the line when they began.
+        None => search::conclude(experiment, &asked.search)?.open().1.findings.load_line_rps.lower,
+    };
+    let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let overloaded = Overloaded::of(&trial.run, line_rps, slo.bound_max_ns());
+    let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
+    let unsent: u64 = overloaded.steps.iter().map(|step| step.refused.unsent).sum();
+    let own = (unsent > 0).then(|| Doubt {
+        kind: DoubtKind::Unsent,
+        text: format!("{unsent} requests were never sent: for these the server was spared").into(),
+    });
+    let generator = summary.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Generator).cloned();
+    let doubts: Doubts = own
+        .into_iter()
+        .chain(generator)
+        .chain(server.doubt())
+        .chain(cut_off(experiment))
+        .chain(Doubts::noted(&experiment.noted.warnings))
+        .collect();
+    let plan = &trial.run.plan;
+    Ok(Doubted::new(doubts, OverloadFinding { plan, slo: asked.search.slo.clone(), overloaded, server }))
+}

@@ -1,0 +1,373 @@
+//! What a server does past its line ([`Overloaded`]): one load in steps of the line, from half of it to three times, and back to
+//! half. What is kept of the line at each step, what becomes of the rest, and how long it takes after the load has fallen.
+//!
+//! Goodput is what is answered with success within the longest time that was promised: who answers everything much later has kept
+//! nothing of its line. Not here: how the line is found, and that the load is made (`study::overload`).
+
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Histogram, RequestFailure, RouteFigures, Run};
+use std::ops::Range;
+
+/// The steps, as shares of the line; the last is the way back.
+pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverloadStep {
+    /// Its rate as a share of the line.
+    pub factor: f64,
+    /// Requests that the schedule asked for, 1/s.
+    pub offered_rps: f64,
+    /// Requests answered with success within the time promised, 1/s.
+    pub goodput_rps: f64,
+    /// Requests answered with success, 1/s, however late.
+    pub answered_rps: f64,
+    /// Goodput as a share of the line, or of what was offered where that is less.
+    pub kept_share: f64,
+    /// Response time that 99 % of what was accepted stay below, ns; `None` without an answer.
+    pub accepted_p99_ns: Option<u64>,
+    /// What became of the rest.
+    pub refused: Refused,
+}
+
+/// What became of requests that did not succeed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Answered with 429 or 503.
+    pub too_much: u64,
+    /// Answered with another status that is no success.
+    pub status: u64,
+    /// Given up after their timeout.
+    pub timeout: u64,
+    /// Connections that were refused, reset or ended.
+    pub connection: u64,
+    /// Never sent: what we could not make.
+    pub unsent: u64,
+    /// Half of those that were refused, timeouts aside, knew after this time, ns.
+    pub after_p50_ns: Option<u64>,
+}
+
+/// What becomes of a server past its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OverloadVerdict {
+    /// It answers nine tenths of its line or more at every step, and refuses the rest.
+    Sheds,
+    /// It answers half of its line or more.
+    Degrades,
+    /// It answers less.
+    Collapses,
+    /// It does not come back when the load has fallen, and nothing gets better.
+    Metastable,
+}
+
+impl OverloadVerdict {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            OverloadVerdict::Sheds => "sheds",
+            OverloadVerdict::Degrades => "degrades",
+            OverloadVerdict::Collapses => "collapses",
+            OverloadVerdict::Metastable => "metastable",
+        }
+    }
+}
+
+/// One second of the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OverloadSecond {
+    /// Requests that the schedule asked for.
+    pub offered: u64,
+    /// Requests answered with success within the time promised.
+    pub in_time: u64,
+}
+
+impl OverloadSecond {
+    fn is_well(&self) -> bool {
+        let offered = self.offered as f64;
+        self.in_time as f64 + (FEW * offered).min(2.0) >= RECOVERED * offered
+    }
+}
+
+/// What a load past the line showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overloaded {
+    /// The line, 1/s.
+    pub line_rps: f64,
+    /// The steps, as far as they came.
+    pub steps: Vec<OverloadStep>,
+    /// Each whole second of the load.
+    pub seconds: Vec<OverloadSecond>,
+    /// Time from the fall of the load until nearly all that is asked is answered in time again, and stays so, s; `None`: not while
+    /// it was watched.
+    pub recovery_s: Option<f64>,
+    /// How long it was watched after the load had fallen, s.
+    pub watched_s: f64,
+    /// Whether the server says when to come again (`Retry-After`) to whom it turns away; `None`: it
+    /// turned nobody away by a status, or that was not seen.
+    pub retry_after: Option<bool>,
+    /// What that makes; `None`: the load did not come to its end.
+    pub verdict: Option<OverloadVerdict>,
+}
+
+/// Statuses by which a server says that it is too much.
+const TOO_MUCH: [u16; 2] = [429, 503];
+/// A second in which less than this share of what is asked is answered in time is not recovered; of few requests, all but two.
+const RECOVERED: f64 = 0.95;
+const FEW: f64 = 0.1;
+/// Shares of the line that are kept past it.
+const SHEDS: f64 = 0.9;
+const DEGRADES: f64 = 0.5;
+/// What waits for an answer grows less if each second takes away this share of what is asked in it.
+const WORKED_OFF: f64 = 0.1;
+
+impl Overloaded {
+    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time that was promised.
+    pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>) -> Overloaded {
+        let parts = Parts { run, bound_ns };
+        let mut steps = Vec::new();
+        let mut back = None;
+        let mut from_ns = run.plan.load.warmup_ns;
+        for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
+            let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
+            // What a load that was ended has not come to says nothing.
+            if to_ns > run.window_ns.1 {
+                break;
+            }
+            steps.push(parts.step(factor, line_rps, from_ns..to_ns));
+            back = Some(from_ns..to_ns);
+            from_ns = to_ns;
+        }
+        let back = back.filter(|_| steps.len() == FACTORS.len());
+        let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
+        let settles = back.clone().is_some_and(|back| parts.grows_less(back));
+        let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
+        let verdict = least.filter(|_| back.is_some()).map(|least| match recovery_s {
+            None if !settles => OverloadVerdict::Metastable,
+            Some(_) if least >= SHEDS => OverloadVerdict::Sheds,
+            Some(_) if least >= DEGRADES => OverloadVerdict::Degrades,
+            _ => OverloadVerdict::Collapses,
+        });
+        let turned_away = run.failed_answers.iter().filter(|answer| TOO_MUCH.contains(&answer.status));
+        Overloaded {
+            line_rps,
+            steps,
+            seconds: parts.seconds(run.plan.load.warmup_ns..run.window_ns.1),
+            recovery_s,
+            watched_s: back.map_or(0.0, |back| (back.end - back.start) as f64 / 1e9),
+            retry_after: turned_away.filter_map(|answer| answer.retry_after).reduce(|a, b| a || b),
+            verdict,
+        }
+    }
+}
+
+/// A run by stretches of its time.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    run: &'a Run,
+    bound_ns: Option<u64>,
+}
+
+impl<'a> Parts<'a> {
+    /// The figures of the intervals whose middle lies in a stretch, with that middle.
+    fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a RouteFigures, u64)> {
+        let interval_ns = self.run.plan.load.interval_ns.max(1);
+        let all = self.run.intervals.iter().map(move |(index, interval)| {
+            let middle_ns = u64::from(*index).saturating_mul(interval_ns).saturating_add(interval_ns / 2);
+            (middle_ns, interval.whole(), interval.load.in_flight_ns)
+        });
+        all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
+    }
+
+    /// Answers with success within the time promised.
+    fn in_time(self, figures: &RouteFigures) -> u64 {
+        let late = self.bound_ns.map_or(0, |bound_ns| figures.response.to_histogram().count_above(bound_ns));
+        figures.ledger.succeeded.saturating_sub(late)
+    }
+
+    fn step(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
+        let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
+        let (mut refused, mut failed, mut accepted) = (Refused::default(), Histogram::new(), Histogram::new());
+        let (mut scheduled, mut in_time) = (0, 0);
+        for (_, whole, _) in self.within(stretch) {
+            scheduled += whole.ledger.scheduled;
+            in_time += self.in_time(whole);
+            accepted.merge_sparse(&whole.response);
+            let unwanted = whole.statuses.iter().filter(|(status, _)| !self.run.plan.traffic.succeeds(*status));
+            for (status, times) in unwanted {
+                let count = if TOO_MUCH.contains(&status) { &mut refused.too_much } else { &mut refused.status };
+                *count += times;
+            }
+            let timeouts = whole.ledger.failed[RequestFailure::Timeout as usize];
+            refused.timeout += timeouts;
+            let answered = whole.ledger.failed[RequestFailure::Status as usize];
+            refused.connection += whole.ledger.failed_total().saturating_sub(timeouts + answered);
+            refused.unsent += whole.ledger.unsent;
+            failed.merge_sparse(&whole.failed);
+        }
+        refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
+        let goodput_rps = in_time as f64 / seconds;
+        OverloadStep {
+            factor,
+            offered_rps: scheduled as f64 / seconds,
+            goodput_rps,
+            answered_rps: accepted.count() as f64 / seconds,
+            kept_share: goodput_rps / (factor.min(1.0) * line_rps).max(f64::MIN_POSITIVE),
+            accepted_p99_ns: (accepted.count() > 0).then(|| accepted.quantile_ns(0.99)),
+            refused,
+        }
+    }
+
+    /// The whole seconds of a stretch.
+    fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
+        let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
+        let mut seconds = vec![OverloadSecond::default(); whole];
+        for (middle_ns, figures, _) in self.within(stretch.clone()) {
+            if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
+                second.in_time += self.in_time(figures);
+                second.offered += figures.ledger.scheduled;
+            }
+        }
+        seconds
+    }
+
+    /// From when on nearly all is answered in time in each second to the end, s after the start; `None`: not even in the last two.
+    fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
+        let seconds = self.seconds(stretch);
+        let after_last_bad = seconds.iter().rposition(|second| !second.is_well()).map_or(0, |last| last + 1);
+        (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
+    }
+
+    /// Whether fewer and fewer wait towards the end of a stretch: what is not back yet is on its way.
+    fn grows_less(self, stretch: Range<u64>) -> bool {
+        let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
+        // Requests that wait, on average, and requests asked.
+        let of = |from_ns: u64| {
+            let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, figures, in_flight_ns)| {
+                (sum.0 + in_flight_ns, sum.1 + figures.ledger.scheduled)
+            });
+            (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
+        };
+        let ((before, _), (last, asked)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
+        before - last >= (WORKED_OFF * asked).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::units::MS;
+    use plimsoll_model::{Curve, Ending, Interval, LoadShape, Plan, Stage};
+
+    /// What a server with a line of 100/s does in a second, by the number of the second and what is offered.
+    struct Told {
+        in_time: u64,
+        late: u64,
+        refused: u64,
+        waiting: u64,
+    }
+
+    /// Steps of 2 s each, the way back of 8 s.
+    fn run(server: fn(u64, u64) -> Told) -> Run {
+        let level = |(number, factor): (usize, f64)| Stage {
+            from: 100.0 * factor,
+            to: 100.0 * factor,
+            duration_ns: Some(if number + 1 == FACTORS.len() { 8 } else { 2 } * SECOND),
+        };
+        let rate = Curve { stages: FACTORS.into_iter().enumerate().map(level).collect() };
+        let shape = LoadShape::Open { rate: rate.clone(), arrivals: plimsoll_model::Arrivals::Constant };
+        let mut plan = Plan::get("h", 80, vec![], shape);
+        plan.load.interval_ns = SECOND;
+        plan.load.warmup_ns = 0;
+        let mut run = Run::new(plan.record());
+        run.window_ns = (0, 18 * SECOND);
+        run.ending = Some(Ending::Finished);
+        for second in 0..18u64 {
+            let stage = (second / 2).min(5) as usize;
+            let offered = rate.stages[stage].from as u64;
+            let Told { in_time, late, refused, waiting } = server(second, offered);
+            let (mut response, mut failed) = (Histogram::new(), Histogram::new());
+            response.record_n(20 * MS, in_time);
+            response.record_n(3000 * MS, late);
+            failed.record_n(2 * MS, refused);
+            let mut interval = Interval::default();
+            interval.load.in_flight_ns = waiting * SECOND;
+            let figures = interval.routes.of_mut(0);
+            figures.ledger.scheduled = offered;
+            figures.ledger.succeeded = in_time + late;
+            figures.ledger.failed[RequestFailure::Status as usize] = refused;
+            figures.statuses.add(429, refused);
+            (figures.response, figures.failed) = (response.drain(), failed.drain());
+            run.intervals.insert(second as u32, interval);
+        }
+        run
+    }
+
+    fn sheds(_: u64, offered: u64) -> Told {
+        Told { in_time: offered.min(100), late: 0, refused: offered.saturating_sub(100), waiting: 2 }
+    }
+
+    #[test]
+    fn what_becomes_of_it_is_named() {
+        for (what, server, verdict, recovery_s) in [
+            ("refuses what is too much", sheds as fn(u64, u64) -> Told, Some(OverloadVerdict::Sheds), Some(0.0)),
+            (
+                "loses with each that is too much",
+                |_, offered| Told {
+                    in_time: if offered > 100 { 60 } else { offered },
+                    late: 0,
+                    refused: 0,
+                    waiting: 9,
+                },
+                Some(OverloadVerdict::Degrades),
+                Some(0.0),
+            ),
+            (
+                "answers all the rest late, and works it off",
+                |second, offered| match second {
+                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    4..=12 => Told { in_time: 0, late: 100, refused: 0, waiting: 400 },
+                    _ => Told { in_time: offered, late: 0, refused: 0, waiting: 2 },
+                },
+                Some(OverloadVerdict::Collapses),
+                Some(3.0),
+            ),
+            (
+                "is still working it off at the end",
+                |second, offered| match second {
+                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    _ => Told { in_time: 0, late: 100, refused: 0, waiting: 1000 - second * 50 },
+                },
+                Some(OverloadVerdict::Collapses),
+                None,
+            ),
+            (
+                "never comes back",
+                |second, offered| match second {
+                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    _ => Told { in_time: 0, late: 20, refused: 0, waiting: 300 },
+                },
+                Some(OverloadVerdict::Metastable),
+                None,
+            ),
+        ] {
+            let found = Overloaded::of(&run(server), 100.0, Some(500 * MS));
+            assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
+            assert_eq!(found.steps.len(), FACTORS.len());
+        }
+        let shed = Overloaded::of(&run(sheds), 100.0, Some(500 * MS));
+        let third = &shed.steps[4];
+        assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
+        assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
+        assert!(third.refused.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
+        assert_eq!(shed.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
+    }
+
+    #[test]
+    fn what_was_broken_off_has_no_verdict() {
+        let mut cut = run(|_, offered| Told { in_time: offered, late: 0, refused: 0, waiting: 1 });
+        cut.window_ns.1 = 5 * SECOND;
+        let found = Overloaded::of(&cut, 100.0, None);
+        assert_eq!((found.steps.len(), found.verdict, found.recovery_s), (2, None, None));
+        assert_eq!(found.retry_after, None);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a server does past its line, as a study: a search where no line is given, then one load in steps of it. It is one load, so that
+//! what waits at a step is still there at the next: a server that does not come back shows only so.
+//!
+//! Not here: what the load says (`overload`).
+
+use super::search::Search;
+use super::step::{History, Step, Until};
+use crate::overload::FACTORS;
+use crate::slo::Slo;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Curve, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
+
+/// The search takes this part of the budget, and no more than this.
+const SEARCH_PART: (u64, u64) = (2, 5);
+const SEARCH_NS_MAX: u64 = 60 * SECOND;
+/// Length of a step; the way back is twice as long.
+const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
+/// Connecting, and handing over the result.
+const OVERHEAD_NS: u64 = SECOND;
+
+/// The part of a budget that is searched in, ns.
+pub fn search_part_ns(budget_ns: u64) -> u64 {
+    (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
+}
+
+/// An overload under way.
+#[derive(Debug)]
+pub struct Overload {
+    /// Its search.
+    pub search: Search,
+    /// The line, where it is given, 1/s.
+    pub line_rps: Option<f64>,
+    /// All of it ends within this time, ns.
+    pub budget_ns: u64,
+}
+
+impl Overload {
+    /// Nothing is measured yet.
+    pub fn new(asked: &OverloadAsked, slo: Slo) -> Overload {
+        Overload { search: Search::new(&asked.search, slo), line_rps: asked.line_rps, budget_ns: asked.budget_ns }
+    }
+
+    pub(super) fn next(&self, history: &History) -> Step {
+        if history.trials.iter().any(|trial| trial.tag.purpose == Purpose::Overload) {
+            return Step::Stop;
+        }
+        if self.line_rps.is_none() {
+            match self.search.next(history) {
+                Step::Stop => {}
+                step => return step,
+            }
+        }
+        let line_rps = self.line_rps.unwrap_or_else(|| self.search.so_far(history.elapsed_ns).lower);
+        let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
+        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns + OVERHEAD_NS + grace_ns);
+        let step_ns = (left_ns / (FACTORS.len() as u64 + 1)).min(*STEP_NS.end()) / SECOND * SECOND;
+        if line_rps <= 0.0 || step_ns < *STEP_NS.start() {
+            return Step::Stop;
+        }
+        self.steps(line_rps, step_ns, grace_ns)
+    }
+
+    fn steps(&self, line_rps: f64, step_ns: u64, grace_ns: u64) -> Step {
+        let base = &self.search.settings.base;
+        let stage = |(number, factor): (usize, f64)| {
+            let (level, back) = (factor * line_rps, number + 1 == FACTORS.len());
+            Stage { from: level, to: level, duration_ns: Some(if back { 2 * step_ns } else { step_ns }) }
+        };
+        let rate = Curve { stages: FACTORS.into_iter().enumerate().map(stage).collect() };
+        let load = Load {
+            duration_ns: rate.duration_ns(),
+            shape: LoadShape::Open { rate, arrivals: self.search.settings.arrivals },
+            requests_max: None,
+            warmup_ns: 0,
+            grace_ns,
+            connections_ready: 0,
+            interval_ns: Plan::TICK_NS,
+            ..base.load.clone()
+        };
+        Step::measure(Tag::of(Purpose::Overload), PlanRecord { load, ..base.clone() }, Until::End)
+    }
+}

@@ -1,0 +1,109 @@
+//! What can be changed for a load to see what follows ([`Intervention`]): everything else stays as it is, so that what differs
+//! is its doing.
+//!
+//! Not here: what causes predict of it and which of them are made (`plimsoll-analysis`), and how a plan is changed (the binary).
+
+use crate::plan::{Purpose, Tag};
+use serde::{Deserialize, Serialize};
+
+/// Something that is changed for a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intervention {
+    /// Nothing: what the others are held against.
+    Control,
+    /// Another path of the same server, which does little.
+    Reference,
+    /// Twice the users and connections.
+    MoreUsers,
+    /// A new connection for each request, where they were kept.
+    NewConnections,
+    /// Connections that are kept, where each request had a new one.
+    KeptConnections,
+    /// A HEAD in place of a GET: the same work, without a body.
+    Head,
+    /// The requests are spread over clients that name themselves differently.
+    Identities,
+    /// The requests come from several addresses.
+    Sources,
+    /// Just below the line, in bursts of a tenth of a second.
+    Bursts,
+}
+
+/// Turns of the steady loads that are made with a change; lower ones are those without.
+const FIRST_TURN: u32 = 16;
+
+impl Intervention {
+    /// All, in the order of their turns: new ones come last, since records have the numbers.
+    pub const ALL: [Intervention; 9] = [
+        Intervention::Control,
+        Intervention::Reference,
+        Intervention::MoreUsers,
+        Intervention::NewConnections,
+        Intervention::KeptConnections,
+        Intervention::Head,
+        Intervention::Identities,
+        Intervention::Sources,
+        Intervention::Bursts,
+    ];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Intervention::Control => "control",
+            Intervention::Reference => "reference",
+            Intervention::MoreUsers => "more_users",
+            Intervention::NewConnections => "new_connections",
+            Intervention::KeptConnections => "kept_connections",
+            Intervention::Head => "head",
+            Intervention::Identities => "identities",
+            Intervention::Sources => "sources",
+            Intervention::Bursts => "bursts",
+        }
+    }
+
+    /// What is changed, in a few words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Intervention::Control => "nothing changed",
+            Intervention::Reference => "a path that does little",
+            Intervention::MoreUsers => "twice the users",
+            Intervention::NewConnections => "a new connection for each request",
+            Intervention::KeptConnections => "connections that are kept",
+            Intervention::Head => "HEAD in place of GET",
+            Intervention::Identities => "requests of several clients",
+            Intervention::Sources => "requests from several addresses",
+            Intervention::Bursts => "bursts just below the line",
+        }
+    }
+
+    /// The tag of its loads.
+    pub fn tag(self) -> Tag {
+        Tag { turn: FIRST_TURN + self as u32, ..Tag::of(Purpose::Hold) }
+    }
+
+    /// What was changed for a load of this tag; `None` of a load that has no part in it.
+    pub fn of(tag: &Tag) -> Option<Intervention> {
+        Intervention::ALL.into_iter().find(|intervention| intervention.tag() == *tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_lead_back() {
+        for (at, intervention) in Intervention::ALL.into_iter().enumerate() {
+            assert_eq!(intervention as usize, at, "the order is that of the turns");
+            assert_eq!(Intervention::of(&intervention.tag()), Some(intervention));
+            // Documents and records have one word for it.
+            let recorded = serde_json::to_value(intervention).expect("serialises");
+            assert_eq!(recorded, intervention.word());
+        }
+        for turn in 0..FIRST_TURN {
+            assert_eq!(Intervention::of(&Tag { turn, ..Tag::of(Purpose::Hold) }), None);
+        }
+        assert_eq!(Intervention::of(&Tag { turn: FIRST_TURN, ..Tag::of(Purpose::Block) }), None);
+    }
+}

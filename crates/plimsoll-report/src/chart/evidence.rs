@@ -1,0 +1,85 @@
+//! The picture of what speaks for a cause: for each signal a bar at a low load, at the line and past it, against the longest of the
+//! three. What changes between them is what counts, so each signal has a scale of its own, from nothing.
+
+use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
+use super::svg::{Anchor, Canvas, Font, fitted, text_width};
+use super::theme::{Paint, Theme};
+
+/// One signal: its name, and its value with how that is written, at each of the loads; `None` where it was not seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvidenceBars {
+    /// In words.
+    pub name: String,
+    /// At a low load, at the line, past it.
+    pub values: [Option<(f64, String)>; 3],
+}
+
+/// What the loads are called, and their colours.
+const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
+/// Height of a bar with its gap, and of the name above.
+const BAR: f64 = 16.0;
+const NAME: f64 = 24.0;
+/// Between the signals.
+const GAP: f64 = 12.0;
+
+/// Draws the bars of some signals.
+pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
+    if signals.is_empty() {
+        return empty(heading, "nothing was seen that speaks for a cause", theme);
+    }
+    let written = signals.iter().flat_map(|signal| signal.values.iter().flatten());
+    let widest = written.map(|(_, text)| text_width(text, SMALL, true)).fold(0.0, f64::max);
+    let names = LOADS.iter().map(|(name, _)| text_width(name, SMALL, false)).fold(0.0, f64::max);
+    let from_x = EDGE + names + 10.0;
+    let length = (theme.width() - EDGE - widest - 8.0 - from_x).max(40.0);
+    let row = NAME + LOADS.len() as f64 * BAR + GAP;
+    let top = heading.height_in(theme.width()) + 6.0;
+    let mut canvas = Canvas::new(theme, theme.width(), top + row * signals.len() as f64 + 4.0);
+    heading.draw(&mut canvas);
+    for (number, signal) in signals.iter().enumerate() {
+        let y = top + row * number as f64;
+        let name = fitted(&signal.name, TEXT, true, theme.width() - 2.0 * EDGE);
+        canvas.text((EDGE, y + 16.0), &name, Font::new(TEXT, Paint::Ink).bold());
+        let most = signal.values.iter().flatten().map(|(value, _)| *value).fold(0.0, f64::max);
+        for (at, ((load, paint), value)) in LOADS.iter().zip(&signal.values).enumerate() {
+            let base = y + NAME + BAR * at as f64;
+            let load_at = (from_x - 8.0, base + 10.5);
+            canvas.text(load_at, load, Font::new(SMALL, Paint::Muted).anchored(Anchor::End));
+            let (share, text) = match value {
+                Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
+                None => (0.0, "not seen"),
+            };
+            // What is nothing has a foot, so that it is seen to be there.
+            canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR - 5.0, *paint, 1.0);
+            let end = from_x + share * length + 7.0;
+            let font = Font::new(SMALL, if value.is_some() { Paint::Ink } else { Paint::Muted });
+            canvas.text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });
+        }
+    }
+    canvas.finish(&heading.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_written_beside_its_bar() {
+        let heading = Heading { title: "Evidence".into(), subtitle: "of a server".into() };
+        let signals = [
+            EvidenceBars {
+                name: "idle cores".into(),
+                values: [Some((2.0, "2.00".into())), Some((0.5, "0.50".into())), None],
+            },
+            EvidenceBars { name: "<all> nothing".into(), values: [Some((0.0, "0".into())), None, None] },
+        ];
+        for theme in [Theme::Light, Theme::Page, Theme::Phone] {
+            let svg = evidence_chart(&heading, &signals, theme);
+            for text in ["idle cores", ">2.00<", ">0.50<", "not seen", "&lt;all&gt; nothing", ">past<"] {
+                assert!(svg.contains(text), "{text}: {svg}");
+            }
+            assert!(!svg.contains("NaN"));
+        }
+        assert!(evidence_chart(&heading, &[], Theme::Light).contains("nothing was seen"));
+    }
+}

@@ -1,0 +1,172 @@
+//! How an overload looks: what is kept of the line at each step, what becomes of the rest, and whether the server comes back.
+
+use crate::block::{Report, Tone};
+use crate::chart::{AxisUnit, Line, Panel, heading};
+use crate::charted::series_section;
+use crate::document::value;
+use crate::format::{count, duration, rate, share};
+use crate::json::{FrameFields, MadeFields};
+use crate::run::RunContext;
+use crate::server::{ServerFields, add_server};
+use plimsoll_analysis::finding::OverloadFinding;
+use plimsoll_analysis::overload::{OverloadSecond, OverloadStep, OverloadVerdict, Overloaded, Refused};
+use plimsoll_model::Experiment;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The answer in one sentence.
+fn overload_answer(found: &Overloaded) -> String {
+    let Some(verdict) = found.verdict else { return "the load did not come to its end".to_owned() };
+    let past = found.steps.iter().filter(|step| step.factor > 1.0);
+    let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
+    let kept = least.map_or_else(String::new, |step| {
+        let much = share(step.kept_share.clamp(0.0, 1.0));
+        format!("at {} times its line it keeps {much} of it in time", step.factor)
+    });
+    let back = match (found.recovery_s, verdict) {
+        (Some(0.0), _) => "is back at once when the load falls".to_owned(),
+        (Some(seconds), _) => format!("is back {} after the load has fallen", duration(seconds * 1e9)),
+        (None, OverloadVerdict::Metastable) => {
+            format!("does not come back by itself: {} after the load has fallen nothing is better", watched(found))
+        }
+        (None, _) => format!("is not back {} after the load has fallen, though less and less waits", watched(found)),
+    };
+    format!("{}: {kept}, and {back}", verdict.word())
+}
+
+fn watched(found: &Overloaded) -> String {
+    duration(found.watched_s * 1e9)
+}
+
+/// What became of what did not succeed.
+fn refused_text(refused: &Refused) -> String {
+    let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
+    let parts = [
+        (too_much, "429 or 503"),
+        (status, "other status"),
+        (timeout, "timeout"),
+        (connection, "connection"),
+        (unsent, "never sent"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(times, _)| *times > 0).map(|(times, what)| format!("{} {what}", count(*times))).collect();
+    let after = after_p50_ns.map_or_else(String::new, |ns| format!(", p50 after {}", duration(ns as f64)));
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") + &after }
+}
+
+fn step_row(step: &OverloadStep) -> Vec<String> {
+    vec![
+        format!("{} x", step.factor),
+        format!("{}/s", rate(step.offered_rps)),
+        format!("{}/s", rate(step.goodput_rps)),
+        share(step.kept_share.clamp(0.0, 1.0)),
+        step.accepted_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
+        refused_text(&step.refused),
+    ]
+}
+
+/// The report of an overload, below what speaks against it.
+pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
+    let mut report = Report::default();
+    report.text(Tone::Answer, overload_answer(&found.overloaded));
+    let mut facts = vec![
+        ("target", context.plan.traffic.title()),
+        ("line", format!("{} requests/s under {}", rate(found.overloaded.line_rps), found.slo)),
+    ];
+    facts.extend(found.overloaded.retry_after.map(|says| {
+        let text =
+            if says { "says when to come again to whom it turns away" } else { "not said to whom it turns away" };
+        ("Retry-After", text.to_owned())
+    }));
+    report.facts(facts);
+    report.table(&STEP_HEADINGS, found.overloaded.steps.iter().map(step_row).collect());
+    report
+}
+
+const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
+
+/// The page: with what was asked and what was answered in time, over time.
+pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
+    let mut page = overload_report(context, found);
+    let seconds = &found.overloaded.seconds;
+    let line = |name: &str, of: fn(&OverloadSecond) -> u64| Line {
+        name: name.to_owned(),
+        points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
+    };
+    let lines = vec![line("asked", |second| second.offered), line("answered in time", |second| second.in_time)];
+    let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
+    let subtitle = format!("{}, line {} requests/s", heading::target(context.plan), rate(found.overloaded.line_rps));
+    page.append(series_section("Past the line and back", &subtitle, &[panel]));
+    add_server(&mut page, &found.server);
+    page
+}
+
+#[derive(Serialize)]
+struct OverloadDocument<'a> {
+    #[serde(flatten)]
+    frame: FrameFields<'a>,
+    warnings: &'a [String],
+    line_rps: f64,
+    slo: &'a str,
+    steps: Vec<StepFields>,
+    recovery_s: Option<f64>,
+    recovered: bool,
+    retry_after: Option<bool>,
+    verdict: Option<&'static str>,
+    elapsed_s: Option<f64>,
+    server: ServerFields<'a>,
+}
+
+#[derive(Serialize)]
+struct StepFields {
+    factor: f64,
+    offered_rps: f64,
+    goodput_rps: f64,
+    answered_rps: f64,
+    kept_share: f64,
+    accepted_p99_ns: Option<u64>,
+    refused: RefusedFields,
+}
+
+#[derive(Serialize)]
+struct RefusedFields {
+    too_much: u64,
+    status: u64,
+    timeout: u64,
+    connection: u64,
+    unsent: u64,
+    after_p50_ns: Option<u64>,
+}
+
+impl From<&OverloadStep> for StepFields {
+    fn from(step: &OverloadStep) -> StepFields {
+        let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
+        let OverloadStep { factor, offered_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, .. } = *step;
+        let refused = RefusedFields { too_much, status, timeout, connection, unsent, after_p50_ns };
+        StepFields { factor, offered_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }
+    }
+}
+
+/// The document of an overload: `plimsoll.overload/1`.
+pub(crate) fn overload_document(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &OverloadFinding,
+    warnings: &[String],
+) -> Value {
+    let OverloadFinding { slo, overloaded, server, .. } = found;
+    let made = MadeFields::of(context.plan, context.injectors);
+    value(&OverloadDocument {
+        frame: FrameFields::of("plimsoll.overload/1", experiment, Some(made)),
+        warnings,
+        line_rps: overloaded.line_rps,
+        slo,
+        steps: overloaded.steps.iter().map(StepFields::from).collect(),
+        recovery_s: overloaded.recovery_s,
+        recovered: overloaded.recovery_s.is_some(),
+        retry_after: overloaded.retry_after,
+        verdict: overloaded.verdict.map(OverloadVerdict::word),
+        elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
+        server: ServerFields::of(server),
+    })
+}

@@ -1,0 +1,210 @@
+//! A reference server with a known limit that is not its own work (`plimsoll baseline --behind URL --pool N`): `/items` is answered when
+//! the server behind has answered, over so many connections and no more; whoever finds none free waits in a line. Anything else is a
+//! 404, which waits for nobody. This is what `plimsoll demo` explains.
+//!
+//! A thread for each connection that is accepted, as many servers of this kind have: the threads wait, the cores are idle. Not here:
+//! speed (that is the plain reference server's), TLS, answers of the server behind that do not say their length.
+
+use crate::target::Url;
+use plimsoll_wire::h1::{RequestParser, RequestStep};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Enough for a thread that calls little.
+const STACK_BYTES: usize = 128 << 10;
+/// Of a request, or of an answer's head: more than any client of ours sends.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// After the system refused another connection or thread.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The server behind is given up after this time without a byte.
+const BEHIND_PATIENCE: Duration = Duration::from_secs(30);
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
+const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
+const BAD: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
+
+/// Serves until the process ends; accepts connections when this returns. Gives the address that was taken.
+pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
+    plimsoll_sys::process::raise_files_max();
+    let pool = Arc::new(Pool::new(behind, connections));
+    let listener = TcpListener::bind(listen)?;
+    let address = listener.local_addr()?;
+    std::thread::Builder::new().name("accept".into()).spawn(move || {
+        loop {
+            let begun = listener.accept().and_then(|(stream, _)| {
+                let pool = Arc::clone(&pool);
+                let thread = std::thread::Builder::new().name("items".into()).stack_size(STACK_BYTES);
+                // Who leaves in the middle of a request is no concern of the others.
+                thread.spawn(move || drop(serve(stream, &pool)))
+            });
+            if begun.is_err() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    })?;
+    Ok(address)
+}
+
+/// Answers on one connection until its client closes it.
+fn serve(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut parser = RequestParser::new();
+    let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut is_items = false;
+    loop {
+        let (used, step) = parser.read(&held);
+        let answer = match step {
+            RequestStep::More => None,
+            RequestStep::Refused(_) => return stream.write_all(BAD),
+            RequestStep::Head(head) => {
+                is_items = head.target == b"/items";
+                None
+            }
+            RequestStep::End if !is_items => Some(NOT_FOUND),
+            RequestStep::End => Some(if pool.asked().is_ok() { OK } else { BAD_GATEWAY }),
+        };
+        let waits = matches!(step, RequestStep::More);
+        held.drain(..used);
+        if let Some(answer) = answer {
+            stream.write_all(answer)?;
+        }
+        if waits {
+            match stream.read(&mut buffer)? {
+                0 => return Ok(()),
+                read if held.len() + read > HEAD_BYTES_MAX => return stream.write_all(BAD),
+                read => held.extend_from_slice(&buffer[..read]),
+            }
+        }
+    }
+}
+
+/// The connections to the server behind.
+struct Pool {
+    address: String,
+    request: Vec<u8>,
+    /// Connections that nobody uses; `None`: one that is to be opened.
+    free: Mutex<Vec<Option<TcpStream>>>,
+    freed: Condvar,
+}
+
+impl Pool {
+    fn new(behind: &Url, connections: usize) -> Pool {
+        let origin = &behind.origin;
+        let address = format!("{}:{}", origin.host, origin.port);
+        let request = format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", behind.path).into_bytes();
+        Pool { address, request, free: Mutex::new((0..connections).map(|_| None).collect()), freed: Condvar::new() }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Option<TcpStream>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the server behind once, when a connection is free.
+    fn asked(&self) -> io::Result<()> {
+        let mut free = self.free();
+        let taken = loop {
+            match free.pop() {
+                Some(taken) => break taken,
+                None => free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(free);
+        let answered = taken.map_or_else(|| self.open(), Ok).and_then(|mut link| {
+            link.write_all(&self.request)?;
+            read_answer(&mut link).map(|()| link)
+        });
+        // One that failed is opened anew by who has it next.
+        let (back, result) = match answered {
+            Ok(link) => (Some(link), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.free().push(back);
+        self.freed.notify_one();
+        result
+    }
+
+    fn open(&self) -> io::Result<TcpStream> {
+        let link = TcpStream::connect(&self.address)?;
+        link.set_nodelay(true)?;
+        link.set_read_timeout(Some(BEHIND_PATIENCE))?;
+        Ok(link)
+    }
+}
+
+/// Reads one answer to its end, by the length that it says.
+fn read_answer(link: &mut impl Read) -> io::Result<()> {
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no answer of a known length");
+    let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
+    let head_end = loop {
+        if let Some(at) = held.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        match link.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read if held.len() + read > HEAD_BYTES_MAX => return Err(wrong()),
+            read => held.extend_from_slice(&buffer[..read]),
+        }
+    };
+    let head = String::from_utf8_lossy(&held[..head_end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|field| field.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    let mut missing = length.ok_or_else(wrong)?.checked_sub(held.len() - head_end).ok_or_else(wrong)?;
+    while missing > 0 {
+        let room = missing.min(buffer.len());
+        match link.read(&mut buffer[..room])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => missing -= read,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::{Options, start as start_plain};
+    use std::time::Instant;
+
+    fn asked(address: SocketAddr, target: &str) -> String {
+        let mut stream = TcpStream::connect(address).expect("connects");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").expect("is sent");
+        let mut held = [0; 512];
+        let read = stream.read(&mut held).expect("is answered");
+        String::from_utf8_lossy(&held[..read]).into_owned()
+    }
+
+    #[test]
+    fn so_many_are_asked_at_a_time_and_no_more() {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let store = start_plain(Options { listen: any, threads: 1 }).expect("starts");
+        let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
+        let address = start(any, &url, 2).expect("starts");
+        assert!(asked(address, "/other").starts_with("HTTP/1.1 404"));
+        let began = Instant::now();
+        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || asked(address, "/items"))).collect();
+        for asker in askers {
+            assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
+        }
+        // Three turns of two.
+        assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
+        // Nobody behind is said, and does not last.
+        drop(store);
+        assert!(asked(address, "/items").starts_with("HTTP/1.1 502"));
+    }
+
+    #[test]
+    fn an_answer_is_read_to_its_end() {
+        for (bytes, good) in [
+            (&b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..], true),
+            (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", false),
+            (b"HTTP/1.1 200 OK\r\n\r\n", false),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", false),
+            (b"", false),
+        ] {
+            assert_eq!(read_answer(&mut &bytes[..]).is_ok(), good, "{bytes:?}");
+        }
+    }
+}

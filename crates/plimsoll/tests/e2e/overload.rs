@@ -1,0 +1,39 @@
+//! `plimsoll overload`: past the line of real servers, and back.
+
+use crate::rig::{folder, json, number, plimsoll};
+use plimsoll_bench::servers::token_bucket;
+
+#[test]
+fn what_is_kept_past_the_line_is_told() {
+    let limited = token_bucket(300.0, 30.0).expect("starts");
+    let file = folder("overload").join("overload.plimsoll");
+    let path = file.to_str().expect("text");
+    let document = json(&["overload", &limited.url("/"), "--line", "300", "--budget", "17s", "-o", path]);
+    assert_eq!(document["schema"], "plimsoll.overload/1");
+    assert!(number(&document, "elapsed_s") <= 17.5, "{:#}", document["elapsed_s"]);
+    let steps = document["steps"].as_array().expect("steps");
+    let factors: Vec<f64> = steps.iter().map(|step| number(step, "factor")).collect();
+    assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
+    for step in steps {
+        let offered = number(step, "offered_rps") / (300.0 * number(step, "factor"));
+        assert!((0.95..1.05).contains(&offered), "{step:#}");
+    }
+    assert!(number(&steps[4], "refused.too_much") > 300.0, "{:#}", steps[4]);
+    // A machine that others use up answers late: then more is lost than the server refuses.
+    let verdict = document["verdict"].as_str().expect("a word");
+    let disturbed = document["warnings"].as_array().is_some_and(|warnings| !warnings.is_empty());
+    assert!(verdict == "sheds" && document["recovered"] == true || disturbed, "{document:#}");
+    assert_eq!(document["retry_after"], false);
+    let shown = plimsoll(&["show", "--json", path]);
+    assert_eq!(shown.json()["steps"], document["steps"], "{}", shown.stderr);
+    assert!(plimsoll(&["show", path]).stdout.contains(verdict));
+    assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains("Past the line and back"));
+}
+
+#[test]
+fn a_line_is_a_rate() {
+    for (line, expect) in [("0", "--line"), ("fast", "--line")] {
+        let refused = plimsoll(&["overload", "http://127.0.0.1:9/", "--line", line]);
+        assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
+    }
+}

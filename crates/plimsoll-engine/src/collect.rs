@@ -5,7 +5,9 @@
 //! Not here: how parts are started, how what they report comes here, and how they are told to stop.
 
 use plimsoll_model::failed_answer::merge_first;
-use plimsoll_model::{Ending, FailedAnswer, Injector, Interval, Plan, PlanRecord, Run, Schedule, Stop};
+use plimsoll_model::{
+    Ending, FailedAnswer, Injector, Interval, Ledger, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -64,6 +66,13 @@ pub enum Reported {
         /// It ended before its time since there was nothing more to ask.
         used_up: bool,
     },
+    /// It is gone, and reports no more. Where it was not done, the load ends: what is left of it is not what was asked for.
+    Lost {
+        /// Which part.
+        part: usize,
+        /// Why.
+        why: Stop,
+    },
 }
 
 /// Sums the ticks of all parts.
@@ -74,6 +83,8 @@ pub struct Collector {
     schedule_end_ns: u64,
     /// How many ticks each part has delivered; all of them (u64::MAX) once it is done.
     delivered: Vec<u64>,
+    /// What each part has reported of its requests so far, by route.
+    ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
     /// Sums of the ticks that some part has not delivered yet.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
@@ -90,6 +101,7 @@ impl Collector {
             measured_from_ns: schedule.measured_from_ns(),
             schedule_end_ns: schedule.end_ns().unwrap_or(u64::MAX),
             delivered: vec![0; parts.max(1)],
+            ledgers: vec![BTreeMap::new(); parts.max(1)],
             open: BTreeMap::new(),
             stopped: None,
             used_up: false,
@@ -116,6 +128,9 @@ impl Collector {
         match reported {
             Reported::Tick { part, index, interval } => {
                 self.delivered[part] = index + 1;
+                for (route, figures) in interval.routes.iter() {
+                    self.ledgers[part].entry(route).or_default().merge(&figures.ledger);
+                }
                 self.open.entry(index).or_default().merge_beside(&interval);
             }
             Reported::Done { part, window_end_ns, failed_answers, used_up } => {
@@ -124,6 +139,7 @@ impl Collector {
                 self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
             }
+            Reported::Lost { part, why } => self.lose(part, why),
         }
         let complete = self.delivered.iter().copied().min().unwrap_or(0);
         while let Some(first) = self.open.first_entry()
@@ -144,6 +160,20 @@ impl Collector {
         self.is_stopped()
     }
 
+    /// What a part had under way when it was lost had no end, in the tick that it owes.
+    fn lose(&mut self, part: usize, why: Stop) {
+        let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
+        if index == u64::MAX {
+            return;
+        }
+        let tick = self.open.entry(index).or_default();
+        for (route, ledger) in &self.ledgers[part] {
+            tick.routes.of_mut(*route).ledger.in_flight += ledger.without_end();
+        }
+        self.window_end_ns = self.window_end_ns.max((index * Plan::TICK_NS).min(self.schedule_end_ns));
+        self.stopped.get_or_insert(why);
+    }
+
     /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The first reason counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
@@ -158,7 +188,7 @@ impl Collector {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The whole run, when every part is done.
+    /// The whole run, when every part is done or lost.
     pub fn finish(mut self) -> Run {
         debug_assert!(self.open.is_empty(), "every part has said that it is done");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
@@ -168,5 +198,65 @@ impl Collector {
             None => Ending::Finished,
         });
         self.run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape};
+
+    /// A tick in which so many requests were scheduled, and so many of them succeeded.
+    fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> Reported {
+        let mut interval = Interval::default();
+        let ledger = &mut interval.routes.of_mut(0).ledger;
+        (ledger.scheduled, ledger.succeeded) = (scheduled, succeeded);
+        Reported::Tick { part, index, interval }
+    }
+
+    /// A part that is gone holds nobody up: the load ends with the reason, every tick is shown, and the ledger closes.
+    #[test]
+    fn a_part_that_is_lost_ends_the_load() {
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
+        plan.load.duration_ns = Some(10 * Plan::TICK_NS);
+        let injectors = vec![Injector::default(); 2];
+        let why = || Stop::Died("part 2 is gone".to_owned());
+        let done = |part: usize, ticks: u64| Reported::Done {
+            part,
+            window_end_ns: ticks * Plan::TICK_NS,
+            failed_answers: Vec::new(),
+            used_up: false,
+        };
+        // What is told of the load after the second part was lost; when its window ends, in ticks; and how it ended.
+        for (after, window_ticks, ending) in [
+            (vec![tick(0, 2, 0, 1), done(0, 3)], 3, Ending::Stopped(why())),
+            // Both are lost: the first reason counts.
+            (vec![Reported::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }], 2, Ending::Stopped(why())),
+            // Lost after it was done is not lost.
+            (vec![tick(0, 2, 0, 1), done(0, 10), Reported::Lost { part: 0, why: why() }], 10, Ending::Stopped(why())),
+        ] {
+            let mut collector = Collector::new(plan.record(), injectors.clone(), 2, &Schedule::compile(&plan.load));
+            let mut shown = Vec::new();
+            let mut on_tick = |tick: &Tick| {
+                shown.push((tick.end_ns / Plan::TICK_NS, tick.interval.whole().ledger.scheduled));
+                ControlFlow::Continue(())
+            };
+            for reported in [tick(0, 0, 10, 9), tick(0, 1, 0, 0), tick(1, 0, 10, 8)] {
+                assert!(collector.take(reported, &mut on_tick).is_continue());
+            }
+            assert!(collector.take(Reported::Lost { part: 1, why: why() }, &mut on_tick).is_break());
+            let lost_all = matches!(after[0], Reported::Lost { .. });
+            for reported in after {
+                assert!(collector.take(reported, &mut on_tick).is_break());
+            }
+            let run = collector.finish();
+            assert_eq!(shown[0], (1, 20));
+            assert_eq!(shown.len(), 3, "every tick: {shown:?}");
+            let ledger = run.totals().whole.ledger;
+            let (succeeded, in_flight) = if lost_all { (17, 3) } else { (18, 2) };
+            assert_eq!((ledger.scheduled, ledger.succeeded, ledger.in_flight), (20, succeeded, in_flight));
+            assert!(ledger.closes());
+            assert_eq!((run.window_ns.1 / Plan::TICK_NS, run.ending), (window_ticks, Some(ending)));
+        }
     }
 }

@@ -62,7 +62,6 @@ impl Job {
         spare_core: bool,
     ) -> Job {
         let workers = u64::from(injector.workers.max(1));
-        let number = whole.index * workers + index;
         // Its part of arrivals, users and connections alike.
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
@@ -74,9 +73,14 @@ impl Job {
         };
         Job {
             index: index as usize,
-            number: number as u32,
+            number: stripe.index as u32,
             source: resources.source.for_worker(stripe, users),
-            addresses: Addresses::new(&plan.carriage, &injector.sources, number, resources.resolved.clone()),
+            addresses: Addresses::new(
+                &plan.carriage,
+                &injector.sources,
+                whole.index * workers + index,
+                resources.resolved.clone(),
+            ),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
             plain_h2: plan.carriage.http == HttpChoice::H2,
             streams_max: plan.carriage.streams_max.max(1),

@@ -9,7 +9,7 @@ use crate::job::{Job, Resources};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
-use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stripe};
+use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stop, Stripe};
 use plimsoll_wire::Author;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -36,6 +36,21 @@ pub struct Authorship {
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
     pub address: Option<SocketAddr>,
+}
+
+/// Says of a worker that panics that it is gone: else nobody would hear of another tick until the others are done.
+struct PanicWatch<'a> {
+    part: usize,
+    sender: &'a mpsc::Sender<Message>,
+}
+
+impl Drop for PanicWatch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let why = Stop::Died("a thread of plimsoll that made the load ended by itself".to_owned());
+            let _ = self.sender.send(Message::Reported(Reported::Lost { part: self.part, why }));
+        }
+    }
 }
 
 /// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given up.
@@ -135,6 +150,7 @@ pub fn prepare_authored(
                 if sender.send(Message::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
+                    let _watch = PanicWatch { part: index as usize, sender: &sender };
                     worker.run(origin_ns, &mut |reported| {
                         let _ = sender.send(Message::Reported(reported));
                     });
@@ -258,10 +274,12 @@ mod tests {
         let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
         plan.load.duration_ns = Some(300_000_000);
         plan.load.connections_ready = 4;
+        // They need not be alike.
+        let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<Prepared> = (0..2)
             .map(|index| {
                 let stripe = Stripe { index, of: 2 };
-                prepare(&plan, &Injector::default(), stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
+                prepare(&plan, &injectors[index as usize], stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
             })
             .collect();
         let origin_ns = monotonic_ns() + 30_000_000;
@@ -287,7 +305,6 @@ mod tests {
             })
             .collect();
         drop(sender);
-        let injectors = vec![Injector::default(), Injector::default()];
         let mut collector = Collector::new(plan.record(), injectors, 2, &Schedule::compile(&plan.load));
         collector.begin(origin_ns);
         let mut ends_ns = Vec::new();
@@ -299,14 +316,33 @@ mod tests {
             assert!(flow.is_continue());
         }
         assert!(ends_ns.len() >= 3 && ends_ns.is_sorted(), "each tick once, and in order: {ends_ns:?}");
-        let summed = collector.finish();
+        let mut summed = collector.finish();
         let mut runs = threads.into_iter().map(|thread| thread.join().expect("a run"));
         let (mut whole, other) = (runs.next().expect("one"), runs.next().expect("another"));
         assert_eq!(whole.totals().whole.ledger.scheduled, 30);
         whole.merge(&other);
         let ledger = whole.totals().whole.ledger;
         assert_eq!((ledger.scheduled, ledger.succeeded, ledger.unsent), (60, 60, 0), "{ledger:?}");
+        let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|time| time.worker).collect();
+        assert_eq!(numbers, [0, 1, 2], "each worker of all machines has a number of its own");
+        summed.injectors.sort_unstable();
         assert_eq!(summed, whole);
+    }
+
+    #[test]
+    fn a_worker_that_panics_is_told_of() {
+        let (sender, receiver) = mpsc::channel();
+        for panics in [true, false] {
+            let sender = sender.clone();
+            let thread = std::thread::spawn(move || {
+                let _watch = PanicWatch { part: 1, sender: &sender };
+                assert!(!panics, "as a worker might");
+            });
+            assert_eq!(thread.join().is_err(), panics);
+        }
+        drop(sender);
+        let told: Vec<Message> = receiver.iter().collect();
+        assert!(matches!(told[..], [Message::Reported(Reported::Lost { part: 1, why: Stop::Died(_) })]));
     }
 
     #[test]

@@ -384,9 +384,8 @@ fn close_ledger(run: &mut Run) {
     }
     let Some(mut last) = run.intervals.last_entry() else { return };
     for (route, sum) in sums {
-        let ended = sum.requests().saturating_add(sum.unsent).saturating_add(sum.in_flight);
         let in_flight = &mut last.get_mut().routes.of_mut(route).ledger.in_flight;
-        *in_flight = in_flight.saturating_add(sum.scheduled.saturating_sub(ended));
+        *in_flight = in_flight.saturating_add(sum.without_end());
     }
 }
 

@@ -113,6 +113,12 @@ impl Ledger {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
 
+    /// Scheduled requests of which nothing is known that became of them.
+    pub fn without_end(&self) -> u64 {
+        let known = self.requests().saturating_add(self.unsent).saturating_add(self.in_flight);
+        self.scheduled.saturating_sub(known)
+    }
+
     /// Succeeded / scheduled: failed, unsent and unanswered requests all count against it. 1 when nothing was scheduled.
     pub fn success_rate(&self) -> f64 {
         if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
@@ -139,9 +145,12 @@ mod tests {
         let mut ledger =
             Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
-        assert_eq!((ledger.requests(), ledger.answered()), (8, 6));
+        assert_eq!((ledger.requests(), ledger.answered(), ledger.without_end()), (8, 6, 0));
         assert_eq!(ledger.success_rate(), 0.5);
-        ledger.succeeded += 1;
+        ledger.in_flight = 0;
+        assert_eq!(ledger.without_end(), 1);
+        ledger.succeeded += 2;
+        assert_eq!(ledger.without_end(), 0);
         assert!(!ledger.closes());
     }
 }

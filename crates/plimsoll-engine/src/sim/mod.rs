@@ -130,7 +130,7 @@ impl Simulation<'_> {
         // As if the workers had run side by side.
         kept.sort_by_key(|reported| match reported {
             Reported::Tick { index, .. } => *index,
-            Reported::Done { .. } => u64::MAX,
+            Reported::Done { .. } | Reported::Lost { .. } => u64::MAX,
         });
         kept.into_iter().for_each(|reported| heed(collector.take(reported, on_tick)));
         Sim { run: collector.finish(), schedule, account, prepared_ns, over_ns }

@@ -123,7 +123,7 @@ const WORKED_OFF: f64 = 0.1;
 impl Overloaded {
     /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time that was promised.
     pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>) -> Overloaded {
-        let parts = Parts { run, bound_ns };
+        let parts = RunByTime { run, bound_ns };
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
@@ -162,12 +162,12 @@ impl Overloaded {
 
 /// A run by stretches of its time.
 #[derive(Clone, Copy)]
-struct Parts<'a> {
+struct RunByTime<'a> {
     run: &'a Run,
     bound_ns: Option<u64>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RunByTime<'a> {
     /// The figures of the intervals whose middle lies in a stretch, with that middle.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a RouteFigures, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);

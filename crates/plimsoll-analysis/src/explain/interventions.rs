@@ -1,6 +1,6 @@
-//! Experiments that tell causes apart: what each cause predicts of each change, written down here and shown before it is made
+//! Changes that tell causes apart: what each cause predicts of each change, written down here and shown before it is made
 //! ([`prediction`]); which changes are worth making for the causes that still stand ([`worth_making`]); and what those that were
-//! made say ([`Experiments::weights`]).
+//! made say ([`MadeChanges::weights`]).
 //!
 //! All loads are of one kind: as many users as fill the server, each waiting for its answer, so that what is answered is what it
 //! can answer. The first and the last are made without a change; how far they lie apart is the noise that every effect has to
@@ -183,7 +183,7 @@ pub fn predictions(weighed: &Weighed, intervention: Intervention) -> Vec<(Cause,
 
 /// One change, and what became of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Experiment {
+pub struct MadeChange {
     /// What was changed.
     pub intervention: Intervention,
     /// What was answered without the change, 1/s.
@@ -209,7 +209,7 @@ pub struct ExperimentLoads<'a> {
 
 /// All that was made.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Experiments(pub Vec<Experiment>);
+pub struct MadeChanges(pub Vec<MadeChange>);
 
 /// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
 const EFFECT: f64 = 0.288;
@@ -218,9 +218,9 @@ const STAYED: f64 = 0.14;
 /// Of two loads without a change one differs from the other by so much of noise; an effect is more than twice that.
 const NOISE_TIMES: f64 = 2.0;
 
-impl Experiments {
+impl MadeChanges {
     /// What these loads say.
-    pub fn of(loads: &ExperimentLoads) -> Experiments {
+    pub fn of(loads: &ExperimentLoads) -> MadeChanges {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
@@ -250,9 +250,9 @@ impl Experiments {
                     (None, None) => (None, Some("the difference is not clear of noise".to_owned())),
                 }
             };
-            Experiment { intervention: *intervention, control_rps, changed_rps, effect, void }
+            MadeChange { intervention: *intervention, control_rps, changed_rps, effect, void }
         };
-        Experiments(loads.changed.iter().map(of).collect())
+        MadeChanges(loads.changed.iter().map(of).collect())
     }
 
     /// What they add to each cause that stands, and take from it. `weighed`: without them.
@@ -286,7 +286,7 @@ fn effect(ratio: f64, noise: f64) -> Option<Effect> {
 }
 
 /// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is answered.
-fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Experiment {
+fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
@@ -299,10 +299,10 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Experiment {
         _ => None,
     };
     let unclear = effect.is_none().then(|| "the difference is not clear".to_owned());
-    Experiment { intervention: Intervention::Bursts, control_rps, changed_rps, effect, void: void.or(unclear) }
+    MadeChange { intervention: Intervention::Bursts, control_rps, changed_rps, effect, void: void.or(unclear) }
 }
 
-impl Experiment {
+impl MadeChange {
     /// What was measured, in words.
     pub fn measured(&self) -> String {
         let rates =
@@ -363,9 +363,9 @@ mod tests {
         Weighed { candidates: standing.iter().map(candidate).collect(), named: false, ruled_out: Vec::new() }
     }
 
-    fn made(intervention: Intervention, effect: Effect) -> Experiments {
+    fn made(intervention: Intervention, effect: Effect) -> MadeChanges {
         let (control_rps, changed_rps) = (100.0, 100.0);
-        Experiments(vec![Experiment { intervention, control_rps, changed_rps, effect: Some(effect), void: None }])
+        MadeChanges(vec![MadeChange { intervention, control_rps, changed_rps, effect: Some(effect), void: None }])
     }
 
     #[test]

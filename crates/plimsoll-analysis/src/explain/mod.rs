@@ -20,7 +20,7 @@ pub use answer::value as shown_value;
 pub use cause::Cause;
 pub use contrast::{Contrast, Loads, level_of};
 pub use demands::{ServiceDemand, UsedResource};
-pub use interventions::{ExperimentLoads, Experiments};
+pub use interventions::{ExperimentLoads, MadeChanges};
 pub use signals::{LoadSignals, Signal};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
@@ -122,7 +122,7 @@ pub fn standing(findings: &Findings, loads: &Loads) -> Weighed {
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Doubted<Explanation> {
     let case = Contrast::of(findings, loads);
     let before = weigh(&case, &BTreeMap::new());
-    let experiments = Experiments::of(made);
+    let experiments = MadeChanges::of(made);
     let weighed = weigh(&case, &experiments.weights(&before));
     let explanation = told(findings, &case, &weighed);
     Doubted::new(doubts(findings, loads, &case), with_experiments(explanation, &before, &weighed, &experiments))
@@ -133,7 +133,7 @@ fn with_experiments(
     explanation: Explanation,
     before: &Weighed,
     weighed: &Weighed,
-    experiments: &Experiments,
+    experiments: &MadeChanges,
 ) -> Explanation {
     let stands = |cause: Cause| weighed.candidates.iter().any(|candidate| candidate.cause == cause);
     let denied = before.candidates.iter().filter(|candidate| !stands(candidate.cause)).filter_map(|candidate| {
@@ -143,7 +143,7 @@ fn with_experiments(
         Some((cause, format!("with {} what is answered {predicted}; it {}", by.intervention.text(), by.measured())))
     });
     let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();
-    let intervened = |experiment: &interventions::Experiment| Intervened {
+    let intervened = |experiment: &interventions::MadeChange| Intervened {
         intervention: experiment.intervention,
         predictions: interventions::predictions(before, experiment.intervention),
         measured: experiment.measured(),

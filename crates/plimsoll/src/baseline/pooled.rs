@@ -29,7 +29,7 @@ const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r
 /// Serves until the process ends; accepts connections when this returns. Gives the address that was taken.
 pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
     plimsoll_sys::process::raise_files_max();
-    let pool = Arc::new(Pool::new(behind, connections));
+    let pool = Arc::new(LinkPool::new(behind, connections));
     let listener = TcpListener::bind(listen)?;
     let address = listener.local_addr()?;
     std::thread::Builder::new().name("accept".into()).spawn(move || {
@@ -49,7 +49,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
 }
 
 /// Answers on one connection until its client closes it.
-fn serve(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
+fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut parser = RequestParser::new();
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -82,7 +82,7 @@ fn serve(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
 }
 
 /// The connections to the server behind.
-struct Pool {
+struct LinkPool {
     address: String,
     request: Vec<u8>,
     /// Connections that nobody uses; `None`: one that is to be opened.
@@ -90,12 +90,12 @@ struct Pool {
     freed: Condvar,
 }
 
-impl Pool {
-    fn new(behind: &Url, connections: usize) -> Pool {
+impl LinkPool {
+    fn new(behind: &Url, connections: usize) -> LinkPool {
         let origin = &behind.origin;
         let address = format!("{}:{}", origin.host, origin.port);
         let request = format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", behind.path).into_bytes();
-        Pool { address, request, free: Mutex::new((0..connections).map(|_| None).collect()), freed: Condvar::new() }
+        LinkPool { address, request, free: Mutex::new((0..connections).map(|_| None).collect()), freed: Condvar::new() }
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<Option<TcpStream>>> {

@@ -33,7 +33,7 @@ pub const GROWTH_MAX: f64 = 0.01;
 /// How much was asked of the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Offered {
-    /// Requests a second.
+    /// Requests a second, or sessions.
     Rate(f64),
     /// Users who each wait for their answer.
     Users(u64),
@@ -75,7 +75,7 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether it was ended before its schedule's end.
     pub stopped: bool,
-    /// Successes a second in the judged window.
+    /// Successes a second in the judged window; of a load of sessions, as many sessions as they make.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
@@ -192,7 +192,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         duration_ns: window.length_ns(),
         planned_ns: planned_end_ns - from_ns,
         stopped,
-        achieved_rps: if seconds > 0.0 { succeeded_in_window as f64 / seconds } else { 0.0 },
+        achieved_rps: if seconds > 0.0 { succeeded_in_window as f64 / seconds / summary.requests_each } else { 0.0 },
         success_rate: ledger.success_rate().min(1.0),
         p50_ns: response.quantile_ns(0.5),
         p99_ns: response.quantile_ns(0.99),
@@ -239,7 +239,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let (series, inside) = window_series(run, &window);
             // The last answers, which came after the window, tell how long a silence at its end lasted.
             outcome.evidence.stalls = stalls::of(&series, window.tick_ns);
-            outcome.evidence.saturated_rps = saturated(&series[..inside], &window, failures > 0).map(|s| s.0);
+            outcome.evidence.saturated_rps =
+                saturated(&series[..inside], &window, failures > 0).map(|s| s.0 / summary.requests_each);
         }
     }
     if purpose != Purpose::Settle {
@@ -295,7 +296,8 @@ fn open_verdict(
     let [_, second, _, last] = evidence.in_flight;
     let quarter_s = window.length_ns() as f64 / 4e9;
     let arrivals = ledger.scheduled as f64 / 2.0;
-    let stay_s = if outcome.achieved_rps > 0.0 { second / outcome.achieved_rps } else { 0.0 };
+    let requests_rps = outcome.achieved_rps * summary.requests_each;
+    let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     let growth = last - second;
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
@@ -308,7 +310,7 @@ fn open_verdict(
         && (falling_behind || evidence.rejecting)
         && let Some((rps, error)) = saturated(series, window, evidence.rejecting)
     {
-        (evidence.saturated_rps, evidence.saturated_error) = (Some(rps), error);
+        (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_each), error);
     }
 
     let generator = &summary.generator;

@@ -86,6 +86,8 @@ pub struct Summary {
     pub success_rate: f64,
     /// Successes a second inside the measured window.
     pub throughput_rps: f64,
+    /// Requests that a session asked on average; 1 where a load has none. What is offered is sessions then.
+    pub requests_each: f64,
     /// What was counted for the load; of gauges, the most.
     pub load: LoadFigures<Latency>,
     /// What was counted for the routes, over all of them.
@@ -120,6 +122,7 @@ impl Summary {
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
+        let sessions = load.sessions_started;
         let mut generator = Generator {
             cpu_s: load.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
             work_share: work_share(run),
@@ -143,6 +146,7 @@ impl Summary {
             requests: ledger.requests(),
             success_rate: ledger.success_rate(),
             throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
+            requests_each: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
             whole,
             addresses: match &run.plan.carriage.unix {
@@ -156,6 +160,11 @@ impl Summary {
             stages: stages(run),
             doubts,
         }
+    }
+
+    /// Successes a second in the unit in which a load is offered: of sessions, as many as such requests make.
+    pub fn offered_unit_rps(&self) -> f64 {
+        self.throughput_rps / self.requests_each
     }
 
     /// Where connections with this address number went. An address that is not in the plan was resolved later.

@@ -121,7 +121,8 @@ impl Watch {
             LoadShape::Open { rate, arrivals } => {
                 let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;
                 let spread = if *arrivals == Arrivals::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
-                ((expected + spread).ceil() as u64).saturating_add(1)
+                let arrivals = ((expected + spread).ceil() as u64).saturating_add(1);
+                arrivals.saturating_mul(plan.traffic.requests_max_each())
             }
             LoadShape::Closed { .. } => u64::MAX,
         };

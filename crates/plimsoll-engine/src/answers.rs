@@ -44,16 +44,17 @@ pub struct AnswerText {
     head: Vec<u8>,
     content: Vec<u8>,
     bare: bool,
+    head_only: bool,
 }
 
 impl AnswerText {
-    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them.
-    pub fn begin(&mut self, fields: Option<&[u8]>) {
+    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them. Its content may be left out.
+    pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
             room.shrink_to(ROOM_BYTES_KEPT);
         }
-        self.bare = fields.is_some();
+        (self.bare, self.head_only) = (fields.is_some(), head_only);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
@@ -65,6 +66,10 @@ impl AnswerText {
             self.head.extend_from_slice(framing);
         }
         let content = piece.content();
+        if self.head_only {
+            // Its first byte says that the head is over.
+            return self.content.extend(content.first().filter(|_| self.content.is_empty()));
+        }
         let room = CONTENT_BYTES_MAX - self.content.len();
         self.content.extend_from_slice(&content[..content.len().min(room)]);
     }
@@ -103,7 +108,7 @@ impl AnswerText {
     }
 
     /// The values of all fields with this name.
-    fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.lines().filter_map(move |line| {
             let colon = memchr::memchr(b':', line)?;
             line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
@@ -195,10 +200,10 @@ impl AnswerChecks {
         }));
         reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
-            CaptureFrom::Json(path) => format!("'{}': there is no {}", capture.name, path.text()),
-            CaptureFrom::Regex(_) => format!("'{}': the regular expression matches nothing", capture.name),
-            CaptureFrom::Header(name) => format!("'{}': there is no header {name}", capture.name),
-            CaptureFrom::Cookie(name) => format!("'{}': no cookie {name} is set", capture.name),
+            CaptureFrom::Json(path) => format!("there is no {} to capture '{}' from", path.text(), capture.name),
+            CaptureFrom::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
+            CaptureFrom::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
+            CaptureFrom::Cookie(name) => format!("no cookie {name} is set to capture '{}' from", capture.name),
         }));
         let header =
             |(name, expected): &(String, TextExpected)| TextCheck::compile(expected).map(|check| (name.clone(), check));
@@ -293,7 +298,8 @@ mod tests {
     use plimsoll_model::expect::{AnswerCapture, Expectations};
 
     fn answer(head: &str, content: &str) -> AnswerText {
-        AnswerText { head: head.into(), content: content.into(), bare: !head.starts_with("HTTP/") }
+        let bare = !head.starts_with("HTTP/");
+        AnswerText { head: head.into(), content: content.into(), bare, head_only: false }
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
@@ -354,10 +360,10 @@ mod tests {
             assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
             assert_eq!(taken(&["cookie:sid"]), Ok(vec!["\"a b\"".to_owned()]));
             for (from, part) in [
-                ("$.none", "capture: 'it': there is no $.none"),
-                ("regex:none", "capture: 'it': the regular"),
-                ("header:none", "capture: 'it': there is no header none"),
-                ("cookie:none", "capture: 'it': no cookie none"),
+                ("$.none", "capture: there is no $.none to capture 'it' from"),
+                ("regex:none", "capture: the regular expression of 'it' matches nothing"),
+                ("header:none", "capture: there is no header none to capture 'it' from"),
+                ("cookie:none", "capture: no cookie none is set to capture 'it' from"),
             ] {
                 let found = taken(&["$.ok", from]);
                 assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{found:?}");

@@ -83,7 +83,7 @@ impl Authored {
             self.sent.push(self.like.clone());
             self.heard.push(AnswerText::default());
         }
-        self.heard[at].begin(None);
+        self.heard[at].begin(None, false);
         if self.writes_each {
             self.is_written = false;
             self.sent[at].rewrite_as(&mut self.batch, self.hears);
@@ -112,6 +112,6 @@ impl Authored {
             let answer = HeardAnswer { status, head: heard.head(), content: heard.content() };
             self.halted = self.author.hear(&answer).err();
         }
-        heard.begin(None);
+        heard.begin(None, false);
     }
 }

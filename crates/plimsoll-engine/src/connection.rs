@@ -67,6 +67,8 @@ pub struct Connection<S> {
     pub deferred: Readiness,
     /// Its slot is in the list of idle ones, or of free ones (open loads).
     pub listed: bool,
+    /// It is one user's for as long as its session lasts (open loads): no other looks for it.
+    pub owned: bool,
     /// When opening it began, or its handshake, once it is connected.
     pub began_ns: u64,
     /// Number of the address that it goes to.
@@ -86,6 +88,7 @@ impl<S> Connection<S> {
             sending: false,
             deferred: Readiness::NONE,
             listed: false,
+            owned: false,
             began_ns: 0,
             address: 0,
             tried: 0,

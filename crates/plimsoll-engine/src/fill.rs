@@ -33,12 +33,19 @@ enum Within {
 enum FilledFrom {
     Drawn(Value),
     Fixed(Box<str>),
-    Cell { data: usize, column: usize },
+    Cell {
+        data: usize,
+        column: usize,
+    },
+    /// By the number of its name.
+    Captured(usize),
 }
 
 #[derive(Debug, Clone)]
 enum FormPiece {
     Text(Box<str>),
+    /// Of a body: what is no text may stand in it.
+    Bytes(Box<[u8]>),
     Value(FilledFrom, ValueWriting),
 }
 
@@ -51,6 +58,10 @@ pub struct RequestForm {
     body: Option<Vec<FormPiece>>,
 }
 
+/// A text that is filled in for itself.
+#[derive(Debug, Clone)]
+pub struct FormText(Vec<FormPiece>);
+
 /// What forms are filled in with.
 #[derive(Debug, Clone)]
 pub struct FormValues {
@@ -58,6 +69,8 @@ pub struct FormValues {
     data: Vec<RankedData>,
     /// Room for what is drawn before it is written as it may stand.
     scratch: String,
+    /// Room for a value of a body.
+    text: String,
 }
 
 #[derive(Debug, Clone)]
@@ -68,13 +81,24 @@ struct RankedData {
 
 /// One request that is being filled in.
 #[derive(Debug, Clone, Copy)]
-pub struct FormTurn {
+pub struct FormTurn<'a> {
     /// The number of the request or session.
     pub number: u64,
+    /// Which request of its session it is; 0 where a session is one.
+    pub request: u64,
     /// Which of the rows that are used once it has.
     pub unique: u64,
     /// The time, in ms since 1970.
     pub unix_ms: u64,
+    /// What was captured, by the number of its name.
+    pub captured: &'a [String],
+}
+
+impl FormTurn<'_> {
+    /// The first of all.
+    pub fn first(unix_ms: u64) -> FormTurn<'static> {
+        FormTurn { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
+    }
 }
 
 impl FormValues {
@@ -84,6 +108,7 @@ impl FormValues {
             seed: mix(plan.load.seed ^ SEED_OF_VALUES),
             data: plan.traffic.data.iter().map(table).collect(),
             scratch: String::new(),
+            text: String::new(),
         }
     }
 
@@ -93,11 +118,12 @@ impl FormValues {
     }
 
     /// Writes all that is filled in of `form` into `request`, which is its own.
-    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: FormTurn) {
-        let mut rng = Rng::stream(self.seed, turn.number);
+    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FormTurn) {
+        let mut rng = self.rng(turn);
         if let Some(pieces) = &form.target {
             request.target.clear();
             self.write(pieces, Within::Target, turn, &mut rng, &mut request.target);
+            as_target(&mut request.target);
         }
         for (pieces, (_, value)) in form.headers.iter().zip(&mut request.headers) {
             if let Some(pieces) = pieces {
@@ -106,19 +132,41 @@ impl FormValues {
             }
         }
         if let Some(pieces) = &form.body {
-            // A text that is always one, so that its room is used again.
-            let mut body = String::from_utf8(std::mem::take(&mut request.body)).unwrap_or_default();
-            body.clear();
-            self.write(pieces, Within::Body, turn, &mut rng, &mut body);
-            request.body = body.into_bytes();
+            request.body.clear();
+            let mut text = std::mem::take(&mut self.text);
+            for piece in pieces {
+                match piece {
+                    FormPiece::Bytes(bytes) => request.body.extend_from_slice(bytes),
+                    value => {
+                        text.clear();
+                        self.write(std::slice::from_ref(value), Within::Body, turn, &mut rng, &mut text);
+                        request.body.extend_from_slice(text.as_bytes());
+                    }
+                }
+            }
+            self.text = text;
         }
     }
 
-    fn write(&mut self, pieces: &[FormPiece], within: Within, turn: FormTurn, rng: &mut Rng, out: &mut String) {
+    /// What is drawn for a request: apart from what is drawn for others of its session.
+    fn rng(&self, turn: &FormTurn) -> Rng {
+        let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
+        Rng::stream(seed, turn.number)
+    }
+
+    /// Writes a text that is filled in.
+    pub fn write_text(&mut self, text: &FormText, turn: &FormTurn, out: &mut String) {
+        let mut rng = self.rng(turn);
+        self.write(&text.0, Within::Body, turn, &mut rng, out);
+    }
+
+    fn write(&mut self, pieces: &[FormPiece], within: Within, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
         let mut scratch = std::mem::take(&mut self.scratch);
         for piece in pieces {
             match piece {
                 FormPiece::Text(text) => out.push_str(text),
+                // Not in a text.
+                FormPiece::Bytes(_) => {}
                 // Made of harmless characters.
                 FormPiece::Value(FilledFrom::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
                 FormPiece::Value(FilledFrom::Drawn(value), writing) => {
@@ -131,13 +179,17 @@ impl FormValues {
                     let row = self.row(*data, turn, rng);
                     encode(self.data[*data].rows.cell(row, *column), *writing, within, out);
                 }
+                FormPiece::Value(FilledFrom::Captured(number), writing) => {
+                    let value = turn.captured.get(*number).map_or("", String::as_str);
+                    encode(value, *writing, within, out);
+                }
             }
         }
         self.scratch = scratch;
     }
 
     /// The row of a table that this request has.
-    fn row(&self, data: usize, turn: FormTurn, rng: &mut Rng) -> u64 {
+    fn row(&self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
@@ -161,15 +213,19 @@ impl RequestForm {
         };
         let Request { target, headers, body, .. } = &route.request;
         let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, Within::Header));
-        let body = match std::str::from_utf8(body) {
-            Ok(body) => pieces(route.filled.body, body, Within::Body)?,
-            Err(_) => None,
-        };
+        let body = if route.filled.body { Some(compile_body(plan, body)?) } else { None };
         Ok(Some(RequestForm {
             target: pieces(route.filled.target, target, Within::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
         }))
+    }
+}
+
+impl FormText {
+    /// A text of the plan that is a template.
+    pub fn compile(plan: &Plan, text: &str) -> Result<FormText, FormError> {
+        compile(plan, text, Within::Body).map(FormText)
     }
 }
 
@@ -195,6 +251,35 @@ fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, Fo
         .collect()
 }
 
+/// The pieces of a body, in which bytes that are no text may stand beside values.
+fn compile_body(plan: &Plan, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
+    let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+    let mut rest = body;
+    while let Some(at) = memchr::memmem::find(rest, b"{{") {
+        bytes.extend_from_slice(&rest[..at]);
+        let from = &rest[at..];
+        let text = from.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let length = Template::value_length(text).unwrap_or(text.len());
+        for piece in compile(plan, &text[..length], Within::Body)? {
+            match piece {
+                FormPiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+                value => {
+                    if !bytes.is_empty() {
+                        pieces.push(FormPiece::Bytes(std::mem::take(&mut bytes).into()));
+                    }
+                    pieces.push(value);
+                }
+            }
+        }
+        rest = &from[length..];
+    }
+    bytes.extend_from_slice(rest);
+    if !bytes.is_empty() {
+        pieces.push(FormPiece::Bytes(bytes.into()));
+    }
+    Ok(pieces)
+}
+
 fn source(plan: &Plan, value: Value) -> Result<FilledFrom, FormError> {
     let unknown = |what: String| FormError(format!("{what} is not in the plan"));
     Ok(match value {
@@ -209,13 +294,16 @@ fn source(plan: &Plan, value: Value) -> Result<FilledFrom, FormError> {
             let column = columns.iter().position(|known| *known == column);
             FilledFrom::Cell { data: at, column: column.ok_or_else(|| unknown(data))? }
         }
-        Value::Captured(name) => return Err(unknown(name)),
+        Value::Captured(name) => {
+            let known = plan.traffic.captured().iter().position(|known| *known == name);
+            FilledFrom::Captured(known.ok_or_else(|| unknown(name))?)
+        }
         drawn => FilledFrom::Drawn(drawn),
     })
 }
 
 /// Draws a value.
-fn draw(value: &Value, turn: FormTurn, rng: &mut Rng, out: &mut String) {
+fn draw(value: &Value, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
     match value {
         Value::Int { from, to } => {
             let span = to.wrapping_sub(*from) as u64;
@@ -313,6 +401,21 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     }
 }
 
+/// Makes a path and query of what was filled in from its beginning on, which may be a whole URL or nothing.
+fn as_target(target: &mut String) {
+    if target.starts_with('/') {
+        return;
+    }
+    if let Some(scheme) = target.find("://").filter(|at| !target[..*at].contains(['/', '?'])) {
+        let host = &target[scheme + 3..];
+        let path = host.find(['/', '?']).unwrap_or(host.len());
+        target.drain(..scheme + 3 + path);
+    }
+    if !target.starts_with('/') {
+        target.insert(0, '/');
+    }
+}
+
 /// Writes a text as it may stand in its place.
 fn encode(text: &str, writing: ValueWriting, within: Within, out: &mut String) {
     match writing {
@@ -358,7 +461,8 @@ mod tests {
     use plimsoll_model::traffic::Filled;
     use plimsoll_model::{Curve, LoadShape};
 
-    const TURN: FormTurn = FormTurn { number: 6, unique: 1, unix_ms: 1_795_310_187_042 };
+    const TURN: FormTurn<'static> =
+        FormTurn { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
     fn plan() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
@@ -390,7 +494,7 @@ mod tests {
         let form = RequestForm::compile(&plan, &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
         let mut values = FormValues::new(&plan);
-        values.fill(&form, &mut request, turn);
+        values.fill(&form, &mut request, &turn);
         request
     }
 
@@ -421,6 +525,33 @@ mod tests {
             }
             assert_eq!(request.headers[0].1, header, "{template}");
             assert_eq!(std::str::from_utf8(&request.body).expect("text"), body, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_hold_what_is_no_text() {
+        let mut plan = plan();
+        let mut route = Route::new(Request {
+            body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
+            ..Request::get()
+        });
+        route.filled = Filled { target: false, headers: false, body: true };
+        plan.traffic.routes = vec![route.clone()];
+        let form = RequestForm::compile(&plan, &route).expect("compiles").expect("is filled in");
+        let mut request = route.request;
+        FormValues::new(&plan).fill(&form, &mut request, &TURN);
+        assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
+    }
+
+    #[test]
+    fn what_begins_with_a_value_is_a_path_in_any_case() {
+        let captured = ["http://h:8080/orders/7?x=1", "/orders/7", "orders/7", "", "https://h", "x?u=http://h/"];
+        for (value, expect) in
+            captured.iter().zip(["/orders/7?x=1", "/orders/7", "/orders/7", "/", "/", "/x?u=http://h/"])
+        {
+            let mut target = (*value).to_owned();
+            as_target(&mut target);
+            assert_eq!(target, expect, "{value}");
         }
     }
 

@@ -13,7 +13,9 @@ mod answers;
 mod authored;
 mod collect;
 mod connection;
+mod cookies;
 mod encode;
+mod encoded_route;
 mod exchanges;
 mod failed;
 mod fill;
@@ -22,21 +24,28 @@ mod json_find;
 mod net;
 mod prepared;
 mod recorder;
+mod session_source;
+mod sessions;
 #[cfg(test)]
 mod sim;
 mod source;
 mod spin;
+mod users;
+mod weighted;
 mod worker;
 
 pub use answers::{PatternError, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
+pub use encoded_route::SourceError;
 pub use prepared::{Authorship, Prepared, prepare, prepare_authored};
-pub use source::SourceError;
 
-use plimsoll_model::{Plan, Route, RouteNumber, Stripe, Traffic};
+use encoded_route::RouteCompiler;
+use fill::FormValues;
+use plimsoll_model::{Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
+use users::{Last, Next};
 
 /// Why a plan could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
@@ -67,30 +76,60 @@ pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
         return Ok(());
     }
     // With none of the other routes, of which there may be very many.
-    let Traffic { origin, choice, data, variables, redact, routes: _, first: _ } = &plan.traffic;
-    let traffic = Traffic {
-        origin: origin.clone(),
-        routes: vec![route.clone()],
-        choice: *choice,
-        first: None,
-        data: data.clone(),
-        variables: variables.clone(),
-        redact: *redact,
-    };
-    Source::compile(&Plan { traffic, load: plan.load.clone(), carriage: plan.carriage.clone() })?;
+    let mut values = FormValues::new(plan);
+    let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns: 0, cookies: false };
+    compiler.compile(route)?;
     Ok(())
 }
 
-/// What the first arrivals of `plan` ask: the route of each, and its request as it goes on the wire.
-pub fn first_requests(plan: &Plan, count: u64) -> Result<Vec<(RouteNumber, Vec<u8>)>, Error> {
+/// A request that the first arrivals of a load ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstRequest {
+    /// Which arrival asks it, from 0.
+    pub arrival: u64,
+    /// How long it thinks before, ns.
+    pub wait_ns: u64,
+    /// What it asks.
+    pub route: RouteNumber,
+    /// As it goes on the wire; what would be captured before stands in it by its name.
+    pub bytes: Vec<u8>,
+}
+
+/// What the first arrivals of `plan` ask, if every request succeeds.
+pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
     let mut source = Source::compile(plan)?.for_worker(Stripe::ALL, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
-    let asked = (0..count).filter_map(|arrival| match source.next(arrival, None) {
-        source::Next::Send(route) | source::Next::Wait(_, route) => {
+    let captured = plan.traffic.captured();
+    let marks: Vec<String> = (0..captured.len()).map(|number| format!("plimsoll-captured-{number}-")).collect();
+    let mut asked = Vec::new();
+    // Sessions may be empty.
+    for arrival in 0..count as u64 {
+        let mut last = None;
+        while asked.len() < count {
+            let (wait_ns, route) = match source.next(arrival, last.as_ref()) {
+                Next::Send(route) => (0, route),
+                Next::Wait(wait_ns, route) => (wait_ns, route),
+                Next::End => break,
+            };
             source.fill(0, arrival, route, now_ns);
-            Some((route, source.request(0, route).h1().to_vec()))
+            let mut bytes = source.request(0, route).h1().to_vec();
+            for (mark, name) in marks.iter().zip(&captured) {
+                replace(&mut bytes, mark.as_bytes(), format!("{{{{ {name} }}}}").as_bytes());
+            }
+            asked.push(FirstRequest { arrival, wait_ns, route, bytes });
+            if let Some(sessions) = source.sessions() {
+                sessions.pretend(arrival, route, &|number| marks[number].clone());
+            }
+            last = Some(Last { route, status: 200, outcome: Outcome::Success });
         }
-        source::Next::End => None,
-    });
-    Ok(asked.collect())
+    }
+    Ok(asked)
+}
+
+/// Replaces every occurrence of `from`.
+fn replace(bytes: &mut Vec<u8>, from: &[u8], to: &[u8]) {
+    let places: Vec<usize> = memchr::memmem::find_iter(bytes, from).collect();
+    for at in places.into_iter().rev() {
+        bytes.splice(at..at + from.len(), to.iter().copied());
+    }
 }

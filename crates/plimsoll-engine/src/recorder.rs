@@ -195,6 +195,27 @@ impl Recorder {
         self.routes[usize::from(route)].ledger.in_flight += 1;
     }
 
+    /// A session has begun that counts.
+    pub fn session_started(&mut self) {
+        self.load.sessions_started += 1;
+    }
+
+    /// A session that counts has come to its end, so long after its intended start; `None`: a request of it has failed.
+    pub fn session_ended(&mut self, took_ns: Option<u64>) {
+        match took_ns {
+            Some(took_ns) => {
+                self.load.sessions_completed += 1;
+                self.load.session_time.record(took_ns);
+            }
+            None => self.load.sessions_abandoned += 1,
+        }
+    }
+
+    /// So many sessions that count go no further.
+    pub fn sessions_cut(&mut self, count: u64) {
+        self.load.sessions_cut += count;
+    }
+
     /// Number of requests in flight, measured or not.
     #[inline]
     pub fn in_flight(&self) -> u64 {

@@ -4,85 +4,16 @@
 //! and a user of a closed load begins anew. Every source is an arm of [`Source`], so that one URL costs a branch. Not here:
 //! when a user begins, and over what its requests travel.
 
-use crate::answers::{AnswerChecks, AnswerText, Miss, PatternError};
+use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
-use crate::encode::{encode_request, host_field};
-use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
-use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::traffic::{Choice, StatusSet};
-use plimsoll_model::{Outcome, Plan, Request, RouteNumber, Stripe};
-use plimsoll_wire::{Author, EncodedRequest, Piece, h1};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Sets what is drawn of routes apart from what else follows from the same seed.
-const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
-
-/// Why the requests of a plan cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// A request cannot be written as HTTP.
-    #[error(transparent)]
-    Request(#[from] h1::RequestError),
-    /// One cannot be filled in.
-    #[error(transparent)]
-    Form(#[from] FormError),
-    /// What an answer is to be cannot be told.
-    #[error(transparent)]
-    Pattern(#[from] PatternError),
-}
-
-/// A request as it goes on the wire, and what its answer is to be.
-#[derive(Debug, Clone)]
-pub struct EncodedRoute {
-    /// Encoded once; where a form is to be filled in, as it is for the first.
-    pub request: EncodedRequest,
-    /// Statuses that are success.
-    pub ok_status: StatusSet,
-    /// From the moment it is started to the last byte.
-    pub timeout_ns: u64,
-    /// What its answers are looked through for, if for anything.
-    pub checks: Option<Box<AnswerChecks>>,
-    /// What is filled in for each request.
-    pub(crate) form: Option<Box<RouteForm>>,
-}
-
-/// A request of which parts are filled in, and room for that.
-#[derive(Debug, Clone)]
-pub(crate) struct RouteForm {
-    form: RequestForm,
-    request: Request,
-    host: String,
-    keep_alive: bool,
-}
-
-impl RouteForm {
-    fn parts(&self) -> h1::RequestParts<'_> {
-        let Request { method, target, headers, body } = &self.request;
-        h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
-    }
-}
-
-/// How a user's last request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Last {
-    /// The route that was asked.
-    pub route: RouteNumber,
-    /// The answer's status; 0 without an answer.
-    pub status: u16,
-    /// What the ledger says of it.
-    pub outcome: Outcome,
-}
-
-/// What a user does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// Ask this, at once.
-    Send(RouteNumber),
-    /// Wait for so many ns, then ask this.
-    Wait(u64, RouteNumber),
-    /// Nothing more.
-    End,
-}
+use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
+use crate::fill::FormValues;
+use crate::session_source::{AnswerOf, EndedSession, SessionSource};
+use crate::users::{Last, Next, UserNumbers};
+use crate::weighted::Weighted;
+use plimsoll_model::traffic::Choice;
+use plimsoll_model::{Plan, RouteNumber, Stripe};
+use plimsoll_wire::{Author, EncodedRequest, Piece};
 
 /// Where requests come from.
 #[derive(Debug)]
@@ -91,6 +22,8 @@ pub enum Source {
     Single([EncodedRoute; 1]),
     /// Each user asks one of several, drawn by weight, and no second.
     Weighted(Weighted),
+    /// Each user goes through sessions.
+    Sessions(Box<SessionSource>),
     /// Whoever writes them says so, batch by batch.
     Authored([EncodedRoute; 1], Box<Authored>),
     /// In tests: what each user does, step by step.
@@ -98,141 +31,26 @@ pub enum Source {
     Script { routes: Vec<EncodedRoute>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
 }
 
-/// Routes that are drawn: a function of the seed, of who asks, and of how often it has asked.
-#[derive(Debug, Clone)]
-pub struct Weighted {
-    routes: Vec<EncodedRoute>,
-    /// The sum of the weights up to and with each route.
-    up_to: Vec<u64>,
-    seed: u64,
-    stripe: Stripe,
-    /// Users of the whole load, if they are always the same ones.
-    users: u64,
-    /// How often each user of a closed load has begun; empty for an open load, of which each arrival is a user of its own.
-    begun: Vec<u64>,
-    values: FormValues,
-    /// The row that each user of a closed load has of those that are used once, and how many were taken.
-    unique: Vec<u64>,
-    unique_taken: u64,
-    is_used_up: bool,
-    /// Requests that were filled in, by the number of their exchange.
-    filled: Vec<EncodedRequest>,
-    /// From our clock to the time of day, ns.
-    unix_offset_ns: u64,
-}
-
-impl Weighted {
-    /// What a user asks who begins; `None`: every row that is used once is used.
-    #[inline]
-    fn draw(&mut self, user: u64) -> Option<RouteNumber> {
-        if let Some(begun) = self.begun.get_mut(user as usize) {
-            *begun += 1;
-        }
-        if let Some(rows) = self.values.unique_rows() {
-            self.take_row(user, rows)?;
-        }
-        let total = self.up_to.last().copied().unwrap_or(0);
-        let at = Rng::stream(self.seed, self.number(user)).below(total);
-        Some(self.up_to.partition_point(|up_to| *up_to <= at) as RouteNumber)
-    }
-
-    /// The number of what a user is at, in the whole load. Users are numbered within the worker; what they draw must not depend
-    /// on how the load is divided.
-    #[inline]
-    fn number(&self, user: u64) -> u64 {
-        match self.begun.get(user as usize) {
-            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.index + self.stripe.of * user,
-            None => user,
-        }
-    }
-
-    /// Takes the next row that is this worker's to use once.
-    #[cold]
-    fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
-        let row = match self.unique.get_mut(user as usize) {
-            Some(unique) => {
-                *unique = self.stripe.index + self.stripe.of * self.unique_taken;
-                self.unique_taken += 1;
-                *unique
-            }
-            None => user,
-        };
-        self.is_used_up = row >= rows;
-        (!self.is_used_up).then_some(())
-    }
-
-    fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
-        let turn = FormTurn {
-            number: self.number(user),
-            unique: self.unique.get(user as usize).copied().unwrap_or(user),
-            unix_ms: now_ns.saturating_add(self.unix_offset_ns) / 1_000_000,
-        };
-        let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &mut route.form else { return };
-        self.values.fill(&form.form, &mut form.request, turn);
-        while self.filled.len() <= exchange as usize {
-            self.filled.push(route.request.clone());
-        }
-        self.filled[exchange as usize].rewrite(&route.request, &form.parts());
-    }
-}
-
 impl Source {
     /// The source of `plan`, with all its requests as bytes.
     pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
-        let unix_offset_ns = {
-            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-            unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
-        };
+        let unix_offset_ns = unix_offset_ns();
         let mut values = FormValues::new(plan);
-        let mut compiled = |route: &plimsoll_model::Route| {
-            let mut request = route.request.clone();
-            let form = RequestForm::compile(plan, route)?;
-            if let Some(form) = &form {
-                let first = FormTurn { number: 0, unique: 0, unix_ms: unix_offset_ns / 1_000_000 };
-                values.fill(form, &mut request, first);
-            }
-            let checks = AnswerChecks::compile(route)?;
-            let encoded = encode_request(plan, &request)?;
-            Ok::<_, SourceError>(EncodedRoute {
-                ok_status: route.ok_status.clone(),
-                timeout_ns: route.timeout_ns,
-                form: form.map(|form| {
-                    let (host, keep_alive) = (host_field(plan), plan.carriage.keep_alive);
-                    Box::new(RouteForm { form, request: request.clone(), host, keep_alive })
-                }),
-                request: if checks.is_some() { encoded.with_content() } else { encoded },
-                checks: checks.map(Box::new),
-            })
-        };
+        let cookies = plan.traffic.choice == Choice::Scenarios;
+        let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns, cookies };
         if let [only] = plan.traffic.routes.as_slice()
             && !only.filled.any()
+            && plan.traffic.choice == Choice::Weighted
         {
-            return Ok(Source::Single([compiled(only)?]));
+            return Ok(Source::Single([compiler.compile(only)?]));
         }
-        match plan.traffic.choice {
-            Choice::Weighted => {
-                let sum = |sum: &mut u64, route: &plimsoll_model::Route| {
-                    *sum += u64::from(route.weight);
-                    Some(*sum)
-                };
-                Ok(Source::Weighted(Weighted {
-                    routes: plan.traffic.routes.iter().map(&mut compiled).collect::<Result<_, _>>()?,
-                    up_to: plan.traffic.routes.iter().scan(0, sum).collect(),
-                    // What is asked and when are drawn apart.
-                    seed: mix(plan.load.seed ^ SEED_OF_ROUTES),
-                    stripe: Stripe::ALL,
-                    users: 0,
-                    begun: Vec::new(),
-                    values,
-                    unique: Vec::new(),
-                    unique_taken: 0,
-                    is_used_up: false,
-                    filled: Vec::new(),
-                    unix_offset_ns,
-                }))
-            }
-        }
+        let routes = plan.traffic.routes.iter().map(|route| compiler.compile(route)).collect::<Result<_, _>>()?;
+        let users = UserNumbers::new(Stripe::ALL, None, values.unique_rows());
+        let filled = FilledRoutes::new(routes, values, unix_offset_ns);
+        Ok(match plan.traffic.choice {
+            Choice::Weighted => Source::Weighted(Weighted::new(plan, filled, users)),
+            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, filled, users)?)),
+        })
     }
 
     /// The same for one worker: its part of the load, of which there are so many users, if they are always the same ones.
@@ -241,11 +59,13 @@ impl Source {
             Source::Single(routes) => Source::Single(routes.clone()),
             Source::Weighted(weighted) => {
                 let mut weighted = weighted.clone();
-                weighted.stripe = stripe;
-                weighted.users = users.unwrap_or(0);
-                weighted.begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
-                weighted.unique = vec![0; weighted.begun.len() * usize::from(weighted.values.unique_rows().is_some())];
+                weighted.users = UserNumbers::new(stripe, users, weighted.filled.values.unique_rows());
                 Source::Weighted(weighted)
+            }
+            Source::Sessions(sessions) => {
+                let mut sessions = sessions.clone();
+                sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
+                Source::Sessions(sessions)
             }
             // An author belongs to one worker.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
@@ -268,7 +88,8 @@ impl Source {
     pub fn routes(&self) -> &[EncodedRoute] {
         match self {
             Source::Single(routes) => routes,
-            Source::Weighted(weighted) => &weighted.routes,
+            Source::Weighted(weighted) => &weighted.filled.routes,
+            Source::Sessions(sessions) => &sessions.filled.routes,
             Source::Authored(routes, _) => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
@@ -333,10 +154,11 @@ impl Source {
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
-            Source::Weighted(weighted) if weighted.routes[usize::from(route)].form.is_some() => {
+            Source::Weighted(weighted) if weighted.filled.routes[usize::from(route)].form.is_some() => {
                 weighted.fill(exchange, user, route, now_ns);
                 true
             }
+            Source::Sessions(sessions) => sessions.fill(exchange, user, route, now_ns),
             Source::Authored(_, authored) => {
                 authored.begin(exchange);
                 true
@@ -350,24 +172,26 @@ impl Source {
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         let of_route = self.route(route);
         match self {
-            Source::Weighted(weighted) if of_route.form.is_some() => &weighted.filled[exchange as usize],
+            Source::Weighted(weighted) if of_route.form.is_some() => weighted.filled.request(exchange, route),
+            Source::Sessions(sessions) => sessions.filled.request(exchange, route),
             Source::Authored(_, authored) => authored.request(exchange),
             _ => &of_route.request,
         }
     }
 
-    /// What the answer to a request of the route misses, which was whole so long after its intended start.
+    /// What an answer misses, of a route whose answers are kept.
     #[inline(never)]
-    pub fn judge(&mut self, route: RouteNumber, answer: &AnswerText, took_ns: u64) -> Option<Miss> {
+    pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
-            Source::Weighted(weighted) => &mut weighted.routes,
+            Source::Weighted(weighted) => &mut weighted.filled.routes,
+            Source::Sessions(sessions) => return sessions.judge(of, answer),
             Source::Authored(routes, _) => &mut routes[..],
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
-        let checks = routes[usize::from(route)].checks.as_mut()?;
-        checks.judge(answer, took_ns, &mut |_, _| {})
+        let checks = routes[usize::from(of.route)].checks.as_mut().filter(|_| of.ok_status)?;
+        checks.judge(answer, of.took_ns, &mut |_, _| {})
     }
 
     /// What is said of an answer of the route that misses this.
@@ -378,7 +202,8 @@ impl Source {
     /// Whether users find nothing more to ask.
     pub fn is_used_up(&self) -> bool {
         match self {
-            Source::Weighted(weighted) => weighted.is_used_up,
+            Source::Weighted(weighted) => weighted.users.is_used_up(),
+            Source::Sessions(sessions) => sessions.users.is_used_up(),
             Source::Authored(_, authored) => authored.halted.is_some(),
             _ => false,
         }
@@ -395,6 +220,7 @@ impl Source {
         match self {
             Source::Single(_) if last.is_none() => Next::Send(0),
             Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
+            Source::Sessions(sessions) => sessions.next(user, last),
             Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
                 None => Next::End,
                 Some(0) => Next::Send(0),
@@ -410,6 +236,35 @@ impl Source {
         }
     }
 
+    /// The sessions, if users have any.
+    #[inline]
+    pub fn sessions(&mut self) -> Option<&mut SessionSource> {
+        match self {
+            Source::Sessions(sessions) => Some(sessions),
+            _ => None,
+        }
+    }
+
+    /// How the session ended that the last [`Next::End`] was of.
+    #[inline]
+    pub fn take_ended(&mut self) -> Option<EndedSession> {
+        self.sessions()?.take_ended()
+    }
+
+    /// Whether any session is under way.
+    #[inline]
+    pub fn has_under_way(&self) -> bool {
+        matches!(self, Source::Sessions(sessions) if sessions.has_under_way())
+    }
+
+    /// How many sessions are under way that count.
+    pub fn measured_under_way(&self) -> u64 {
+        match self {
+            Source::Sessions(sessions) => sessions.measured_under_way(),
+            _ => 0,
+        }
+    }
+
     /// The longest timeout of any route, in ns.
     pub fn timeout_ns_max(&self) -> u64 {
         self.routes().iter().map(|route| route.timeout_ns).max().unwrap_or(0)
@@ -420,7 +275,7 @@ impl Source {
 mod tests {
     use super::*;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{Curve, LoadShape, Outcome, Request};
     use std::sync::Arc;
 
     fn plan(weights: &[u32]) -> Plan {

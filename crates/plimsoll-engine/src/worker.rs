@@ -122,5 +122,6 @@ impl<N: Net> Worker<N> {
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.abandoned(exchange.route));
+        self.recorder.sessions_cut(self.job.source.measured_under_way());
     }
 }

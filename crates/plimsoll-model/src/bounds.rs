@@ -16,6 +16,7 @@ use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::run::Run;
 use crate::terms::{Redacted, Terms};
+use crate::traffic::{Choice, Traffic};
 use crate::units::TIME_NS_MAX;
 
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
@@ -152,7 +153,22 @@ impl Plan {
     /// Whether every number lies where that of a plan can lie, and it asks for anything; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
-        self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+        self.load.is_bounded()
+            && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+            && are_sessions(&self.traffic)
+    }
+}
+
+/// Whether there are sessions where they are asked for, and nowhere else, and each comes to an end.
+fn are_sessions(traffic: &Traffic) -> bool {
+    let scenarios = &traffic.scenarios;
+    match traffic.choice {
+        Choice::Weighted => scenarios.is_empty(),
+        Choice::Scenarios => {
+            (1..=ROUTES_MAX).contains(&scenarios.len())
+                && scenarios.iter().all(|scenario| scenario.is_sound(traffic.routes.len()))
+                && scenarios.iter().any(|scenario| scenario.weight > 0)
+        }
     }
 }
 
@@ -193,7 +209,7 @@ impl Unit {
     /// Most of a figure of this unit in an interval.
     fn most(self) -> u64 {
         match self {
-            Unit::Requests | Unit::Connections | Unit::Handshakes => COUNT_MAX,
+            Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
             Unit::Bytes | Unit::RequestNs => AMOUNT_MAX,
             Unit::Ns => TIME_NS_MAX,
         }

@@ -180,7 +180,10 @@ impl PlanRecord {
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables) = (Vec::new(), Vec::new());
-        let traffic = Traffic { origin: origin.clone(), routes, choice, first, data, variables, redact: how };
+        // Sessions are of a file, which is read anew.
+        let scenarios = Vec::new();
+        let traffic =
+            Traffic { origin: origin.clone(), routes, choice, scenarios, first, data, variables, redact: how };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
             (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),

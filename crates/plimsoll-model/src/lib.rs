@@ -35,6 +35,7 @@ pub mod redact;
 pub mod rng;
 pub mod run;
 pub mod schedule;
+pub mod session;
 mod tagged;
 pub mod tally;
 pub mod template;

@@ -51,6 +51,7 @@ pub enum Key {
 #[allow(missing_docs)]
 pub enum Unit {
     Requests,
+    Sessions,
     Connections,
     Handshakes,
     Bytes,
@@ -329,6 +330,16 @@ table! {
     19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
     /// Connections that the server has announced the end of (GOAWAY), by the code of its reason ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
+    /// Sessions begun whose intended start is measured.
+    21 sessions_started: Counter of Sessions;
+    /// Those that came to their end.
+    22 sessions_completed: Counter of Sessions;
+    /// Those that were given up because a request of theirs failed.
+    23 sessions_abandoned: Counter of Sessions;
+    /// Those that were under way when the load ended, or their user was sent away.
+    24 sessions_cut: Counter of Sessions;
+    /// From the intended start of a session to the last answer: those that came to their end.
+    25 session_time: Times of Ns;
 }
 
 /// What figures are added over.

@@ -11,6 +11,7 @@ use crate::json_path::JsonPath;
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
 use crate::redact::Redact;
+use crate::session::{Scenario, SessionOp, Think};
 use crate::tagged::{Field, Reader, field, varint};
 use crate::tls::TlsSpec;
 use crate::traffic::{Choice, Filled, Origin, Request, Route, StatusSet, Traffic};
@@ -118,12 +119,19 @@ fn read_level(value: Reader) -> Option<f64> {
 }
 
 fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
-    let Traffic { origin: Origin { scheme, host, port }, routes, choice, first, data, variables, redact } = traffic;
+    let Traffic { origin: Origin { scheme, host, port }, routes, choice, scenarios, first, data, variables, redact } =
+        traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
     number(out, 3, u64::from(*port));
-    let Choice::Weighted = choice;
-    number(out, 4, 0);
+    number(
+        out,
+        4,
+        match choice {
+            Choice::Weighted => 0,
+            Choice::Scenarios => 1,
+        },
+    );
     number(
         out,
         5,
@@ -141,11 +149,88 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
             bytes(out, 2, value.as_bytes());
         });
     }
+    scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
+}
+
+/// Name, weight, connection, and the program: an operation is its kind and its numbers, in a message of its own.
+fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
+    let Scenario { name, weight, own_connection, ops } = scenario;
+    bytes(out, 1, name.as_bytes());
+    number(out, 2, u64::from(*weight));
+    number(out, 3, u64::from(*own_connection));
+    ops.iter().for_each(|op| field(out, 4, |out| session_op(out, op)));
+}
+
+fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
+    let mut numbers = |kind: u64, numbers: &[u64]| {
+        number(out, 1, kind);
+        numbers.iter().for_each(|value| number(out, 2, *value));
+    };
+    match op {
+        SessionOp::Ask { route, goes_on } => numbers(0, &[u64::from(*route), u64::from(*goes_on)]),
+        SessionOp::Think(Think::Fixed(ns)) => numbers(1, &[*ns]),
+        SessionOp::Think(Think::Uniform(from, to)) => numbers(2, &[*from, *to]),
+        SessionOp::Think(Think::Exponential(mean)) => numbers(3, &[*mean]),
+        SessionOp::Think(Think::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
+        SessionOp::Unless { text, empty, to } => {
+            numbers(5, &[u64::from(*empty), u64::from(*to)]);
+            bytes(out, 3, text.as_bytes());
+        }
+        SessionOp::Once { to } => numbers(6, &[u64::from(*to)]),
+        SessionOp::Repeat { times, from, depth } => {
+            numbers(7, &[u64::from(*times), u64::from(*from), u64::from(*depth)]);
+        }
+    }
+}
+
+/// Enough of what the sessions of a scenario do, which a record does not show whole, to tell another program by.
+pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
+    let mut out = Vec::new();
+    scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));
+    out
+}
+
+fn read_scenario(message: Reader) -> Option<Scenario> {
+    let (mut name, mut weight, mut own_connection, mut ops) = (None, None, None, Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut weight, read_u32(value)?),
+        3 => once(&mut own_connection, read_flag(value)?),
+        4 => push(&mut ops, read_session_op(value)?),
+        _ => None,
+    })?;
+    Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, ops })
+}
+
+fn read_session_op(message: Reader) -> Option<SessionOp> {
+    let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut kind, value.number()?),
+        2 => push(&mut numbers, value.number()?),
+        3 => once(&mut text, read_text(value)?),
+        _ => None,
+    })?;
+    let flag = |value: u64| (value < 2).then_some(value == 1);
+    Some(match (kind?, numbers.as_slice(), text) {
+        (0, [route, goes_on], None) => SessionOp::Ask { route: (*route).try_into().ok()?, goes_on: flag(*goes_on)? },
+        (1, [ns], None) => SessionOp::Think(Think::Fixed(*ns)),
+        (2, [from, to], None) => SessionOp::Think(Think::Uniform(*from, *to)),
+        (3, [mean], None) => SessionOp::Think(Think::Exponential(*mean)),
+        (4, [median, sigma], None) => SessionOp::Think(Think::LogNormal(*median, (*sigma).try_into().ok()?)),
+        (5, [empty, to], Some(text)) => SessionOp::Unless { text, empty: flag(*empty)?, to: (*to).try_into().ok()? },
+        (6, [to], None) => SessionOp::Once { to: (*to).try_into().ok()? },
+        (7, [times, from, depth], None) => SessionOp::Repeat {
+            times: (*times).try_into().ok()?,
+            from: (*from).try_into().ok()?,
+            depth: (*depth).try_into().ok()?,
+        },
+        _ => return None,
+    })
 }
 
 fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
-    let (mut first, mut data, mut variables) = (None, Vec::new(), Vec::new());
+    let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
     let mut routes = Vec::new();
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
@@ -155,6 +240,7 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
             &mut choice,
             match value.number()? {
                 0 => Choice::Weighted,
+                1 => Choice::Scenarios,
                 _ => return None,
             },
         ),
@@ -170,10 +256,11 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
         7 => once(&mut first, value.number()?.try_into().ok()?),
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_header(value)?),
+        10 => push(&mut scenarios, read_scenario(value)?),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
-    Some(Traffic { origin, routes, choice: choice?, first, data, variables, redact: redact? })
+    Some(Traffic { origin, routes, choice: choice?, scenarios, first, data, variables, redact: redact? })
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {

@@ -7,8 +7,9 @@ use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::load::Load;
 use crate::plan::Plan;
-use crate::plan_bytes::asked_bytes;
+use crate::plan_bytes::{asked_bytes, program_bytes};
 use crate::redact::{self, Redact};
+use crate::session::Scenario;
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
 use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
@@ -35,12 +36,30 @@ pub struct TrafficRecord {
     pub routes: Vec<RouteRecord>,
     /// In which order.
     pub choice: Choice,
+    /// What sessions do, where they are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenarios: Vec<ScenarioRecord>,
     /// Rows that requests are filled in with; none of them is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataRecord>,
     /// Names of variables that requests are filled in with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+}
+
+/// What one kind of user does, without its program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioRecord {
+    /// Its name in reports.
+    pub name: String,
+    /// How often, against the weights of the others.
+    pub weight: u32,
+    /// Whether each user has a connection of its own.
+    pub own_connection: bool,
+    /// The most requests that a session of it asks.
+    pub requests_max: u64,
+    /// Enough of its program to tell another one by.
+    pub digest: String,
 }
 
 /// A table of rows, without its rows.
@@ -162,8 +181,21 @@ impl Traffic {
             origin: self.origin.clone(),
             routes: self.routes.iter().map(|route| route.record(self.redact)).collect(),
             choice: self.choice,
+            scenarios: self.scenarios.iter().map(Scenario::record).collect(),
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+}
+
+impl Scenario {
+    fn record(&self) -> ScenarioRecord {
+        ScenarioRecord {
+            name: self.name.clone(),
+            weight: self.weight,
+            own_connection: self.own_connection,
+            requests_max: self.requests_max(),
+            digest: redact::digest(&program_bytes(self)),
         }
     }
 }
@@ -249,6 +281,12 @@ impl TrafficRecord {
 
     /// What is asked, for people: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
+        let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        match (names.len(), self.routes.len()) {
+            (0, _) => {}
+            (1, 1) => return format!("sessions of {}: {}, 1 request", self.origin, names[0]),
+            (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
+        }
         match self.routes.as_slice() {
             [only] => format!("{} {}", only.method, self.url()),
             routes => {
@@ -256,6 +294,19 @@ impl TrafficRecord {
                 format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
             }
         }
+    }
+
+    /// What an arrival or a user's turn is: a request, or a session of several.
+    pub fn counted(&self) -> &'static str {
+        match self.choice {
+            Choice::Weighted => "requests",
+            Choice::Scenarios => "sessions",
+        }
+    }
+
+    /// The most requests that one arrival asks.
+    pub fn requests_max_each(&self) -> u64 {
+        self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
     /// Whether an answer of this status is a success of any route.

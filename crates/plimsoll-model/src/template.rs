@@ -160,6 +160,11 @@ impl Template {
         Ok(parts)
     }
 
+    /// How long the value is, with its braces, that a text begins with; `None`: it does not end in it.
+    pub fn value_length(text: &str) -> Option<usize> {
+        closing(text.strip_prefix("{{")?).map(|at| at + 4)
+    }
+
     /// Its values, in order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.parts.iter().filter_map(|part| match part {

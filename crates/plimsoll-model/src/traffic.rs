@@ -7,6 +7,7 @@ use crate::RouteNumber;
 use crate::data::Data;
 use crate::expect::{AnswerCapture, Expectations};
 use crate::redact::{self, Redact};
+use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -111,6 +112,8 @@ pub enum Choice {
     /// Each request is drawn for itself, by weight; a function of the seed and the number of the request's user.
     #[default]
     Weighted,
+    /// Each user, or arrival, goes through a session of a scenario, drawn by weight.
+    Scenarios,
 }
 
 /// All that is asked in a load.
@@ -122,6 +125,8 @@ pub struct Traffic {
     pub routes: Vec<Route>,
     /// In which order.
     pub choice: Choice,
+    /// What sessions do, where they are asked for; else empty.
+    pub scenarios: Vec<Scenario>,
     /// The one that may be asked once before a load, to see whether anybody answers; `None`: none of them.
     pub first: Option<RouteNumber>,
     /// Rows that requests are filled in with.
@@ -139,6 +144,7 @@ impl Traffic {
             origin,
             routes: vec![route],
             choice: Choice::Weighted,
+            scenarios: Vec::new(),
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
@@ -149,6 +155,17 @@ impl Traffic {
     /// The route that may be asked once before a load.
     pub fn first(&self) -> Option<&Route> {
         self.routes.get(usize::from(self.first?))
+    }
+
+    /// The names under which anything is captured, each once.
+    pub fn captured(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for capture in self.routes.iter().flat_map(|route| &route.captures) {
+            if !names.contains(&capture.name.as_str()) {
+                names.push(&capture.name);
+            }
+        }
+        names
     }
 
     /// Whether an answer of this status is a success of any route.

@@ -5,7 +5,8 @@ use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpec
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::traffic::Filled;
+use plimsoll_model::session::{Scenario, SessionOp, Think};
+use plimsoll_model::traffic::{Choice, Filled};
 use plimsoll_model::*;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -56,6 +57,25 @@ fn route(rng: &mut Rng) -> Route {
             },
         }),
     }
+}
+
+/// A program in which there is one of each operation.
+fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
+    let ns = |rng: &mut Rng| rng.below(1 << 40);
+    let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, goes_on: rng.below(2) == 0 }];
+    for _ in 0..rng.below(6) {
+        let at = ops.len() as u32;
+        ops.push(match rng.below(7) {
+            0 => SessionOp::Think(Think::Fixed(ns(rng))),
+            1 => SessionOp::Think(Think::Uniform(5, 5 + ns(rng))),
+            2 => SessionOp::Think(Think::Exponential(ns(rng))),
+            3 => SessionOp::Think(Think::LogNormal(ns(rng), rng.below(10_000) as u32)),
+            4 => SessionOp::Unless { text: text(rng), empty: rng.below(2) == 0, to: at + 1 },
+            5 => SessionOp::Once { to: at + 1 },
+            _ => SessionOp::Repeat { times: 1 + rng.below(9) as u32, from: rng.below(at.into()) as u32, depth: 3 },
+        });
+    }
+    Scenario { name: text(rng), weight: 1 + rng.below(9) as u32, own_connection: rng.below(2) == 0, ops }
 }
 
 fn json_path(rng: &mut Rng) -> JsonPath {
@@ -129,6 +149,10 @@ fn plan(seed: u64) -> Plan {
     plan.traffic.routes[0].weight |= 1;
     plan.traffic.data = list(rng, 0, data);
     plan.traffic.variables = list(rng, 0, |rng| (text(rng), text(rng)));
+    if rng.below(2) == 0 {
+        plan.traffic.choice = Choice::Scenarios;
+        plan.traffic.scenarios = list(rng, 1, |rng| scenario(rng, 1));
+    }
     plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
     plan.load.seed = rng.next_u64();

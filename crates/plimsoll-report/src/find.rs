@@ -9,7 +9,7 @@ use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
-use plimsoll_model::{Experiment, LoadShape, Purpose};
+use plimsoll_model::{Experiment, LoadShape, PlanRecord, Purpose};
 
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
@@ -30,6 +30,7 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
 /// The answer in one sentence, with what makes it less than certain.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let Bracket { lower, upper, .. } = findings.load_line_rps;
+    let counted = findings.counted;
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
@@ -44,13 +45,13 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
     let line = match (lower > 0.0, upper) {
-        (false, Some(upper)) => format!("no load was found to hold {slo}: even {} requests/s did not", rate(upper)),
+        (false, Some(upper)) => format!("no load was found to hold {slo}: even {} {counted}/s did not", rate(upper)),
         (false, None) => format!("no load line was found under {slo}"),
         (true, None) => {
-            format!("load line: at least {} requests/s under {slo}; its upper end was not reached", rate(lower))
+            format!("load line: at least {} {counted}/s under {slo}; its upper end was not reached", rate(lower))
         }
         (true, Some(upper)) => format!(
-            "load line: {} requests/s under {slo} ({} did not hold; {:.1} % apart)",
+            "load line: {} {counted}/s under {slo} ({} did not hold; {:.1} % apart)",
             rate(lower),
             rate(upper),
             (upper / lower - 1.0) * 100.0,
@@ -145,12 +146,13 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
 }
 
 /// What a search is doing with a load, and why. `so_far`: the line as it would be told now.
-pub fn search_text(purpose: Purpose, load: &LoadShape, so_far: Bracket) -> (String, String) {
+pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: Bracket) -> (String, String) {
+    let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
     let load = match load {
         LoadShape::Closed { .. } if level == 1.0 => "1 user".to_owned(),
         LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
-        LoadShape::Open { .. } => format!("{} requests/s", rate(level)),
+        LoadShape::Open { .. } => format!("{} {counted}/s", rate(level)),
     };
     let line = match (so_far.lower > 0.0, so_far.upper) {
         (true, Some(upper)) => format!("{}/s held, {}/s did not", rate(so_far.lower), rate(upper)),
@@ -217,6 +219,7 @@ pub(crate) fn find_report(
     let findings = &found.findings;
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
+    let counted = findings.counted;
     report.text(Tone::Answer, answer(findings, doubts));
     let mut facts = vec![("target", target_text(context.plan))];
     if findings.load_line_rps.lower > 0.0 {
@@ -224,7 +227,7 @@ pub(crate) fn find_report(
         let held = match findings.held_s {
             s if s > 0.0 => {
                 format!(
-                    "{} requests/s for {} in one trial{confirmed}",
+                    "{} {counted}/s for {} in one trial{confirmed}",
                     rate(findings.load_line_rps.lower),
                     duration(s * 1e9)
                 )
@@ -237,13 +240,13 @@ pub(crate) fn find_report(
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed))));
     if let Some(peak) = &findings.peak {
-        facts.push(("peak", format!("{} requests/s with {}", rate(peak.rps), users(peak.concurrency))));
+        facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users(peak.concurrency))));
     }
     if let Some(knee) = &findings.knee {
         facts.push((
             "knee",
             format!(
-                "{}: {} requests/s, p99 {} (the fewest users with 95 % of the peak)",
+                "{}: {} {counted}/s, p99 {} (the fewest users with 95 % of the peak)",
                 users(knee.concurrency),
                 rate(knee.rps),
                 duration(knee.p99_ns as f64)

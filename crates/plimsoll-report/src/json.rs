@@ -249,10 +249,35 @@ struct LoadFields<'a> {
     #[serde(flatten)]
     counted: CountedFields<'a>,
     protocol: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sessions: Option<SessionCounts>,
     generator: GeneratorFields,
     ended: String,
     #[serde(flatten)]
     others: OthersFields<'a>,
+}
+
+/// How sessions ended, where a load has any.
+#[derive(Serialize)]
+struct SessionCounts {
+    started: u64,
+    completed: u64,
+    abandoned: u64,
+    cut: u64,
+    time_ns: TimesFields,
+}
+
+impl SessionCounts {
+    fn of(summary: &Summary) -> Option<SessionCounts> {
+        let load = &summary.load;
+        (load.sessions_started > 0).then(|| SessionCounts {
+            started: load.sessions_started,
+            completed: load.sessions_completed,
+            abandoned: load.sessions_abandoned,
+            cut: load.sessions_cut,
+            time_ns: TimesFields::from(&load.session_time),
+        })
+    }
 }
 
 /// The generator's own figures.
@@ -276,6 +301,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             duration_s: summary.duration_ns as f64 / 1e9,
             counted: CountedFields(summary),
             protocol: protocol(summary),
+            sessions: SessionCounts::of(summary),
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,
@@ -399,7 +425,7 @@ pub(crate) fn run(
     value(&RunDocument {
         frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields::of(plan, context.injectors))),
         warnings,
-        load: load_text(&plan.load.shape),
+        load: load_text(plan),
         figures: LoadFields::from(summary),
         failed_answers: failed_answers(&summary.failed_answers),
         stages: summary.stages.iter().map(|stage| StageFields::of(&plan.load.shape, stage)).collect(),

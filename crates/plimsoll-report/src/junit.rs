@@ -70,7 +70,7 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
 /// was the limit nothing can be said about the server.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured(experiment).into_iter().map(|trial| &trial.run);
-    loads.flat_map(|run| load_cases(&load_text(&run.plan.load.shape), run, demands)).collect()
+    loads.flat_map(|run| load_cases(&load_text(&run.plan), run, demands)).collect()
 }
 
 /// The same of one load, its cases named after `load`.

@@ -224,7 +224,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
 
 /// The loads of the sides in words: just one if they have the same; none if it came to none.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
-    let one = |plan: &&PlanRecord| format!("{}, {}", load_text(&plan.load.shape), duration(length_ns(plan) as f64));
+    let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);

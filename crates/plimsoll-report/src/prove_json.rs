@@ -112,7 +112,7 @@ impl<'a> ComparisonFields<'a> {
 /// The load of an arm in words, and its length.
 fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     let plan = context.measured.loads.get(arm);
-    (plan.map(|plan| load_text(&plan.load.shape)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
+    (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
 /// `plimsoll.prove/1`.

@@ -7,7 +7,8 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, RouteSummary, Summary};
 use plimsoll_model::{
-    Arrivals, H2Error, HttpChoice, Injector, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally, TlsFailure,
+    Arrivals, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally,
+    TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -34,8 +35,9 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     }
 }
 
-/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`.
-pub fn load_text(load: &LoadShape) -> String {
+/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`, `20 sessions/s, Poisson arrivals`.
+pub fn load_text(plan: &PlanRecord) -> String {
+    let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = |value: f64| count(value.round() as u64);
     let curve = load.curve();
     let stages: Vec<String> = curve
@@ -59,8 +61,8 @@ pub fn load_text(load: &LoadShape) -> String {
     match load {
         LoadShape::Closed { .. } if stages == "1" => "1 user".into(),
         LoadShape::Closed { .. } => format!("{stages} users"),
-        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} requests/s, evenly spaced"),
-        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} requests/s, Poisson arrivals"),
+        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} {counted}/s, evenly spaced"),
+        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} {counted}/s, Poisson arrivals"),
     }
 }
 
@@ -202,7 +204,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
             rate(summary.throughput_rps),
             share(summary.success_rate),
             count(summary.whole.ledger.scheduled),
-            load_text(&context.plan.load.shape),
+            load_text(context.plan),
         ),
     );
     report.facts(vec![
@@ -241,6 +243,30 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     }
     report.facts(facts);
     report
+}
+
+/// How sessions ended, where there were any.
+fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
+    let LoadFigures { sessions_started, sessions_completed, sessions_abandoned, sessions_cut, session_time, .. } =
+        &summary.load;
+    let took = match session_time.count {
+        0 => String::new(),
+        _ => format!(
+            "; a whole one took p50 {}, p99 {}",
+            duration(session_time.p50_ns as f64),
+            duration(session_time.p99_ns as f64)
+        ),
+    };
+    (*sessions_started > 0).then(|| {
+        let text = format!(
+            "{} started = {} completed + {} abandoned after a failure + {} under way at the end{took}",
+            count(*sessions_started),
+            count(*sessions_completed),
+            count(*sessions_abandoned),
+            count(*sessions_cut),
+        );
+        ("sessions", text)
+    })
 }
 
 /// What connections spoke, as it was seen: HTTP/1.1, HTTP/2, or both.
@@ -309,6 +335,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
     facts.extend(failed::facts(&summary.failed_answers));
+    facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
         let failed = &summary.whole.failed;
         facts.push((

@@ -205,6 +205,37 @@ expect = { body = "{{" }
 }
 
 #[test]
+fn a_form_with_files_is_a_body_of_parts() {
+    let form = |parts: &str| {
+        let text = format!("[[request]]\npost = \"/\"\nmultipart = {{ {parts} }}\n");
+        let file = read(&text, TrafficFormat::Toml).unwrap_or_else(|error| panic!("{error}"));
+        traffic(&file).routes.remove(0)
+    };
+    let plain = form(r#"note = "a {{ '{{' }}", file = "@order.bin", two = ["x", 7]"#);
+    let (_, kind) = plain.request.headers.iter().find(|(name, _)| name == "content-type").expect("a type");
+    let boundary = kind.strip_prefix("multipart/form-data; boundary=").expect("a boundary");
+    let part = |head: &str, content: &[u8]| {
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n");
+        [head.as_bytes(), content, b"\r\n"].concat()
+    };
+    let file = "name=\"file\"; filename=\"order.bin\"\r\nContent-Type: application/octet-stream";
+    let whole = [
+        part("name=\"note\"", b"a {{"),
+        part(file, &[0, 1, 255]),
+        part("name=\"two\"", b"x"),
+        part("name=\"two\"", b"7"),
+        format!("--{boundary}--\r\n").into_bytes(),
+    ];
+    assert_eq!(plain.request.body, whole.concat());
+    assert!(!plain.filled.body);
+    // Where one part is filled in, the others stand for themselves all the same.
+    let filled = form(r#"note = "a {{ '{{' }}", id = "{{ uuid() }}", file = "@order.bin""#);
+    assert!(filled.filled.body);
+    let body = String::from_utf8_lossy(&filled.request.body).into_owned();
+    assert!(body.contains("a {{ '{{' }}\r\n") && body.contains("{{ uuid() }}\r\n"), "{body}");
+}
+
+#[test]
 fn what_posts_only_is_not_asked_before() {
     let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", TrafficFormat::Toml).expect("a file");
     let Traffic { routes, first, .. } = traffic(&file);
@@ -242,6 +273,11 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"x\"\njson = 1", (4, 8), "one body"),
         (Toml, "[[request]]\npost = \"/\"\njson = inf", (3, 8), "JSON has no number"),
+        (Toml, "[[request]]\npost = \"/\"\nmultipart = { a = \"@none\" }", (3, 19), "the file 'none' cannot be read"),
+        (Toml, "[[request]]\npost = \"/\"\nmultipart = {}", (3, 13), "no part"),
+        (Toml, "[[request]]\nget = \"/\"\n[[scenario]]\nstep = [{ get = \"/\" }]", (3, 1), "requests or scenarios"),
+        (Yaml, "scenario:\n  - step:\n    - get: /\n      capture: {a: id}", (4, 20), "header:NAME"),
+        (Json, "{\"scenario\": [{\"step\": [{\"get\": \"/\", \"thnk\": \"1s\"}]}]}", (1, 38), "did you mean 'think'?"),
         (
             Toml,
             "[[request]]\nget = \"/\"\nname = \"a\"\n[[request]]\nget = \"/b\"\nname = \"a\"",

@@ -231,7 +231,7 @@ impl<'a> Conduct<'a> {
         if trial.tag.purpose == Purpose::Profile {
             return self.saying_of_profile(trial);
         }
-        let load = || load_text(&trial.plan.load.shape);
+        let load = || load_text(&trial.plan);
         let (doing, why, total_s) = match study {
             Study::Run(run, _) => {
                 let total_ns = run.plan.load.duration_ns.map(|ns| ns + run.plan.load.warmup_ns);
@@ -247,7 +247,7 @@ impl<'a> Conduct<'a> {
             }
             Study::Find(search) => {
                 let so_far = search.so_far(self.runner.elapsed_ns());
-                let (doing, why) = search_text(trial.tag.purpose, &trial.plan.load.shape, so_far);
+                let (doing, why) = search_text(trial.tag.purpose, &trial.plan, so_far);
                 (doing, why, s(search.settings.budget_ns))
             }
             Study::Explain(explain) => {
@@ -264,7 +264,7 @@ impl<'a> Conduct<'a> {
                         }
                         None => {
                             let so_far = explain.search.so_far(self.runner.elapsed_ns());
-                            search_text(trial.tag.purpose, &trial.plan.load.shape, so_far)
+                            search_text(trial.tag.purpose, &trial.plan, so_far)
                         }
                     },
                 };
@@ -272,7 +272,7 @@ impl<'a> Conduct<'a> {
             }
             Study::Overload(overload) => {
                 let so_far = overload.search.so_far(self.runner.elapsed_ns());
-                let (doing, why) = search_text(trial.tag.purpose, &trial.plan.load.shape, so_far);
+                let (doing, why) = search_text(trial.tag.purpose, &trial.plan, so_far);
                 (doing, why, s(overload.budget_ns))
             }
             Study::Blocks(comparison) => {

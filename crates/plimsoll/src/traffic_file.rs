@@ -5,6 +5,7 @@ use crate::files::{self, Use};
 use plimsoll_model::Plan;
 use plimsoll_model::data::Pick;
 use plimsoll_model::redact::REDACTED;
+use plimsoll_model::traffic::Choice;
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
@@ -40,12 +41,17 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Whether rows that are used once each are enough for `needed` requests, if it is known how many those are.
+/// Whether rows that are used once each are enough for `needed` requests or sessions, if it is known how many those are.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
+    let what = match (needed, plan.traffic.choice) {
+        (Some(needed), Choice::Weighted) => format!("asks {needed} requests"),
+        (Some(needed), Choice::Scenarios) => format!("begins {needed} sessions"),
+        (None, _) => return Ok(()),
+    };
     let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
     match unique.min_by_key(|data| data.rows()).zip(needed) {
         Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
-            "-f: the data '{}' has {} rows, each used once, and this load asks {needed} requests: add rows, or ask fewer",
+            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or ask fewer",
             data.name,
             data.rows()
         ))),

@@ -43,8 +43,10 @@ pub struct Bracket {
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// The load line, in requests a second.
+    /// The load line, a second, of what is counted.
     pub load_line_rps: Bracket,
+    /// What is offered and counted: `requests`, or `sessions`.
+    pub counted: &'static str,
     /// The promise it is under.
     pub slo: Slo,
     /// The peak; `None` if nothing succeeded or it was not reached.
@@ -190,6 +192,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let held_s = held.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: Bracket { lower, upper, confirmed },
+        counted: settings.base.traffic.counted(),
         slo: settings.slo.clone(),
         peak: peak::of(history),
         knee: peak::knee(history),

@@ -79,8 +79,8 @@ pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
         LoadShape::Closed { .. } => None,
     };
     match offered {
-        Some(offered) if summary.throughput_rps >= offered * HOLDS_SHARE => offered,
-        _ => summary.throughput_rps * BELOW_LIMIT,
+        Some(offered) if summary.offered_unit_rps() >= offered * HOLDS_SHARE => offered,
+        _ => summary.offered_unit_rps() * BELOW_LIMIT,
     }
 }
 

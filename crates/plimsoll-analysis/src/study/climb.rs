@@ -158,8 +158,9 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
             let statuses = summary.whole.statuses.iter().map(|(status, _)| status).collect();
             return Err(Step::Break(Broken::NoSuccess(arm.letter(), statuses)));
         }
-        flat = if summary.throughput_rps > best * GROWN { 0 } else { flat + 1 };
-        tried.push(ArmPeak { users, rps: summary.throughput_rps, mean_ns: summary.whole.service.mean_ns, answers });
+        let rps = summary.offered_unit_rps();
+        flat = if rps > best * GROWN { 0 } else { flat + 1 };
+        tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
         // A slow server would still be at the requests of a crowd when the next load begins.
         if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
             break;

@@ -195,7 +195,7 @@ impl<N: Net> Worker<N> {
         if matches!(self.starts, Starts::Open { .. }) {
             let connection = &mut self.connections[slot as usize];
             match connection.state {
-                _ if connection.listed => {}
+                _ if connection.listed || connection.owned => {}
                 State::Standing if connection.conn.room() > 0 => {
                     connection.listed = true;
                     self.idle.push((slot, connection.generation));

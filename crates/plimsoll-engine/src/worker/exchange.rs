@@ -5,11 +5,13 @@ use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
 use crate::connection::{Readiness, State};
+use crate::encoded_route::AnswerKept;
 use crate::exchanges::Exchange;
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::FinishedRequest;
-use crate::source::Last;
+use crate::session_source::AnswerOf;
+use crate::users::Last;
 use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{Outcome, RequestFailure, RouteNumber, TlsFailure};
 use plimsoll_wire::{ExchangeError, Fact, Piece, ProtocolError};
@@ -212,7 +214,7 @@ impl<N: Net> Worker<N> {
                     self.job.source.gather(exchange, piece);
                 }
                 let first = self.note_bytes(exchange, piece.bytes.len());
-                if self.job.source.route(self.exchanges[exchange].route).checks.is_some() {
+                if self.job.source.route(self.exchanges[exchange].route).kept != AnswerKept::Nothing {
                     self.read_answer(exchange, first, piece);
                 }
                 self.unfinished(exchange, status, first, piece.bytes);
@@ -359,19 +361,27 @@ impl<N: Net> Worker<N> {
         let answer = &mut self.answers[number as usize];
         if first {
             let conn = &self.connections[self.exchanges[number].slot as usize].conn;
-            answer.begin(conn.is_h2().then(|| conn.fields()));
+            let route = self.job.source.route(self.exchanges[number].route);
+            answer.begin(conn.is_h2().then(|| conn.fields()), route.kept == AnswerKept::Head);
         }
         answer.add(piece);
     }
 
-    /// How an answer with a status that counts as success ends its exchange, if more than that is expected of it.
+    /// How an answer that is kept ends its exchange.
     #[inline(never)]
     fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
         let exchange = &self.exchanges[number];
-        let (route, took_ns) = (exchange.route, self.now_ns - exchange.intended_ns);
+        let (user, route) = (exchange.user, exchange.route);
+        let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);
         let answer = &self.answers[number as usize];
-        let Some(miss) = self.job.source.judge(route, answer, took_ns) else { return Outcome::Success };
+        let ok_status = self.job.source.route(route).ok_status.contains(status);
+        let of = AnswerOf { user, route, exchange: number, ok_status, took_ns, now_ns };
+        let miss = self.job.source.judge(of, answer);
+        if !ok_status {
+            return Outcome::Failed(RequestFailure::Status);
+        }
+        let Some(miss) = miss else { return Outcome::Success };
         if exchange.measured {
             let reason = self.job.source.reason(route, miss);
             let missed = AnswerMiss { route, failure: miss.failure };
@@ -407,9 +417,9 @@ impl<N: Net> Worker<N> {
         let (status, outcome) = match status {
             // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
             _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(RequestFailure::Timeout)),
+            status if route.kept != AnswerKept::Nothing => (status, self.judged(number, status, first, last)),
             status if !route.ok_status.contains(status) => (status, Outcome::Failed(RequestFailure::Status)),
-            status if route.checks.is_none() => (status, Outcome::Success),
-            status => (status, self.judged(number, status, first, last)),
+            status => (status, Outcome::Success),
         };
         if outcome == Outcome::Failed(RequestFailure::Status) {
             self.answered_badly(number, AnswerKind::Status(status), first, last.bytes);
@@ -437,7 +447,7 @@ impl<N: Net> Worker<N> {
         let other = match (is_enough, &self.starts) {
             (true, _) => None,
             (false, Starts::Closed(_)) => Some(slot),
-            (false, Starts::Open { .. }) => self.slot_for_arrival(),
+            (false, Starts::Open { .. }) => self.slot_for_user(self.exchanges[number].user),
         };
         let Some(other) = other else {
             let failure = match error {

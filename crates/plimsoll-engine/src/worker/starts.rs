@@ -1,9 +1,10 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
-use super::state::{Starts, Waiting, Worker};
+use super::state::{Starts, Users, Waiting, Worker};
 use crate::connection::State;
 use crate::net::Net;
-use crate::source::{Last, Next};
+use crate::session_source::EndedSession;
+use crate::users::{Last, Next};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
@@ -87,14 +88,17 @@ impl<N: Net> Worker<N> {
                 if measured && let Next::Send(route) | Next::Wait(_, route) = self.job.source.next(user, None) {
                     self.unsent(route);
                 }
+                if let Some(sessions) = self.job.source.sessions() {
+                    sessions.cut(user);
+                }
                 continue;
             }
             released += 1;
-            let Some(route) = self.first_of(user) else { continue };
+            let Some(route) = self.first_of(user, intended_ns, measured) else { continue };
             if !self.job.source.ready() {
                 continue;
             }
-            match self.slot_for_arrival() {
+            match self.slot_for_user(user) {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
                     if measured {
@@ -102,8 +106,7 @@ impl<N: Net> Worker<N> {
                     }
                     self.start(slot, user, route, intended_ns, measured);
                 }
-                None if measured => self.unsent(route),
-                None => {}
+                None => self.not_sent(user, route, measured),
             }
         }
         released > 0
@@ -114,6 +117,65 @@ impl<N: Net> Worker<N> {
         for _ in 0..self.job.source.messages_each() {
             self.recorder.unsent(route);
         }
+    }
+
+    /// A request of an arrival has no connection to go over.
+    #[cold]
+    fn not_sent(&mut self, user: u64, route: RouteNumber, measured: bool) {
+        if measured {
+            self.unsent(route);
+        }
+        self.cut_session(user);
+    }
+
+    /// The session of `user`, if it has one, goes no further.
+    #[cold]
+    fn cut_session(&mut self, user: u64) {
+        let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
+        self.recorder.sessions_cut(u64::from(ended.measured));
+        self.release(ended);
+    }
+
+    /// A session has come to its end.
+    #[inline(never)]
+    fn session_ended(&mut self, ended: EndedSession) {
+        if ended.measured {
+            self.recorder.session_ended(ended.completed.then(|| self.now_ns - ended.intended_ns));
+        }
+        self.release(ended);
+    }
+
+    /// The connection that was a session's own ends with it.
+    fn release(&mut self, ended: EndedSession) {
+        if let Some(slot) = ended.slot {
+            self.connections[slot as usize].owned = false;
+            self.close(slot);
+            self.rest(slot);
+        }
+    }
+
+    /// A connection for the next request of an arrival: that of its session, if it has its own.
+    #[inline]
+    pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
+        match self.job.source.sessions() {
+            None => self.slot_for_arrival(),
+            Some(sessions) => match (sessions.slot_of(user), sessions.has_own_connection(user)) {
+                (Some(slot), _) => Some(slot),
+                (None, false) => self.slot_for_arrival(),
+                (None, true) => self.own_slot(user),
+            },
+        }
+    }
+
+    /// A connection that carries nobody else, for as long as the session of `user` lasts.
+    fn own_slot(&mut self, user: u64) -> Option<u32> {
+        let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.fresh_slot() }?;
+        self.filling = self.filling.filter(|filling| *filling != slot);
+        self.connections[slot as usize].owned = true;
+        if let Some(sessions) = self.job.source.sessions() {
+            sessions.keep_slot(user, slot);
+        }
+        Some(slot)
     }
 
     /// A connection with room, else one that is being opened and has room to come, else a slot for a new one, else nothing.
@@ -143,9 +205,14 @@ impl<N: Net> Worker<N> {
                 return Some(slot);
             }
         }
-        let has_place = self.connections.len() < self.job.connections_max;
-        self.filling = self.free_slot().or_else(|| has_place.then(|| self.add_slot()));
+        self.filling = self.fresh_slot();
         self.filling
+    }
+
+    /// A slot without a connection, if there may be one more.
+    fn fresh_slot(&mut self) -> Option<u32> {
+        let has_place = self.connections.len() < self.job.connections_max;
+        self.free_slot().or_else(|| has_place.then(|| self.add_slot()))
     }
 
     /// Takes a slot without a connection from the list of those.
@@ -210,21 +277,54 @@ impl<N: Net> Worker<N> {
                 self.paused[waiting.user as usize] = false;
             }
             self.now_ns = self.net.now_ns();
-            self.next_of_user(waiting.user, waiting.route, waiting.at_ns);
+            let lag_ns = self.now_ns - waiting.at_ns;
+            if self.next_of_user(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
+                self.recorder.lagged(lag_ns);
+            }
         }
         started > 0
     }
 
-    /// What `user` asks first, if it is to be asked now.
+    /// What `user` asks first, who was to begin at `intended_ns`, if it is to be asked now.
     #[inline]
-    fn first_of(&mut self, user: u64) -> Option<RouteNumber> {
-        match self.job.source.next(user, None) {
+    fn first_of(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
+        let next = self.job.source.next(user, None);
+        let mut begins = next != Next::End;
+        if let Some(sessions) = self.job.source.sessions() {
+            let ended = sessions.take_ended();
+            begins |= ended.is_some();
+            if begins {
+                sessions.began(user, intended_ns, measured);
+            }
+            if begins && measured {
+                self.recorder.session_started();
+            }
+            if let Some(ended) = ended {
+                self.asks_nothing(user, EndedSession { intended_ns, measured, ..ended });
+            }
+        }
+        if begins
+            && measured
+            && let Starts::Closed(Users { left: Some(left), .. }) = &mut self.starts
+        {
+            *left -= 1;
+        }
+        match next {
             Next::Send(route) => Some(route),
             Next::Wait(ns, route) => {
                 self.wait_user(user, ns, Some(route));
                 None
             }
             Next::End => None,
+        }
+    }
+
+    /// A session is over in which nothing was to be asked. Its user does not begin anew at once: that would never end.
+    #[cold]
+    fn asks_nothing(&mut self, user: u64, ended: EndedSession) {
+        self.session_ended(ended);
+        if matches!(self.starts, Starts::Closed(_)) {
+            self.wait_user(user, RECONNECT_PAUSE_NS, None);
         }
     }
 
@@ -245,28 +345,25 @@ impl<N: Net> Worker<N> {
             return false;
         }
         if let Starts::Closed(users) = &self.starts
-            && (user >= users.active || (measured && users.left == Some(0)))
+            && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
         {
+            // Who is sent away does not go on, but who has begun may end.
+            if route.is_some() {
+                self.cut_session(user);
+            }
             return false;
         }
-        let Some(route) = route.or_else(|| self.first_of(user)) else { return false };
+        let Some(route) = route.or_else(|| self.first_of(user, intended_ns, measured)) else { return false };
         if !self.job.source.ready() {
             return false;
         }
-        let slot = match &mut self.starts {
+        let slot = match &self.starts {
             // A user of a closed load has a connection of its own, or its part of one.
-            Starts::Closed(users) => {
-                if measured && let Some(left) = &mut users.left {
-                    *left -= 1;
-                }
-                self.slot_of(user)
-            }
-            Starts::Open { .. } => match self.slot_for_arrival() {
+            Starts::Closed(_) => self.slot_of(user),
+            Starts::Open { .. } => match self.slot_for_user(user) {
                 Some(slot) => slot,
                 None => {
-                    if measured {
-                        self.unsent(route);
-                    }
+                    self.not_sent(user, route, measured);
                     return false;
                 }
             },
@@ -280,6 +377,9 @@ impl<N: Net> Worker<N> {
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
         let next = self.job.source.next(user, Some(&last));
+        if let Some(ended) = self.job.source.take_ended() {
+            self.session_ended(ended);
+        }
         let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
         match (&self.starts, next) {
             (Starts::Closed(_), Next::End) if !refused => {
@@ -309,14 +409,17 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether every request of a limited number was started.
+    /// Whether every request of a limited number was started, or every session has ended.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {
-                (next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty()) || self.job.source.is_halted()
+                let all_begun = next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty();
+                (all_begun && !self.job.source.has_under_way()) || self.job.source.is_halted()
             }
             Starts::Closed(users) => {
-                (users.left == Some(0) || self.job.source.is_used_up()) && self.now_ns >= self.measured_from_ns
+                (users.left == Some(0) || self.job.source.is_used_up())
+                    && self.now_ns >= self.measured_from_ns
+                    && !self.job.source.has_under_way()
             }
         }
     }

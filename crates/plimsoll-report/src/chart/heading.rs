@@ -43,7 +43,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
 
 /// What a search found, for somebody who never saw one.
 pub fn line_title(findings: &Findings) -> String {
-    let line = findings.load_line_rps;
+    let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // What stands beside the line in text is heard here, too.
@@ -54,13 +54,13 @@ pub fn line_title(findings: &Findings) -> String {
     };
     match (line.lower > 0.0, upper) {
         (true, Some(_)) => {
-            format!("The service {carries} about {} requests a second while {promise}", about(line.lower))
+            format!("The service {carries} about {} {counted} a second while {promise}", about(line.lower))
         }
         (true, None) => {
-            format!("The service {carries} {} requests a second, and maybe more, while {promise}", about(line.lower))
+            format!("The service {carries} {} {counted} a second, and maybe more, while {promise}", about(line.lower))
         }
         (false, Some(upper)) => {
-            format!("Even at {} requests a second it is not so that {promise}", about(upper))
+            format!("Even at {} {counted} a second it is not so that {promise}", about(upper))
         }
         (false, None) => format!("No rate was found at which {promise}"),
     }
@@ -206,7 +206,7 @@ fn load(plan: &PlanRecord, summary: &Summary) -> String {
     format!(
         "{}; {} for {}; {} requests, {} succeeded",
         target(plan),
-        crate::run::load_text(&plan.load.shape),
+        crate::run::load_text(plan),
         duration(summary.duration_ns as f64),
         count(summary.requests),
         share(summary.success_rate),

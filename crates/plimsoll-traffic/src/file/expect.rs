@@ -1,10 +1,11 @@
-//! What a file expects of an answer beside its status.
+//! What a file expects of an answer beside its status, and what is to be taken from it.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::Surroundings;
-use plimsoll_model::expect::{Expectations, JsonExpected, TextExpected};
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
 use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::units::parse_duration_ns;
 
@@ -91,4 +92,23 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpected, TrafficFile
             "one value is expected of a path: name those in this one by paths of their own, such as $.items[0].id",
         ),
     }
+}
+
+/// What is to be taken from an answer, by name.
+pub fn captures(node: &TreeNode, world: &mut dyn Surroundings) -> Result<Vec<AnswerCapture>, TrafficFileError> {
+    let mut captures = Vec::new();
+    for (key, value) in node.open_table("'capture'")?.entries {
+        if !is_name(&key.name) {
+            return Err(TrafficFileError::new(
+                key.at,
+                format!("'{}' is no name that {{{{ }}}} can have: letters, digits, _ and -, a letter first", key.name),
+            ));
+        }
+        let from = value.read(&format!("'{}'", key.name), CaptureFrom::parse)?;
+        if let CaptureFrom::Regex(pattern) = &from {
+            check_pattern(value, pattern, world)?;
+        }
+        captures.push(AnswerCapture { name: key.name.clone(), from });
+    }
+    Ok(captures)
 }

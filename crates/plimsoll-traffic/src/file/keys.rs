@@ -1,15 +1,64 @@
 //! The keys that a file may have, each once: what reads them and what is said of them agree.
 
 /// Of the file.
-pub const FILE: [&str; 3] = ["base", "request", "data"];
+pub const FILE: [&str; 4] = ["base", "request", "scenario", "data"];
 
 /// What a request is asked with: each is a method, and its value the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// Of a request.
-pub const REQUEST: [&str; 17] = [
-    "name", "weight", "get", "post", "put", "patch", "delete", "head", "options", "method", "url", "headers", "body",
-    "json", "raw", "timeout", "expect",
+pub const REQUEST: [&str; 18] = [
+    "name",
+    "weight",
+    "get",
+    "post",
+    "put",
+    "patch",
+    "delete",
+    "head",
+    "options",
+    "method",
+    "url",
+    "headers",
+    "body",
+    "json",
+    "multipart",
+    "raw",
+    "timeout",
+    "expect",
+];
+
+/// Of a scenario.
+pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
+
+/// Of a step: those of a request but for its weight, and these.
+pub const STEP: [&str; 26] = [
+    "name",
+    "get",
+    "post",
+    "put",
+    "patch",
+    "delete",
+    "head",
+    "options",
+    "method",
+    "url",
+    "headers",
+    "body",
+    "json",
+    "multipart",
+    "raw",
+    "timeout",
+    "expect",
+    "capture",
+    "think",
+    "repeat",
+    "times",
+    "if",
+    "unless",
+    "once",
+    "on_fail",
+    "step",
 ];
 
 /// Of a table of rows.
@@ -37,11 +86,14 @@ mod tests {
             (&["$defs", "request", "properties"], &REQUEST),
             (&["$defs", "request", "properties", "expect", "properties"], &EXPECT),
             (&["$defs", "data", "properties"], &DATA),
+            (&["$defs", "scenario", "properties"], &SCENARIO),
+            (&["$defs", "step", "properties"], &STEP),
         ] {
             let table = at(&schema, path).open_table("properties").expect("a table");
             let named: Vec<&str> = table.entries.iter().map(|(key, _)| key.name.as_str()).collect();
             assert_eq!(named, keys, "{path:?}");
         }
-        assert!(VERBS.iter().all(|verb| REQUEST.contains(verb)));
+        assert!(VERBS.iter().all(|verb| REQUEST.contains(verb) && STEP.contains(verb)));
+        assert!(REQUEST.iter().all(|key| *key == "weight" || STEP.contains(key)));
     }
 }

@@ -1,65 +1,15 @@
-//! A mix: requests with weights, each asked for itself.
+//! A mix: requests with weights, each asked for itself; or scenarios of such requests.
 
-use super::expect::expectations;
 use super::keys;
+use super::request::{FileRequest, REQUESTS_MAX, request};
 use super::rows;
-use super::texts::{Known, PlanText, quoted};
-use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use super::world::{RequestDefaults, Surroundings};
+use super::scenario::scenarios;
+use super::texts::Known;
+use super::tree::{TrafficFileError, TreeNode};
+use super::world::Surroundings;
 use plimsoll_model::data::Data;
-use plimsoll_model::expect::Expectations;
-use plimsoll_model::redact::{self, Redact};
-use plimsoll_model::template::{Template, target_shown};
-use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
-use plimsoll_model::units::parse_duration_ns;
+use plimsoll_model::session::Scenario;
 use std::sync::Arc;
-
-/// Requests of a file, at most: figures are kept for each.
-const REQUESTS_MAX: usize = 10_000;
-/// Bytes, whether they are filled in, and their type.
-type FileBody = (Vec<u8>, bool, Option<&'static str>);
-
-/// Characters of a name, at most: it heads a column.
-const NAME_CHARS_MAX: usize = 80;
-
-/// A request of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileRequest {
-    label: String,
-    weight: u32,
-    method: String,
-    /// Path and query, percent-encoded.
-    target: String,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-    ok_status: Option<StatusSet>,
-    timeout_ns: Option<u64>,
-    filled: Filled,
-    expect: Expectations,
-}
-
-impl FileRequest {
-    /// As a route of a load; `prefix` comes before its path.
-    pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
-        let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        let along = defaults.headers.iter().filter(|(name, _)| !has(name));
-        Route {
-            label: self.label.clone(),
-            request: Request {
-                method: self.method.clone(),
-                target: format!("{prefix}{}", self.target),
-                headers: self.headers.iter().chain(along).cloned().collect(),
-                body: self.body.clone(),
-            },
-            weight: self.weight,
-            ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
-            timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
-            filled: self.filled,
-            expect: self.expect.clone(),
-            captures: Vec::new(),
-        }
-    }
-}
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +17,8 @@ pub struct Mix {
     /// The beginning of every URL.
     pub base: Option<String>,
     pub requests: Vec<FileRequest>,
+    /// What sessions do with them, if users have sessions.
+    pub scenarios: Vec<Scenario>,
     /// What they are filled in with.
     pub data: Vec<Arc<Data>>,
     pub variables: Vec<(String, String)>,
@@ -75,16 +27,31 @@ pub struct Mix {
 /// Reads the tree of a file.
 pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
-    let mut known = Known { world, data: Vec::new(), variables: Vec::new() };
+    let mut known = Known { world, data: Vec::new(), variables: Vec::new(), captured: Vec::new() };
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
             known.data.push(Arc::new(rows::read(&key.name, node, known.world)?));
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
-    let Some(list) = file.get("request") else {
-        return tree.error("nothing is asked: add a [[request]], such as get = \"/\"");
-    };
+    let mut requests: Vec<FileRequest> = Vec::new();
+    let mut sessions = Vec::new();
+    match (file.get("request"), file.get("scenario")) {
+        (None, None) => {
+            return tree.error("nothing is asked: add a [[request]], such as get = \"/\", or a [[scenario]]");
+        }
+        (Some(_), Some(list)) => {
+            return list.error("a file has requests or scenarios: make a [[scenario]] of one step of each [[request]]");
+        }
+        (Some(list), None) => read_requests(list, &mut known, &mut requests)?,
+        (None, Some(list)) => sessions = scenarios(list, &mut known, &mut requests)?,
+    }
+    let base = base.map(str::to_owned);
+    Ok(Mix { base, requests, scenarios: sessions, data: known.data, variables: known.variables })
+}
+
+/// Reads the list of requests of a mix.
+fn read_requests(list: &TreeNode, known: &mut Known, requests: &mut Vec<FileRequest>) -> Result<(), TrafficFileError> {
     let nodes = list.list("'request'")?;
     match nodes.len() {
         0 => return list.error("nothing is asked: the list of requests is empty"),
@@ -93,10 +60,9 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
         }
         _ => {}
     }
-    let mut requests: Vec<FileRequest> = Vec::with_capacity(nodes.len());
     for node in nodes {
         let table = node.table("a request", &keys::REQUEST)?;
-        let mut asked = request(&table, &mut known)?;
+        let mut asked = request(&table, known)?;
         let taken = |label: &str| requests.iter().any(|other| other.label == label);
         if taken(&asked.label) {
             if let Some(name) = table.get("name") {
@@ -107,196 +73,5 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
         }
         requests.push(asked);
     }
-    Ok(Mix { base: base.map(str::to_owned), requests, data: known.data, variables: known.variables })
-}
-
-fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficFileError> {
-    let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
-    let (method, path) = asked(table)?;
-    let (target, target_filled) = target(path, known, raw)?;
-    let name = table.get("name").map(name).transpose()?;
-    let (mut headers, headers_filled) =
-        table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
-    let (body, body_filled, content_type) = body(table, known, raw)?;
-    if let Some(content_type) = content_type
-        && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
-    {
-        headers.push(("content-type".into(), content_type.into()));
-    }
-    let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
-    let (ok_status, expect) = expect.unwrap_or_default();
-    Ok(FileRequest {
-        label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
-        weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
-        method,
-        target,
-        headers,
-        body,
-        ok_status,
-        expect,
-        timeout_ns: table.get("timeout").map(timeout).transpose()?,
-        filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
-    })
-}
-
-/// The method, and the value that says the path.
-fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
-    let verbs = table.given(&keys::VERBS);
-    let (method, url) = (table.get("method"), table.get("url"));
-    match (verbs.as_slice(), method, url) {
-        ([(verb, path)], None, None) => Ok((verb.name.to_ascii_uppercase(), path)),
-        ([], method, Some(url)) => {
-            let method = method.map_or(Ok("GET"), |method| method.text("'method'"))?;
-            Ok((method.to_owned(), url))
-        }
-        ([], _, None) => table.node.error("this asks for nothing: give it a method and path, such as get = \"/items\""),
-        ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
-            second.at,
-            format!("'{}' is a second method: make a request of its own of it", second.name),
-        )),
-        ([(verb, _)], ..) => Err(TrafficFileError::new(
-            verb.at,
-            format!("'{}' says method and path already: leave 'method' and 'url' out", verb.name),
-        )),
-    }
-}
-
-/// A path and query, as they are sent unless they are filled in.
-fn target(node: &TreeNode, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
-    let path = node.text("a path")?;
-    let (path, is_filled) = known.text(node, path, raw)?;
-    if path.contains("://") && !path.starts_with(['/', '{']) {
-        return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
-    }
-    // It may also be filled in from its beginning on.
-    let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
-    if !begins {
-        return node.error(format!("'{path}' is no path: it begins with /"));
-    }
-    if is_filled {
-        return Ok((path, true));
-    }
-    let path = path.split('#').next().unwrap_or_default();
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii_graphic() {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    Ok((out, false))
-}
-
-/// The name of what has none: method and path.
-fn label(method: &str, target: &str, is_filled: bool) -> String {
-    let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
-    format!("{method} {}", shown.split('?').next().unwrap_or_default())
-}
-
-fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
-    let name = node.text("'name'")?.trim();
-    let count = name.chars().count();
-    match count == 0 || count > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        true => node.error(format!("a name is a line of 1 to {NAME_CHARS_MAX} characters")),
-        false => Ok(name.to_owned()),
-    }
-}
-
-fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
-    match node.read("'timeout'", parse_duration_ns)? {
-        0 => node.error("'timeout': more than 0, such as 2s"),
-        ns => Ok(ns),
-    }
-}
-
-/// Header fields, and whether any is filled in.
-fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
-    let entries = node.open_table("'headers'")?.entries;
-    let mut headers = Vec::new();
-    for (key, value) in entries {
-        let text = value.text(&format!("the header '{}'", key.name))?.trim();
-        headers.push((key, value, known.text(value, text, raw)?));
-    }
-    let filled = headers.iter().any(|(.., (_, is_filled))| *is_filled);
-    let mut out = Vec::new();
-    for (key, value, (text, is_filled)) in headers {
-        // Where one is filled in all are templates.
-        if filled && !is_filled && text.contains("{{") {
-            return value
-                .error("a literal {{ stands in a header beside others that are filled in: fill it in with data");
-        }
-        out.push((key.name.clone(), text));
-    }
-    Ok((out, filled))
-}
-
-/// The body, whether it is filled in, and the type that it is of unless a header says another.
-fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
-    match (table.get("body"), table.get("json")) {
-        (None, None) => Ok((Vec::new(), false, None)),
-        (Some(_), Some(json)) => json.error("a request has one body: leave 'body' or 'json' out"),
-        (None, Some(json)) => {
-            let mut text = String::new();
-            let is_filled = write_json(json, known, raw, &mut text)?;
-            if !raw && !is_filled && text.contains("{{") {
-                // It stands for itself.
-                let template =
-                    Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
-                text = template.with_all("");
-            }
-            Ok((text.into_bytes(), is_filled, Some("application/json")))
-        }
-        (Some(node), None) => {
-            let text = node.text("'body'")?;
-            match text.strip_prefix('@').filter(|_| !raw) {
-                None => known.text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
-                Some(path) => match known.world.file(path) {
-                    Ok(bytes) => Ok((bytes, false, None)),
-                    Err(why) => node.error(format!("the file '{path}' {why}")),
-                },
-            }
-        }
-    }
-}
-
-/// A value as JSON. Returns whether anything in it is filled in.
-fn write_json(node: &TreeNode, known: &mut Known, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
-    let comma = |out: &mut String, number: usize| {
-        if number > 0 {
-            out.push(',')
-        }
-    };
-    let mut filled = false;
-    match &node.value {
-        TreeValue::Null => out.push_str("null"),
-        TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        TreeValue::Number(number) => {
-            let plain = number.replace('_', "");
-            let plain = plain.strip_prefix('+').unwrap_or(&plain);
-            match plain.parse::<f64>() {
-                Ok(value) if value.is_finite() => out.push_str(plain),
-                _ => return node.error(format!("JSON has no number '{number}'")),
-            }
-        }
-        TreeValue::Text(text) => filled = known.json_text(node, text, raw, out)?,
-        TreeValue::List(items) => {
-            out.push('[');
-            for (number, item) in items.iter().enumerate() {
-                comma(out, number);
-                filled |= write_json(item, known, raw, out)?;
-            }
-            out.push(']');
-        }
-        TreeValue::Table(entries) => {
-            out.push('{');
-            for (number, (key, value)) in entries.iter().enumerate() {
-                comma(out, number);
-                quoted(&key.name, out);
-                out.push(':');
-                filled |= write_json(value, known, raw, out)?;
-            }
-            out.push('}');
-        }
-    }
-    Ok(filled)
+    Ok(())
 }

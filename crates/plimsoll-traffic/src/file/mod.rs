@@ -1,13 +1,16 @@
 //! A file that says what is asked: in TOML, YAML or JSON, of one shape.
 //!
 //! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what its keys mean is said once, on
-//! that tree ([`keys`], [`mix`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
+//! that tree ([`keys`], [`mix`], [`scenario`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
 
 mod expect;
 mod json;
 mod keys;
 mod mix;
+mod multipart;
+mod request;
 mod rows;
+mod scenario;
 mod texts;
 mod toml;
 mod tree;
@@ -16,6 +19,7 @@ mod yaml;
 
 use mix::Mix;
 use plimsoll_model::redact::Redact;
+use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, Traffic};
 
@@ -77,8 +81,23 @@ impl TrafficFile {
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // Asking it once more than the load does must change nothing at the server.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
-        let first = routes.iter().position(is_safe).map(|number| number as RouteNumber);
+        // What needs something of an answer before it would be asked without.
+        let first = routes
+            .iter()
+            .position(|route| is_safe(route) && !needs_captured(route))
+            .map(|number| number as RouteNumber);
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
-        Traffic { origin, routes, choice: Choice::Weighted, first, data, variables, redact }
+        let scenarios = self.mix.scenarios.clone();
+        let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
+        Traffic { origin, routes, choice, scenarios, first, data, variables, redact }
     }
+}
+
+/// Whether a route is filled in with something that another captures.
+fn needs_captured(route: &Route) -> bool {
+    let names =
+        |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));
+    let filled = route.filled;
+    filled.target && names(&route.request.target)
+        || filled.headers && route.request.headers.iter().any(|(_, value)| names(value))
 }

@@ -15,6 +15,8 @@ pub struct Known<'a> {
     pub data: Vec<Arc<Data>>,
     /// Variables of the environment that are named, and their values.
     pub variables: Vec<(String, String)>,
+    /// Names that steps capture something under.
+    pub captured: Vec<String>,
 }
 
 impl Known<'_> {
@@ -56,8 +58,9 @@ impl Known<'_> {
                 Some(table) => node
                     .error(format!("the data '{data}' has no column '{column}': it has {}", table.columns.join(", "))),
             },
+            Value::Captured(name) if self.captured.contains(name) => Ok(()),
             Value::Captured(name) => node.error(format!(
-                "nothing sets '{name}': write a function with its brackets, such as uuid(), or DATA.COLUMN"
+                "nothing sets '{name}': a step before it captures it (capture = {{ {name} = \"$.{name}\" }}), or write a function with its brackets, such as uuid(), or DATA.COLUMN"
             )),
             _ => Ok(()),
         }

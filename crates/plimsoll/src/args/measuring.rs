@@ -29,10 +29,10 @@ pub struct RunArgs {
     /// Users, each waiting for its answer; stages as 10@10s,100@30s [default: 10]
     #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Requests a second, whatever the answers do; ramps as 0..5000@30s
+    /// Requests (of scenarios: sessions) a second, whatever the answers do; ramps as 0..5000@30s
     #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Stop after so many requests
+    /// Stop after so many requests, or sessions of scenarios
     #[arg(short = 'n', long, value_name = "N", help_heading = "Load")]
     pub requests: Option<String>,
     /// Stop after this time [default: 10s]

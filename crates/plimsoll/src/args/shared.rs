@@ -14,7 +14,7 @@ pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
     #[arg(required_unless_present = "file")]
     pub url: Option<String>,
-    /// Ask what this file says (TOML, YAML or JSON): several requests, by weight
+    /// Ask what this file says (TOML, YAML or JSON): requests by weight, or scenarios of steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub file: Option<PathBuf>,
     /// Ask it there, instead of at the file's base

@@ -6,13 +6,14 @@ use crate::failure::{Failure, exit};
 use crate::output::print;
 use crate::target::Url;
 use crate::traffic_file;
-use plimsoll_model::{Carriage, Curve, Load, LoadShape, Plan, Redact, StatusSet};
+use plimsoll_analysis::format;
+use plimsoll_model::{Carriage, Curve, Load, LoadShape, Plan, Redact, StatusSet, Traffic};
 use plimsoll_report::visible::visible;
 use plimsoll_traffic::file::RequestDefaults;
 use std::fmt::Write;
 
 /// Requests that are shown.
-const SHOWN: u64 = 5;
+const SHOWN: usize = 5;
 /// Characters of a body that are shown.
 const BODY_CHARS_MAX: usize = 400;
 /// Where it would be asked if nobody says where.
@@ -31,20 +32,37 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let plan = Plan { traffic, load, carriage: Carriage::tcp(vec![]) };
     traffic_file::encodes(&plan)?;
     let first = plimsoll_engine::first_requests(&plan, SHOWN)?;
-    let routes = &plan.traffic.routes;
-    let total: u64 = routes.iter().map(|route| u64::from(route.weight)).sum();
-    let mut text = match routes.len() {
-        1 => format!("1 request at {}\n", plan.traffic.origin),
-        count => format!("{count} requests at {}, drawn by weight\n", plan.traffic.origin),
+    let Traffic { origin, routes, scenarios, .. } = &plan.traffic;
+    let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
+    let drawn =
+        if routes.len().min(scenarios.len().max(1)) > 1 || scenarios.len() > 1 { ", drawn by weight" } else { "" };
+    let asked = of(routes.len(), "request");
+    let mut text = match scenarios.len() {
+        0 => format!("{asked} at {origin}{drawn}\n"),
+        count => format!("{} of {asked} at {origin}{drawn}\n", of(count, "scenario")),
     };
-    for route in routes {
-        let share = 100.0 * f64::from(route.weight) / total as f64;
-        let _ = writeln!(text, "{share:>6.1} %  {}", visible(&route.label));
+    let weights: Vec<(u32, &str)> = match scenarios.is_empty() {
+        true => routes.iter().map(|route| (route.weight, route.label.as_str())).collect(),
+        false => scenarios.iter().map(|scenario| (scenario.weight, scenario.name.as_str())).collect(),
+    };
+    let total: u64 = weights.iter().map(|(weight, _)| u64::from(*weight)).sum();
+    for (weight, name) in weights {
+        let share = 100.0 * f64::from(weight) / total as f64;
+        let _ = writeln!(text, "{share:>6.1} %  {}", visible(name));
     }
     let _ = writeln!(text, "\nthe first {SHOWN}, with seed {}:", args.seed);
-    for (number, (route, bytes)) in first.iter().enumerate() {
-        let _ = writeln!(text, "\n{}. {}", number + 1, visible(&routes[usize::from(*route)].label));
-        shown(bytes).iter().for_each(|line| _ = writeln!(text, "   {line}"));
+    for (number, asked) in first.iter().enumerate() {
+        let name = visible(&routes[usize::from(asked.route)].label);
+        let mut along = Vec::new();
+        if !scenarios.is_empty() {
+            along.push(format!("session {}", asked.arrival + 1));
+        }
+        if asked.wait_ns > 0 {
+            along.push(format!("after {}", format::duration(asked.wait_ns as f64)));
+        }
+        let along = if along.is_empty() { String::new() } else { format!(" ({})", along.join(", ")) };
+        let _ = writeln!(text, "\n{}. {name}{along}", number + 1);
+        shown(&asked.bytes).iter().for_each(|line| _ = writeln!(text, "   {line}"));
     }
     print(&text);
     Ok(exit::DONE)

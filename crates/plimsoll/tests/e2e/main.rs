@@ -34,6 +34,7 @@ mod rerun;
 mod rig;
 mod run;
 mod scale;
+mod scenario;
 mod screens;
 mod secrets;
 mod sweep;

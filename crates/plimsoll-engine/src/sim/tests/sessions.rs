@@ -1,7 +1,11 @@
 //! Users who ask more than one thing: what a source says is done, and each request has the timeout of its route.
 
 use super::*;
-use crate::source::{Next, Source};
+use crate::source::Source;
+use crate::users::Next;
+use plimsoll_model::Ledger;
+use plimsoll_model::session::{Scenario, SessionOp, Think};
+use plimsoll_model::traffic::Choice;
 use std::collections::HashMap;
 
 /// Runs `plan` with users who do these steps, over routes with these timeouts.
@@ -10,8 +14,9 @@ fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[Next
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
         &mut |source| {
             let route = source.route(0).clone();
-            let routes =
-                timeouts_ns.iter().map(|&timeout_ns| crate::source::EncodedRoute { timeout_ns, ..route.clone() });
+            let routes = timeouts_ns
+                .iter()
+                .map(|&timeout_ns| crate::encoded_route::EncodedRoute { timeout_ns, ..route.clone() });
             *source = Source::Script { routes: routes.collect(), steps: steps.to_vec(), at: HashMap::new() };
         },
         &mut |_| ControlFlow::Continue(()),
@@ -199,5 +204,111 @@ fn an_author_that_stops_ends_the_load_of_its_worker() {
             assert!((7..=10).contains(&heard), "{heard}");
             assert!(sim.over_ns < 1_000 * MS, "{} ns", sim.over_ns);
         }
+    }
+}
+
+/// A plan whose users go through this program; all of its routes ask the same.
+fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup {
+    plan.with(|it| {
+        let route = it.traffic.routes[0].clone();
+        it.traffic.routes = vec![route.clone(), route.clone(), route];
+        it.traffic.choice = Choice::Scenarios;
+        it.traffic.scenarios = vec![Scenario { name: "user".into(), weight: 1, own_connection, ops: ops.to_vec() }];
+    })
+}
+
+fn ask(route: u16) -> SessionOp {
+    SessionOp::Ask { route, goes_on: false }
+}
+
+/// Sessions that were started, completed, abandoned and cut; the ledger of requests.
+fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
+    let totals = sim.run.totals();
+    let load = &totals.load;
+    assert_eq!(load.session_time.count(), load.sessions_completed);
+    let ended = load.sessions_completed + load.sessions_abandoned + load.sessions_cut;
+    assert_eq!(load.sessions_started, ended, "{load:?}");
+    ([load.sessions_started, load.sessions_completed, load.sessions_abandoned, load.sessions_cut], totals.whole.ledger)
+}
+
+#[test]
+fn every_session_comes_to_an_end_that_is_counted() {
+    let thought = SessionOp::Think(Think::Fixed(20 * MS));
+    let three = [ask(0), thought.clone(), ask(1), ask(2)];
+    for own in [false, true] {
+        // 2.2 ms or so, and 20 ms of thought: the last two or three are cut.
+        let sim = run(&with_sessions(constant("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
+        let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
+        assert_eq!((started, abandoned), (50, 0));
+        assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
+        assert_eq!(ledger.succeeded, 50 + 2 * completed);
+        assert!(sim.run.totals().load.session_time.min_ns() >= 20 * MS);
+        // Each has its own, or those are shared while their users think.
+        match own {
+            true => assert_eq!(sim.account.connects, 50),
+            false => assert!(sim.account.connects < 10, "{}", sim.account.connects),
+        }
+    }
+    // A number of sessions is a number of whole ones, of users as of arrivals.
+    for plan in [constant("100"), closed("3"), closed("1")] {
+        let plan = plan.with(|it| {
+            it.load.requests_max = Some(10);
+            it.load.duration_ns = None;
+        });
+        let sim = run(&with_sessions(plan, false, &three), &SimServer::new(MS), first_seed());
+        let (sessions, ledger) = sessions_of(&sim);
+        assert_eq!((sessions, ledger.succeeded), ([10, 10, 0, 0], 30));
+        assert_eq!(sim.run.ending, Some(plimsoll_model::Ending::Finished));
+    }
+    // Users who are sent away do not end what they have begun.
+    let ramp = with_sessions(closed("8@200ms,2@200ms,8@200ms"), false, &three);
+    let ([started, completed, ..], _) = sessions_of(&run(&ramp, &SimServer::new(MS), first_seed()));
+    assert!(started > 80 && completed >= started - 16, "{started} {completed}");
+}
+
+#[test]
+fn a_failure_abandons_its_session_unless_it_goes_on() {
+    let goes_on = [SessionOp::Ask { route: 0, goes_on: true }, ask(1)];
+    for fault in [Fault::Status(500), Fault::NeverAnswers, Fault::ClosesWithoutReply, Fault::Refuses] {
+        for plan in [constant("200@1s"), closed("4@1s")] {
+            for own in [false, true] {
+                let server = SimServer::new(MS).with(fault, 0.5);
+                let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
+                let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
+                let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
+                // Connections that stand are refused no more.
+                let fails = abandoned > 0 || fault == Fault::Refuses;
+                assert!(completed > 0 && fails && cut <= 20, "{fault:?}: {started} {completed} {cut}");
+                assert!(ledger.failed_total() >= abandoned, "{ledger:?}");
+                let sim = run(&plan_of(&goes_on), &server, first_seed());
+                let of = |route, interval: &plimsoll_model::Interval| {
+                    interval.routes.get(route).map_or(0, |figures| figures.ledger.scheduled)
+                };
+                let scheduled = |route| sim.run.intervals.values().map(|it| of(route, it)).sum::<u64>();
+                assert!(scheduled(0) - scheduled(1) <= 20, "{fault:?}: {} {}", scheduled(0), scheduled(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
+    let once = [SessionOp::Once { to: 2 }, ask(0)];
+    let endless = [
+        SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
+        ask(0),
+        SessionOp::Repeat { times: 1_000_000, from: 0, depth: 1 },
+        SessionOp::Repeat { times: 1_000_000, from: 0, depth: 0 },
+    ];
+    for ops in [&once[..], &endless] {
+        let plan = with_sessions(closed("2@500ms"), false, ops).with(|it| {
+            let from = plimsoll_model::expect::CaptureFrom::Header("x-none".into());
+            let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from };
+            it.traffic.routes[2].captures = vec![capture];
+        });
+        let ([started, completed, abandoned, cut], ledger) =
+            sessions_of(&run(&plan, &SimServer::new(MS), first_seed()));
+        assert!(started > 10 && started < 200 && abandoned + cut == 0, "{started} {completed}");
+        assert!(ledger.succeeded <= 2, "{ledger:?}");
     }
 }

@@ -1,0 +1,207 @@
+//! A route of a plan as it goes on the wire: encoded once, or filled in anew for each exchange, and what its answers are looked at for.
+//!
+//! Not here: which route is asked next.
+
+use crate::answers::{AnswerChecks, PatternError};
+use crate::encode::{encode_request, host_field};
+use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
+use plimsoll_model::traffic::StatusSet;
+use plimsoll_model::{Plan, Request, Route, RouteNumber};
+use plimsoll_wire::{EncodedRequest, h1};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Why the requests of a plan cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A request cannot be written as HTTP.
+    #[error(transparent)]
+    Request(#[from] h1::RequestError),
+    /// One cannot be filled in.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// What an answer is to be cannot be told.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+/// What is kept of an answer while it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerKept {
+    /// Nothing: its status and its end are enough.
+    Nothing,
+    /// Its head.
+    Head,
+    /// Head and content.
+    All,
+}
+
+/// A request as it goes on the wire, and what its answer is to be.
+#[derive(Debug, Clone)]
+pub struct EncodedRoute {
+    /// Encoded once; where a form is to be filled in, as it is for the first.
+    pub request: EncodedRequest,
+    /// Statuses that are success.
+    pub ok_status: StatusSet,
+    /// From the moment it is started to the last byte.
+    pub timeout_ns: u64,
+    /// What is kept of its answers.
+    pub kept: AnswerKept,
+    /// What its answers are looked through for, if for anything.
+    pub checks: Option<Box<AnswerChecks>>,
+    /// What is filled in for each request.
+    pub(crate) form: Option<Box<RouteForm>>,
+}
+
+/// A request of which parts are filled in, and room for that.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteForm {
+    /// `None`: nothing but cookies.
+    form: Option<RequestForm>,
+    request: Request,
+    /// How many header fields are its own: cookies come behind them.
+    headers: usize,
+    /// Room for the field of cookies while there are none.
+    cookie: Option<(String, String)>,
+    host: String,
+    keep_alive: bool,
+}
+
+impl RouteForm {
+    /// Whether parts of it are templates.
+    pub fn is_filled(&self) -> bool {
+        self.form.is_some()
+    }
+
+    fn parts(&self) -> h1::RequestParts<'_> {
+        let Request { method, target, headers, body } = &self.request;
+        h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
+    }
+
+    /// Whether it has cookies of its own: then a user's are not sent with it.
+    fn has_cookie(&self) -> bool {
+        self.request.headers[..self.headers].iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
+    }
+
+    /// Sends the cookies along that are written for its path and query, if there are any.
+    fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
+        if self.request.headers.len() > self.headers {
+            self.cookie = self.request.headers.pop();
+        }
+        if self.has_cookie() {
+            return;
+        }
+        let (name, mut value) = self.cookie.take().unwrap_or_else(|| ("Cookie".to_owned(), String::new()));
+        value.clear();
+        write(&self.request.target, &mut value);
+        match value.is_empty() {
+            true => self.cookie = Some((name, value)),
+            false => self.request.headers.push((name, value)),
+        }
+    }
+}
+
+/// Compiles the routes of a plan.
+pub(crate) struct RouteCompiler<'a> {
+    pub plan: &'a Plan,
+    pub values: &'a mut FormValues,
+    /// From our clock to the time of day, ns.
+    pub unix_offset_ns: u64,
+    /// Users have cookies: heads are kept, and every request may be written anew.
+    pub cookies: bool,
+}
+
+impl RouteCompiler<'_> {
+    pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
+        let mut request = route.request.clone();
+        let form = RequestForm::compile(self.plan, route)?;
+        if let Some(form) = &form {
+            self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
+        }
+        let checks = AnswerChecks::compile(route)?;
+        let kept = match (&checks, self.cookies) {
+            (Some(_), _) => AnswerKept::All,
+            (None, true) => AnswerKept::Head,
+            (None, false) => AnswerKept::Nothing,
+        };
+        let encoded = encode_request(self.plan, &request)?;
+        let is_written = form.is_some() || self.cookies;
+        Ok(EncodedRoute {
+            ok_status: route.ok_status.clone(),
+            timeout_ns: route.timeout_ns,
+            form: is_written.then(|| {
+                let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);
+                let headers = request.headers.len();
+                Box::new(RouteForm { form, request, headers, cookie: None, host, keep_alive })
+            }),
+            request: if kept == AnswerKept::Nothing { encoded } else { encoded.with_content() },
+            kept,
+            checks: checks.map(Box::new),
+        })
+    }
+}
+
+/// From our clock to the time of day, in ns.
+pub(crate) fn unix_offset_ns() -> u64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
+}
+
+/// Routes, and the requests that were filled in from them, by the number of their exchange.
+#[derive(Debug, Clone)]
+pub(crate) struct FilledRoutes {
+    pub routes: Vec<EncodedRoute>,
+    pub values: FormValues,
+    filled: Vec<FilledRequest>,
+    pub unix_offset_ns: u64,
+}
+
+#[derive(Debug, Clone)]
+struct FilledRequest {
+    request: EncodedRequest,
+    /// Whether the exchange asks it, and not what is always the same.
+    is_asked: bool,
+}
+
+impl FilledRoutes {
+    pub fn new(routes: Vec<EncodedRoute>, values: FormValues, unix_offset_ns: u64) -> FilledRoutes {
+        FilledRoutes { routes, values, filled: Vec::new(), unix_offset_ns }
+    }
+
+    /// Fills in the request of an exchange for `route`, which has a form. `cookies` writes those for a path and query.
+    pub fn fill(
+        &mut self,
+        exchange: u32,
+        route: RouteNumber,
+        turn: &FormTurn,
+        cookies: &mut dyn FnMut(&str, &mut String),
+    ) {
+        let route = &mut self.routes[usize::from(route)];
+        let Some(form) = &mut route.form else { return };
+        while self.filled.len() <= exchange as usize {
+            self.filled.push(FilledRequest { request: route.request.clone(), is_asked: false });
+        }
+        let filled = &mut self.filled[exchange as usize];
+        if let Some(templates) = &form.form {
+            self.values.fill(templates, &mut form.request, turn);
+        }
+        form.set_cookie(cookies);
+        filled.request.rewrite(&route.request, &form.parts());
+        filled.is_asked = true;
+    }
+
+    /// The exchange asks what is always the same.
+    pub fn leave(&mut self, exchange: u32) {
+        if let Some(filled) = self.filled.get_mut(exchange as usize) {
+            filled.is_asked = false;
+        }
+    }
+
+    /// The request of an exchange for `route`, which has a form.
+    #[inline]
+    pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
+        match self.filled.get(exchange as usize) {
+            Some(filled) if filled.is_asked => &filled.request,
+            _ => &self.routes[usize::from(route)].request,
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Users who go through scenarios: what each asks next, filled in with what its session has captured, and what its answers leave behind.
+//!
+//! Not here: the program of a session ([`crate::sessions`]), when one begins, and counting.
+
+use crate::answers::{AnswerText, Miss};
+use crate::cookies::CookieScope;
+use crate::encoded_route::{FilledRoutes, SourceError};
+use crate::fill::{FormText, FormTurn};
+use crate::sessions::{SessionStep, UserSession, UserSessions};
+use crate::users::{Last, Next, UserNumbers};
+use plimsoll_model::session::SessionOp;
+use plimsoll_model::{Outcome, Plan, RouteNumber};
+
+/// How a session has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedSession {
+    /// When it was to begin (absolute, ns).
+    pub intended_ns: u64,
+    /// Whether it counts.
+    pub measured: bool,
+    /// With everything done; else something has failed.
+    pub completed: bool,
+    /// The connection that was its own.
+    pub slot: Option<u32>,
+}
+
+/// An answer, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerOf {
+    /// Who asked.
+    pub user: u64,
+    /// What.
+    pub route: RouteNumber,
+    /// In which exchange.
+    pub exchange: u32,
+    /// Whether its status is a success of the route.
+    pub ok_status: bool,
+    /// How long it took, from the intended start.
+    pub took_ns: u64,
+    /// The time (absolute, ns).
+    pub now_ns: u64,
+}
+
+/// Users who go through scenarios.
+#[derive(Debug, Clone)]
+pub struct SessionSource {
+    pub(crate) filled: FilledRoutes,
+    pub(crate) users: UserNumbers,
+    sessions: UserSessions,
+    /// Conditions by scenario and operation.
+    conditions: Vec<Vec<Option<FormText>>>,
+    /// The number in a session of each capture of each route.
+    captured: Vec<Vec<usize>>,
+    host: String,
+    https: bool,
+    /// What the last session to end was.
+    ended: Option<EndedSession>,
+    /// Room for texts.
+    scratch: String,
+}
+
+impl SessionSource {
+    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> Result<SessionSource, SourceError> {
+        let traffic = &plan.traffic;
+        let names = traffic.captured();
+        let number = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
+        let captured = traffic.routes.iter().map(|route| route.captures.iter().map(|it| number(&it.name)).collect());
+        let condition = |op: &SessionOp| match op {
+            SessionOp::Unless { text, .. } => FormText::compile(plan, text).map(Some),
+            _ => Ok(None),
+        };
+        let conditions = traffic.scenarios.iter().map(|scenario| scenario.ops.iter().map(condition).collect());
+        Ok(SessionSource {
+            conditions: conditions.collect::<Result<_, _>>()?,
+            captured: captured.collect(),
+            sessions: UserSessions::new(traffic.scenarios.clone(), plan.load.seed, names.len(), users.stay()),
+            filled,
+            users,
+            host: traffic.origin.host.clone(),
+            https: traffic.origin.scheme == "https",
+            ended: None,
+            scratch: String::new(),
+        })
+    }
+
+    /// The same for other users.
+    pub(crate) fn for_users(&mut self, users: UserNumbers) {
+        self.sessions.stay(users.stay());
+        self.users = users;
+    }
+
+    /// What `user` does after its last request; `None`: it begins.
+    pub fn next(&mut self, user: u64, last: Option<&Last>) -> Next {
+        let went_well = match last {
+            Some(last) => last.outcome == Outcome::Success,
+            None => {
+                if self.users.begin(user).is_none() {
+                    return Next::End;
+                }
+                self.sessions.begin(user, self.users.number(user));
+                true
+            }
+        };
+        let (values, conditions, scratch) = (&mut self.filled.values, &self.conditions, &mut self.scratch);
+        let unique = self.users.unique(user);
+        let step = self.sessions.next(user, went_well, &mut |session, scenario, at| {
+            let Some(text) = conditions[scenario][at].as_ref() else { return true };
+            scratch.clear();
+            values.write_text(text, &turn(session, unique, 0), scratch);
+            scratch.is_empty()
+        });
+        match step {
+            SessionStep::Ask { wait_ns: 0, route } => Next::Send(route),
+            SessionStep::Ask { wait_ns, route } => Next::Wait(wait_ns, route),
+            SessionStep::Completed | SessionStep::Abandoned => {
+                self.ended = self.end(user, step == SessionStep::Completed);
+                Next::End
+            }
+        }
+    }
+
+    /// The session of `user` has begun when it was to.
+    pub fn began(&mut self, user: u64, intended_ns: u64, measured: bool) {
+        if let Some(session) = self.sessions.of_mut(user) {
+            (session.intended_ns, session.measured) = (intended_ns, measured);
+        }
+    }
+
+    /// The session of `user` goes no further.
+    pub fn cut(&mut self, user: u64) -> Option<EndedSession> {
+        self.end(user, false)
+    }
+
+    fn end(&mut self, user: u64, completed: bool) -> Option<EndedSession> {
+        let session = self.sessions.of(user)?;
+        let UserSession { intended_ns, measured, slot, .. } = *session;
+        self.sessions.end(user);
+        Some(EndedSession { intended_ns, measured, completed, slot })
+    }
+
+    /// How the session ended that the last [`Next::End`] was of.
+    pub fn take_ended(&mut self) -> Option<EndedSession> {
+        self.ended.take()
+    }
+
+    /// Whether any session is under way.
+    pub fn has_under_way(&self) -> bool {
+        self.sessions.has_under_way()
+    }
+
+    /// How many sessions are under way that count.
+    pub fn measured_under_way(&self) -> u64 {
+        self.sessions.measured_under_way()
+    }
+
+    /// Whether the user of a session under way has a connection of its own for it.
+    pub fn has_own_connection(&self, user: u64) -> bool {
+        self.sessions.has_own_connection(user)
+    }
+
+    /// The connection that is its own.
+    pub fn slot_of(&self, user: u64) -> Option<u32> {
+        self.sessions.of(user)?.slot
+    }
+
+    /// Gives the user's session a connection of its own.
+    pub fn keep_slot(&mut self, user: u64, slot: u32) {
+        if let Some(session) = self.sessions.of_mut(user) {
+            session.slot = Some(slot);
+        }
+    }
+
+    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything to fill in.
+    pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
+        let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
+        let unique = self.users.unique(user);
+        let form = self.filled.routes[usize::from(route)].form.as_ref();
+        let Some((session, form)) = self.sessions.of_mut(user).zip(form) else { return false };
+        session.asked += 1;
+        let session = &*session;
+        if !form.is_filled() && session.cookies.is_empty() {
+            self.filled.leave(exchange);
+            return false;
+        }
+        let (host, https, now_s) = (self.host.as_str(), self.https, unix_ms / 1_000);
+        self.filled.fill(exchange, route, &turn(session, unique, unix_ms), &mut |target, out| {
+            session.cookies.write(CookieScope { host, target, https, now_s }, out);
+        });
+        true
+    }
+
+    /// What an answer misses; else what it has is taken over. Its cookies are in any case.
+    pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
+        let AnswerOf { user, route, exchange, .. } = of;
+        if let Some(session) = self.sessions.of_mut(user) {
+            let line = self.filled.request(exchange, route).h1();
+            let target = line.split(|byte| *byte == b' ').nth(1).and_then(|it| std::str::from_utf8(it).ok());
+            let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
+            let scope = CookieScope { host: &self.host, target: target.unwrap_or("/"), https: self.https, now_s };
+            answer.fields("set-cookie").for_each(|field| session.cookies.set(field, scope));
+        }
+        if !of.ok_status {
+            return None;
+        }
+        let (sessions, numbers) = (&mut self.sessions, &self.captured[usize::from(route)]);
+        let checks = self.filled.routes[usize::from(route)].checks.as_mut()?;
+        checks.judge(answer, of.took_ns, &mut |capture, value| sessions.capture(user, numbers[capture], value))
+    }
+
+    /// Takes these values for what an answer of the route would leave behind.
+    pub fn pretend(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
+        for number in &self.captured[usize::from(route)] {
+            self.sessions.capture(user, *number, value(*number).as_bytes());
+        }
+    }
+}
+
+/// What is filled in for the request at hand of a session.
+fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FormTurn<'_> {
+    FormTurn { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use plimsoll_model::data::{Data, Pick};
+    use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
+    use plimsoll_model::session::{Scenario, Think};
+    use plimsoll_model::traffic::{Choice, Filled};
+    use plimsoll_model::{Curve, LoadShape, Request, Route, Stripe};
+    use std::sync::Arc;
+
+    /// Log in once, then ask twice with the token.
+    fn plan() -> Plan {
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let route = |target: &str, header: Option<&str>| {
+            let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
+            let filled = Filled { target: target.contains("{{"), headers: header.is_some(), body: false };
+            Route { filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
+        };
+        let mut login = route("/login?u={{ user.name }}", None);
+        login.captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Header("x-token".into()) }];
+        let me = route("/shop/{{ uuid() }}", Some("Bearer {{ token }}"));
+        plan.traffic.routes = vec![login, me, route("/out", None)];
+        let mut users = Data::new("user".into(), vec!["name".into()], Pick::Sequential, false);
+        (0..50).for_each(|row| users.push([format!("u{row}").as_str()].into_iter()).expect("room"));
+        plan.traffic.data = vec![Arc::new(users)];
+        plan.traffic.choice = Choice::Scenarios;
+        let ask = |route| SessionOp::Ask { route, goes_on: false };
+        let ops = vec![
+            SessionOp::Once { to: 2 },
+            ask(0),
+            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 6 },
+            SessionOp::Think(Think::Uniform(1, 1_000_000)),
+            ask(1),
+            SessionOp::Repeat { times: 2, from: 4, depth: 0 },
+            ask(2),
+        ];
+        plan.traffic.scenarios = vec![Scenario { name: "a".into(), weight: 1, own_connection: false, ops }];
+        plan
+    }
+
+    /// What a user asks in its next session, if every answer has these fields.
+    fn session(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
+        let (mut asked, mut last) = (Vec::new(), None);
+        loop {
+            let route = match source.next(user, last.as_ref()) {
+                Next::Send(route) | Next::Wait(_, route) => route,
+                Next::End => return asked,
+            };
+            let exchange = user as u32 % 3;
+            source.fill(exchange, user, route, 5);
+            asked.push(String::from_utf8(source.request(exchange, route).h1().to_vec()).expect("text"));
+            let mut answer = AnswerText::default();
+            answer.begin(Some(fields.as_bytes()), false);
+            let of = AnswerOf { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
+            let outcome = match source.judge(of, &answer) {
+                None => Outcome::Success,
+                Some(miss) => Outcome::Failed(miss.failure),
+            };
+            last = Some(Last { route, status: 200, outcome });
+        }
+    }
+
+    #[test]
+    fn a_user_takes_what_it_was_given_to_where_it_goes() {
+        let whole = Source::compile(&plan()).expect("compiles");
+        let mut source = whole.for_worker(Stripe::ALL, Some(2));
+        let fields = "x-token: t0k\r\nset-cookie: sid=7; Path=/shop\r\nset-cookie: all=1; Path=/\r\n";
+        let first = session(&mut source, 1, fields);
+        assert_eq!(first.len(), 4, "{first:?}");
+        assert!(first[0].starts_with("GET /login?u=u1 ") && !first[0].contains("Cookie:"), "{}", first[0]);
+        for asked in &first[1..3] {
+            assert!(asked.contains("Authorization: Bearer t0k\r\nCookie: sid=7; all=1\r\n"), "{asked}");
+        }
+        assert_ne!(first[1], first[2], "what is drawn is drawn for each");
+        assert!(first[3].starts_with("GET /out ") && first[3].contains("Cookie: all=1\r\n"), "{}", first[3]);
+        // It does not log in again, and has kept all of it; the other user has nothing of it.
+        let second = session(&mut source, 1, "");
+        assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
+        let other = session(&mut source, 0, "");
+        assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
+        // An arrival is a user of its own.
+        let mut source = whole.for_worker(Stripe::ALL, None);
+        for arrival in [3, 4] {
+            let asked = session(&mut source, arrival, fields);
+            assert!(asked.len() == 4 && asked[0].contains(&format!("u=u{arrival} ")), "{asked:?}");
+            assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
+        }
+    }
+
+    #[test]
+    fn what_is_asked_depends_on_the_seed_and_not_on_the_division() {
+        let whole = Source::compile(&plan()).expect("compiles");
+        let asked = |of: u64| -> Vec<Vec<String>> {
+            let user = |user: u64| {
+                let mut source = whole.for_worker(Stripe { index: user % of, of }, Some(6));
+                (0..3).flat_map(|_| session(&mut source, user / of, "x-token: t")).collect()
+            };
+            (0..6).map(user).collect()
+        };
+        assert_eq!(asked(1), asked(2));
+        assert_eq!(asked(1), asked(3));
+        let mut all: Vec<String> = asked(1).into_iter().flatten().filter(|it| it.contains("/shop/")).collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 36, "none is asked twice");
+    }
+}

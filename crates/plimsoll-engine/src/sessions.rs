@@ -1,0 +1,332 @@
+//! Sessions: where each user is in the program of its scenario, and what it has captured on the way.
+//!
+//! A user of a closed load has a session after the other, and keeps its cookies and what it has captured from one to the next; an
+//! arrival of an open load has one, and is gone after it. What is drawn is a function of the seed and the number of the session.
+//! Not here: what is written into requests ([`crate::fill`]), sockets, clocks, counting.
+
+use crate::cookies::CookieJar;
+use plimsoll_model::RouteNumber;
+use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::session::{LOOPS_MAX, Scenario, SessionOp};
+use std::collections::HashMap;
+
+/// Sets the choice of a scenario, and think times, apart from what else follows from the same seed.
+const SEED_OF_SCENARIOS: u64 = 0x5343_454e_4152_494f;
+const SEED_OF_THOUGHT: u64 = 0x0054_4849_4e4b_5321;
+/// Operations between two requests after which no repetition goes back any more: one in which nothing is asked changes nothing.
+const OPS_BETWEEN_MAX: u32 = 100_000;
+/// Bytes of one captured value, at most: a longer one is cut.
+pub const VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// What a session does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionStep {
+    /// Asks this after so many ns.
+    Ask {
+        /// How long it waits before.
+        wait_ns: u64,
+        /// What it asks then.
+        route: RouteNumber,
+    },
+    /// It is over, with everything done.
+    Completed,
+    /// It is over because something failed.
+    Abandoned,
+}
+
+/// One user in its session.
+#[derive(Debug, Clone, Default)]
+pub struct UserSession {
+    scenario: usize,
+    /// The operation that comes next.
+    at: usize,
+    /// How often each repetition that it is inside of has come to its end.
+    rounds: [u32; LOOPS_MAX],
+    /// Sessions that this user has begun, this one included.
+    begun: u64,
+    /// Whether it goes on.
+    under_way: bool,
+    /// Requests that it has asked.
+    pub asked: u64,
+    /// The connection that is its own.
+    pub slot: Option<u32>,
+    /// The number of the session in the whole load.
+    pub number: u64,
+    /// When it was to begin (absolute, ns), and whether it counts.
+    pub intended_ns: u64,
+    /// Whether it counts.
+    pub measured: bool,
+    /// What it goes on in spite of, of the request under way.
+    goes_on: bool,
+    /// Think times.
+    thought: Option<Rng>,
+    /// What was captured, by the number of its name; empty where nothing was.
+    pub captured: Vec<String>,
+    /// The user's cookies.
+    pub cookies: CookieJar,
+}
+
+/// All sessions of a worker.
+#[derive(Debug, Clone)]
+pub struct UserSessions {
+    scenarios: Vec<Scenario>,
+    /// The sum of the weights up to and with each.
+    up_to: Vec<u64>,
+    seed: u64,
+    /// Names of what is captured: so many values has each session.
+    captured: usize,
+    /// Those under way, by user or arrival; users of a closed load stay.
+    places: HashMap<u64, Box<UserSession>>,
+    /// Sessions of arrivals that are gone, to be used again.
+    #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
+    free: Vec<Box<UserSession>>,
+    /// Users are always the same ones.
+    stays: bool,
+    /// How many sessions go on.
+    under_way: u64,
+}
+
+impl UserSessions {
+    /// None yet. `captured`: how many names there are.
+    pub fn new(scenarios: Vec<Scenario>, seed: u64, captured: usize, stays: bool) -> UserSessions {
+        let sum = |sum: &mut u64, scenario: &Scenario| {
+            *sum += u64::from(scenario.weight);
+            Some(*sum)
+        };
+        let up_to = scenarios.iter().scan(0, sum).collect();
+        UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
+    }
+
+    /// Whether users are always the same ones; asked before any has begun.
+    pub fn stay(&mut self, stays: bool) {
+        self.stays = stays;
+    }
+
+    /// Begins the session of `user` that has this number in the whole load.
+    pub fn begin(&mut self, user: u64, number: u64) {
+        let free = &mut self.free;
+        let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
+        if !self.stays {
+            // Another user, in the room of one that is gone.
+            session.begun = 0;
+            session.cookies = CookieJar::default();
+            session.captured.iter_mut().for_each(String::clear);
+        }
+        session.captured.resize(self.captured, String::new());
+        self.under_way += u64::from(!std::mem::replace(&mut session.under_way, true));
+        (session.asked, session.slot) = (0, None);
+        let total = self.up_to.last().copied().unwrap_or(0);
+        let drawn = Rng::stream(mix(self.seed ^ SEED_OF_SCENARIOS), number).below(total.max(1));
+        session.scenario = self.up_to.partition_point(|up_to| *up_to <= drawn);
+        session.at = 0;
+        session.rounds = [0; LOOPS_MAX];
+        session.begun += 1;
+        session.number = number;
+        session.goes_on = true;
+        session.thought = Some(Rng::stream(mix(self.seed ^ SEED_OF_THOUGHT), number));
+    }
+
+    /// The session of `user`, if one is under way.
+    pub fn of(&self, user: u64) -> Option<&UserSession> {
+        self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
+    }
+
+    /// The same to be changed.
+    pub fn of_mut(&mut self, user: u64) -> Option<&mut UserSession> {
+        self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
+    }
+
+    /// What the session of `user` does after its last request, which went well or not. `is_empty` says whether the text of the
+    /// condition at this place of this scenario comes to nothing.
+    pub fn next(
+        &mut self,
+        user: u64,
+        went_well: bool,
+        is_empty: &mut dyn FnMut(&UserSession, usize, usize) -> bool,
+    ) -> SessionStep {
+        let Some(session) = self.places.get_mut(&user).filter(|it| it.under_way) else { return SessionStep::Completed };
+        if !went_well && !session.goes_on {
+            return SessionStep::Abandoned;
+        }
+        let ops = self.scenarios.get(session.scenario).map_or(&[][..], |scenario| scenario.ops.as_slice());
+        let mut wait_ns = 0u64;
+        let mut done = 0;
+        while let Some(op) = ops.get(session.at) {
+            let here = session.at;
+            done += 1;
+            session.at += 1;
+            match op {
+                SessionOp::Ask { route, goes_on } => {
+                    session.goes_on = *goes_on;
+                    return SessionStep::Ask { wait_ns, route: *route };
+                }
+                SessionOp::Think(think) => {
+                    if let Some(rng) = &mut session.thought {
+                        wait_ns = wait_ns.saturating_add(think.draw_ns(rng));
+                    }
+                }
+                SessionOp::Unless { empty, to, .. } => {
+                    if is_empty(session, session.scenario, here) != *empty {
+                        session.at = *to as usize;
+                    }
+                }
+                SessionOp::Once { to } if session.begun > 1 => session.at = *to as usize,
+                SessionOp::Once { .. } => {}
+                SessionOp::Repeat { times, from, depth } => {
+                    let rounds = &mut session.rounds[usize::from(*depth)];
+                    *rounds += 1;
+                    if *rounds < *times && done < OPS_BETWEEN_MAX {
+                        session.at = *from as usize;
+                    } else {
+                        *rounds = 0;
+                    }
+                }
+            }
+        }
+        SessionStep::Completed
+    }
+
+    /// The session of `user` is over, or never began: an arrival is gone with it.
+    pub fn end(&mut self, user: u64) {
+        let Some(session) = self.places.get_mut(&user) else { return };
+        self.under_way -= u64::from(std::mem::take(&mut session.under_way));
+        if !self.stays {
+            self.free.extend(self.places.remove(&user));
+        }
+    }
+
+    /// Whether any session goes on.
+    #[inline]
+    pub fn has_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
+    /// How many sessions go on that count.
+    pub fn measured_under_way(&self) -> u64 {
+        self.places.values().filter(|session| session.under_way && session.measured).count() as u64
+    }
+
+    /// Whether the scenario of `user` wants a connection for itself.
+    pub fn has_own_connection(&self, user: u64) -> bool {
+        let scenario = self.of(user).and_then(|session| self.scenarios.get(session.scenario));
+        scenario.is_some_and(|scenario| scenario.own_connection)
+    }
+
+    /// Keeps a captured value for the session of `user`.
+    pub fn capture(&mut self, user: u64, number: usize, value: &[u8]) {
+        let Some(place) = self.of_mut(user).and_then(|session| session.captured.get_mut(number)) else { return };
+        place.clear();
+        // What is no text in UTF-8 can stand in no request as it is.
+        place.push_str(&String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::session::Think;
+
+    fn ask(route: RouteNumber) -> SessionOp {
+        SessionOp::Ask { route, goes_on: false }
+    }
+
+    fn scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
+        let scenario = Scenario { name: "a".into(), weight, own_connection: false, ops };
+        assert!(scenario.is_sound(100));
+        scenario
+    }
+
+    /// What a session asks, to its end, and how it ends; requests for these routes fail.
+    fn asked(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
+        let (mut all, mut went_well) = (Vec::new(), true);
+        loop {
+            let is_empty =
+                &mut |session: &UserSession, _: usize, _: usize| session.captured.first().is_none_or(String::is_empty);
+            match sessions.next(user, went_well, is_empty) {
+                SessionStep::Ask { route, .. } => {
+                    all.push(route);
+                    went_well = !fail.contains(&route);
+                    if route == 7 {
+                        sessions.capture(user, 0, b"t");
+                    }
+                }
+                end => return (all, end),
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_does_what_its_program_says() {
+        let nested = vec![
+            ask(0),
+            ask(1),
+            SessionOp::Repeat { times: 2, from: 1, depth: 1 },
+            SessionOp::Repeat { times: 3, from: 0, depth: 0 },
+            ask(2),
+        ];
+        let once = vec![SessionOp::Once { to: 2 }, ask(0), ask(1)];
+        let when = vec![
+            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 2 },
+            ask(1),
+            ask(7),
+            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 5 },
+            ask(2),
+            SessionOp::Unless { text: "{{ token }}".into(), empty: true, to: 7 },
+            ask(3),
+        ];
+        let goes_on = vec![SessionOp::Ask { route: 5, goes_on: true }, ask(6), ask(1)];
+        for (ops, expect) in [
+            (nested, [vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2], vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2]]),
+            (once, [vec![0, 1], vec![1]]),
+            (when, [vec![7, 2], vec![1, 7, 2]]),
+            (goes_on, [vec![5, 6, 1], vec![5, 6, 1]]),
+        ] {
+            let mut sessions = UserSessions::new(vec![scenario(1, ops)], 3, 1, true);
+            for (number, expect) in expect.iter().enumerate() {
+                sessions.begin(4, number as u64);
+                assert_eq!(asked(&mut sessions, 4, &[5]), (expect.clone(), SessionStep::Completed));
+                sessions.end(4);
+            }
+        }
+        let mut sessions = UserSessions::new(vec![scenario(1, vec![ask(0), ask(6), ask(1)])], 3, 1, false);
+        sessions.begin(9, 0);
+        assert_eq!(asked(&mut sessions, 9, &[6]), (vec![0, 6], SessionStep::Abandoned));
+        sessions.end(9);
+        assert!(sessions.of(9).is_none() && sessions.places.is_empty());
+    }
+
+    #[test]
+    fn an_arrival_has_nothing_of_the_one_before() {
+        let mut sessions =
+            UserSessions::new(vec![scenario(1, vec![SessionOp::Once { to: 2 }, ask(7), ask(0)])], 3, 1, false);
+        for arrival in 0..3 {
+            sessions.begin(arrival, arrival);
+            assert_eq!(sessions.of(arrival).map(|session| session.captured[0].clone()), Some(String::new()));
+            assert_eq!(asked(&mut sessions, arrival, &[]).0, [7, 0]);
+            sessions.end(arrival);
+        }
+        assert_eq!(sessions.free.len(), 1, "room is used again");
+    }
+
+    #[test]
+    fn scenarios_and_think_times_follow_from_the_number_of_the_session() {
+        let think = SessionOp::Think(Think::Uniform(1, 1_000_000));
+        let two = vec![scenario(3, vec![think.clone(), ask(0)]), scenario(1, vec![think, ask(1)])];
+        let drawn = |stays: bool, order: &mut dyn Iterator<Item = u64>| {
+            let mut sessions = UserSessions::new(two.clone(), 5, 0, stays);
+            let mut all: Vec<(u64, SessionStep)> = order
+                .map(|number| {
+                    let user = if stays { number % 7 } else { number };
+                    sessions.begin(user, number);
+                    (number, sessions.next(user, true, &mut |_, _, _| false))
+                })
+                .collect();
+            all.sort_by_key(|(number, _)| *number);
+            all
+        };
+        let forward = drawn(false, &mut (0..4_000));
+        assert_eq!(forward, drawn(true, &mut (0..4_000).rev()));
+        let first = forward.iter().filter(|(_, step)| matches!(step, SessionStep::Ask { route: 0, .. })).count();
+        assert!((2_850..3_150).contains(&first), "{first}");
+    }
+}

@@ -1,0 +1,272 @@
+//! Scenarios: what a user does one after the other, as a short program for each. Steps inside steps, repetitions and conditions
+//! are flat here: operations with jumps, so that a session is no more than a place in it and a few counters.
+//!
+//! Not here: the file that people write, and who carries a session out (the engine).
+
+use crate::RouteNumber;
+use crate::rng::Rng;
+use crate::units::parse_duration_ns;
+
+/// Operations of a scenario, at most.
+pub const OPS_MAX: usize = 10_000;
+/// Repetitions inside each other, at most.
+pub const LOOPS_MAX: usize = 16;
+/// How often one thing is repeated, at most.
+pub const TIMES_MAX: u32 = 1_000_000;
+/// The longest think time that is drawn, ns: a day.
+const THINK_NS_MAX: f64 = 86_400e9;
+/// The largest deviation of its logarithm, in thousandths.
+const SIGMA_MILLI_MAX: u32 = 10_000;
+
+/// What one kind of user does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name in reports: nothing secret.
+    pub name: String,
+    /// How often, against the weights of the others.
+    pub weight: u32,
+    /// Each user has a connection of its own, for the whole session.
+    pub own_connection: bool,
+    /// In order.
+    pub ops: Vec<SessionOp>,
+}
+
+/// One thing that a session does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionOp {
+    /// Asks a route, and goes on when the answer is there.
+    Ask {
+        /// Which.
+        route: RouteNumber,
+        /// The session goes on even if that fails.
+        goes_on: bool,
+    },
+    /// Waits.
+    Think(Think),
+    /// Goes on at another operation unless the text, filled in, is as wished.
+    Unless {
+        /// A template, mostly of one captured value.
+        text: String,
+        /// Whether it is to be empty.
+        empty: bool,
+        /// Where it goes on otherwise: behind what depends on it.
+        to: u32,
+    },
+    /// Goes on at another operation if this is not the user's first session.
+    Once {
+        /// Where.
+        to: u32,
+    },
+    /// Goes back until it has come here so often.
+    Repeat {
+        /// How often what lies between is done, in all.
+        times: u32,
+        /// Where to: before this.
+        from: u32,
+        /// The number of its counter: how many repetitions it is inside of.
+        depth: u8,
+    },
+}
+
+impl Scenario {
+    /// The most requests that a session of it asks.
+    pub fn requests_max(&self) -> u64 {
+        // Repetitions are nested, or one after the other: each one's beginning lies at or after that of those around it.
+        let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
+        asked.push(0);
+        for op in &self.ops {
+            let so_far = asked.last().copied().unwrap_or(0);
+            asked.push(match op {
+                SessionOp::Ask { .. } => so_far.saturating_add(1),
+                SessionOp::Repeat { times, from, .. } => {
+                    let before = asked.get(*from as usize).copied().unwrap_or(0);
+                    so_far.saturating_add((so_far - before).saturating_mul(u64::from(*times).saturating_sub(1)))
+                }
+                _ => so_far,
+            });
+        }
+        asked.last().copied().unwrap_or(0)
+    }
+
+    /// Whether every operation leads to one of its own or to the end, every route is one of so many, and it comes to an end.
+    pub fn is_sound(&self, routes: usize) -> bool {
+        let ops = self.ops.len();
+        let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
+        asks && ops <= OPS_MAX
+            && self.ops.iter().enumerate().all(|(at, op)| match op {
+                SessionOp::Ask { route, .. } => usize::from(*route) < routes,
+                SessionOp::Think(think) => think.is_sound(),
+                // Forward only.
+                SessionOp::Unless { to, .. } | SessionOp::Once { to } => (at + 1..=ops).contains(&(*to as usize)),
+                SessionOp::Repeat { times, from, depth } => {
+                    (1..=TIMES_MAX).contains(times) && (*from as usize) < at && usize::from(*depth) < LOOPS_MAX
+                }
+            })
+    }
+}
+
+/// How long a user waits before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Think {
+    /// Always so many ns.
+    Fixed(u64),
+    /// Any time between these, ns.
+    Uniform(u64, u64),
+    /// Exponentially distributed with this mean, ns.
+    Exponential(u64),
+    /// The logarithm is normally distributed: the median, ns, and the standard deviation of the logarithm, in thousandths.
+    LogNormal(u64, u32),
+}
+
+impl Think {
+    /// Reads `500ms`, `uniform(1s,3s)`, `exp(1s)` or `lognormal(1s,0.5)`.
+    ///
+    /// # Errors
+    /// A sentence with the way out.
+    pub fn parse(text: &str) -> Result<Think, String> {
+        let unknown =
+            || format!("'{text}' is no think time: write 500ms, uniform(1s,3s), exp(1s) or lognormal(1s,0.5)");
+        let time = |text: &str| parse_duration_ns(text.trim()).map_err(|error| error.to_string());
+        let Some((name, rest)) = text.trim().split_once('(') else { return time(text).map(Think::Fixed) };
+        let arguments = rest.trim_end().strip_suffix(')').ok_or_else(unknown)?;
+        let arguments: Vec<&str> = arguments.split(',').collect();
+        let think = match (name.trim(), arguments.as_slice()) {
+            ("uniform", [from, to]) => Think::Uniform(time(from)?, time(to)?),
+            ("exp", [mean]) => Think::Exponential(time(mean)?),
+            ("lognormal", [median, sigma]) => {
+                let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
+                // What is no such number is far beyond the largest.
+                let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
+                Think::LogNormal(time(median)?, milli)
+            }
+            _ => return Err(unknown()),
+        };
+        match think {
+            Think::Uniform(from, to) if from > to => Err(format!("'{text}': the first time is the shorter one")),
+            think if !think.is_sound() => Err(format!("'{text}': a time is a day at most, and the deviation 0 to 10")),
+            think => Ok(think),
+        }
+    }
+
+    fn is_sound(self) -> bool {
+        let in_range = |ns: u64| ns as f64 <= THINK_NS_MAX;
+        match self {
+            Think::Fixed(ns) | Think::Exponential(ns) => in_range(ns),
+            Think::Uniform(from, to) => from <= to && in_range(to),
+            Think::LogNormal(median, sigma) => in_range(median) && sigma <= SIGMA_MILLI_MAX,
+        }
+    }
+
+    /// One time, ns.
+    pub fn draw_ns(self, rng: &mut Rng) -> u64 {
+        let ns = match self {
+            Think::Fixed(ns) => return ns,
+            Think::Uniform(from, to) => return from + rng.below(to - from + 1),
+            Think::Exponential(mean) => rng.exponential() * mean as f64,
+            Think::LogNormal(median, sigma) => {
+                // Box and Muller.
+                let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
+                let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
+                median as f64 * (f64::from(sigma) / 1e3 * normal).exp()
+            }
+        };
+        ns.min(THINK_NS_MAX) as u64
+    }
+}
+
+impl std::fmt::Display for Think {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Think::Fixed(ns) => write!(f, "{ns}ns"),
+            Think::Uniform(from, to) => write!(f, "uniform({from}ns,{to}ns)"),
+            Think::Exponential(mean) => write!(f, "exp({mean}ns)"),
+            Think::LogNormal(median, sigma) => write!(f, "lognormal({median}ns,{})", f64::from(*sigma) / 1e3),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn think_times_parse_or_say_why_not() {
+        for (text, expect) in [
+            ("500ms", Ok(Think::Fixed(SECOND / 2))),
+            ("0s", Ok(Think::Fixed(0))),
+            ("uniform(1s, 3s)", Ok(Think::Uniform(SECOND, 3 * SECOND))),
+            ("exp(1s)", Ok(Think::Exponential(SECOND))),
+            ("lognormal(1s,0.5)", Ok(Think::LogNormal(SECOND, 500))),
+            ("uniform(3s,1s)", Err("the shorter one")),
+            ("uniform(1s)", Err("exp(1s)")),
+            ("gauss(1s,2s)", Err("exp(1s)")),
+            ("exp(1s", Err("exp(1s)")),
+            ("lognormal(1s,x)", Err("exp(1s)")),
+            ("lognormal(1s,-1)", Err("deviation")),
+            ("exp(3000h)", Err("a day")),
+        ] {
+            match (Think::parse(text), expect) {
+                (Ok(think), Ok(expect)) => {
+                    assert_eq!(think, expect, "{text}");
+                    assert_eq!(Think::parse(&think.to_string()), Ok(think), "{text}");
+                }
+                (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
+                (other, _) => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_has_its_distribution() {
+        let drawn = |think: Think| {
+            let mut rng = Rng::new(7);
+            let mut all: Vec<f64> = (0..20_000).map(|_| think.draw_ns(&mut rng) as f64 / SECOND as f64).collect();
+            all.sort_by(f64::total_cmp);
+            (all[0], all[10_000], all[19_999], all.iter().sum::<f64>() / 20_000.0)
+        };
+        let near = |value: f64, expect: f64| (value - expect).abs() < 0.03 * expect;
+        let (least, median, most, mean) = drawn(Think::Uniform(SECOND, 3 * SECOND));
+        assert!(least >= 1.0 && most <= 3.0 && near(median, 2.0) && near(mean, 2.0));
+        let (_, median, _, mean) = drawn(Think::Exponential(SECOND));
+        assert!(near(median, std::f64::consts::LN_2) && near(mean, 1.0));
+        let (_, median, _, mean) = drawn(Think::LogNormal(SECOND, 500));
+        assert!(near(median, 1.0) && near(mean, 0.125f64.exp()));
+    }
+
+    #[test]
+    fn the_most_requests_of_a_session_are_known() {
+        let ask = || SessionOp::Ask { route: 0, goes_on: false };
+        let repeat = |times, from, depth| SessionOp::Repeat { times, from, depth };
+        for (ops, expect) in [
+            (vec![ask()], 1),
+            (vec![ask(), repeat(3, 0, 0), ask()], 4),
+            // One, and three times (one and twice one), and one.
+            (vec![ask(), ask(), ask(), repeat(2, 2, 1), repeat(3, 1, 0), ask()], 11),
+            (
+                vec![SessionOp::Once { to: 2 }, ask(), repeat(TIMES_MAX, 0, 1), repeat(TIMES_MAX, 0, 0)],
+                1_000_000_000_000,
+            ),
+        ] {
+            let scenario = Scenario { name: "a".into(), weight: 1, own_connection: false, ops };
+            assert_eq!(scenario.requests_max(), expect, "{scenario:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_none() {
+        let ask = SessionOp::Ask { route: 1, goes_on: false };
+        let repeat = |times, from| SessionOp::Repeat { times, from, depth: 0 };
+        let sound =
+            |ops: Vec<SessionOp>| Scenario { name: "a".into(), weight: 1, own_connection: false, ops }.is_sound(2);
+        assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
+        assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(Think::Fixed(1))]));
+        assert!(!sound(vec![SessionOp::Ask { route: 2, goes_on: false }]));
+        assert!(
+            !sound(vec![ask.clone(), SessionOp::Once { to: 1 }])
+                && !sound(vec![SessionOp::Once { to: 3 }, ask.clone()])
+        );
+        assert!(!sound(vec![ask.clone(), repeat(0, 0)]) && !sound(vec![ask.clone(), repeat(2, 1)]));
+    }
+}

@@ -1,0 +1,264 @@
+//! A request of a file, in a mix or as a step: what is asked, with what, and what its answer is to be.
+
+use super::expect::{captures, expectations};
+use super::keys;
+use super::multipart::{FileBody, multipart};
+use super::texts::{Known, PlanText, quoted};
+use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
+use super::world::RequestDefaults;
+use plimsoll_model::expect::{AnswerCapture, Expectations};
+use plimsoll_model::redact::{self, Redact};
+use plimsoll_model::template::{Template, target_shown};
+use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
+use plimsoll_model::units::parse_duration_ns;
+
+/// Requests of a file, at most: figures are kept for each.
+pub const REQUESTS_MAX: usize = 10_000;
+/// Characters of a name, at most: it heads a column.
+const NAME_CHARS_MAX: usize = 80;
+
+/// A request of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRequest {
+    /// Its name in reports.
+    pub label: String,
+    weight: u32,
+    method: String,
+    /// Path and query, percent-encoded.
+    target: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    ok_status: Option<StatusSet>,
+    timeout_ns: Option<u64>,
+    filled: Filled,
+    expect: Expectations,
+    captures: Vec<AnswerCapture>,
+}
+
+impl FileRequest {
+    /// As a route of a load; `prefix` comes before its path.
+    pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
+        let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let along = defaults.headers.iter().filter(|(name, _)| !has(name));
+        Route {
+            label: self.label.clone(),
+            request: Request {
+                method: self.method.clone(),
+                // What begins with a value, such as a captured Location, is a whole path.
+                target: if self.target.starts_with('/') {
+                    format!("{prefix}{}", self.target)
+                } else {
+                    self.target.clone()
+                },
+                headers: self.headers.iter().chain(along).cloned().collect(),
+                body: self.body.clone(),
+            },
+            weight: self.weight,
+            ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
+            timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
+            filled: self.filled,
+            expect: self.expect.clone(),
+            captures: self.captures.clone(),
+        }
+    }
+}
+
+/// Reads a request.
+pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficFileError> {
+    let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
+    let (method, path) = asked(table)?;
+    let (target, target_filled) = target(path, known, raw)?;
+    let name = table.get("name").map(name).transpose()?;
+    let (mut headers, headers_filled) =
+        table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
+    let (body, body_filled, content_type) = body(table, known, raw)?;
+    if let Some(content_type) = content_type
+        && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    {
+        headers.push(("content-type".into(), content_type));
+    }
+    let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
+    let (ok_status, expect) = expect.unwrap_or_default();
+    Ok(FileRequest {
+        label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
+        weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
+        method,
+        target,
+        headers,
+        body,
+        ok_status,
+        expect,
+        // Only a step may have any.
+        captures: table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?,
+        timeout_ns: table.get("timeout").map(timeout).transpose()?,
+        filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
+    })
+}
+
+/// The method, and the value that says the path.
+fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
+    let verbs = table.given(&keys::VERBS);
+    let (method, url) = (table.get("method"), table.get("url"));
+    match (verbs.as_slice(), method, url) {
+        ([(verb, path)], None, None) => Ok((verb.name.to_ascii_uppercase(), path)),
+        ([], method, Some(url)) => {
+            let method = method.map_or(Ok("GET"), |method| method.text("'method'"))?;
+            Ok((method.to_owned(), url))
+        }
+        ([], _, None) => table.node.error("this asks for nothing: give it a method and path, such as get = \"/items\""),
+        ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
+            second.at,
+            format!("'{}' is a second method: make a request of its own of it", second.name),
+        )),
+        ([(verb, _)], ..) => Err(TrafficFileError::new(
+            verb.at,
+            format!("'{}' says method and path already: leave 'method' and 'url' out", verb.name),
+        )),
+    }
+}
+
+/// A path and query, as they are sent unless they are filled in.
+fn target(node: &TreeNode, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
+    let path = node.text("a path")?;
+    let (path, is_filled) = known.text(node, path, raw)?;
+    if path.contains("://") && !path.starts_with(['/', '{']) {
+        return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
+    }
+    // It may also be filled in from its beginning on.
+    let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
+    if !begins {
+        return node.error(format!("'{path}' is no path: it begins with /"));
+    }
+    if is_filled {
+        return Ok((path, true));
+    }
+    let path = path.split('#').next().unwrap_or_default();
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte.is_ascii_graphic() {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Ok((out, false))
+}
+
+/// The name of what has none: method and path.
+fn label(method: &str, target: &str, is_filled: bool) -> String {
+    let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
+    format!("{method} {}", shown.split('?').next().unwrap_or_default())
+}
+
+pub fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
+    let name = node.text("'name'")?.trim();
+    let count = name.chars().count();
+    match count == 0 || count > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        true => node.error(format!("a name is a line of 1 to {NAME_CHARS_MAX} characters")),
+        false => Ok(name.to_owned()),
+    }
+}
+
+fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
+    match node.read("'timeout'", parse_duration_ns)? {
+        0 => node.error("'timeout': more than 0, such as 2s"),
+        ns => Ok(ns),
+    }
+}
+
+/// Header fields, and whether any is filled in.
+fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
+    let entries = node.open_table("'headers'")?.entries;
+    let mut headers = Vec::new();
+    for (key, value) in entries {
+        let text = value.text(&format!("the header '{}'", key.name))?.trim();
+        headers.push((key, value, known.text(value, text, raw)?));
+    }
+    let filled = headers.iter().any(|(.., (_, is_filled))| *is_filled);
+    let mut out = Vec::new();
+    for (key, value, (text, is_filled)) in headers {
+        // Where one is filled in all are templates.
+        if filled && !is_filled && text.contains("{{") {
+            return value
+                .error("a literal {{ stands in a header beside others that are filled in: fill it in with data");
+        }
+        out.push((key.name.clone(), text));
+    }
+    Ok((out, filled))
+}
+
+/// The body, whether it is filled in, and the type that it is of unless a header says another.
+fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
+    let given = table.given(&["body", "json", "multipart"]);
+    if let [_, (second, node), ..] = given.as_slice() {
+        return node.error(format!("a request has one body: leave '{}' or the other out", second.name));
+    }
+    if let Some(parts) = table.get("multipart") {
+        return multipart(parts, known, raw);
+    }
+    match (table.get("body"), table.get("json")) {
+        (None, None) => Ok((Vec::new(), false, None)),
+        (_, Some(json)) => {
+            let mut text = String::new();
+            let is_filled = write_json(json, known, raw, &mut text)?;
+            if !raw && !is_filled && text.contains("{{") {
+                // It stands for itself.
+                let template =
+                    Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
+                text = template.with_all("");
+            }
+            Ok((text.into_bytes(), is_filled, Some("application/json".into())))
+        }
+        (Some(node), None) => {
+            let text = node.text("'body'")?;
+            match text.strip_prefix('@').filter(|_| !raw) {
+                None => known.text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
+                Some(path) => match known.world.file(path) {
+                    Ok(bytes) => Ok((bytes, false, None)),
+                    Err(why) => node.error(format!("the file '{path}' {why}")),
+                },
+            }
+        }
+    }
+}
+
+/// A value as JSON. Returns whether anything in it is filled in.
+fn write_json(node: &TreeNode, known: &mut Known, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
+    let comma = |out: &mut String, number: usize| {
+        if number > 0 {
+            out.push(',')
+        }
+    };
+    let mut filled = false;
+    match &node.value {
+        TreeValue::Null => out.push_str("null"),
+        TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        TreeValue::Number(number) => {
+            let plain = number.replace('_', "");
+            let plain = plain.strip_prefix('+').unwrap_or(&plain);
+            match plain.parse::<f64>() {
+                Ok(value) if value.is_finite() => out.push_str(plain),
+                _ => return node.error(format!("JSON has no number '{number}'")),
+            }
+        }
+        TreeValue::Text(text) => filled = known.json_text(node, text, raw, out)?,
+        TreeValue::List(items) => {
+            out.push('[');
+            for (number, item) in items.iter().enumerate() {
+                comma(out, number);
+                filled |= write_json(item, known, raw, out)?;
+            }
+            out.push(']');
+        }
+        TreeValue::Table(entries) => {
+            out.push('{');
+            for (number, (key, value)) in entries.iter().enumerate() {
+                comma(out, number);
+                quoted(&key.name, out);
+                out.push(':');
+                filled |= write_json(value, known, raw, out)?;
+            }
+            out.push('}');
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,289 @@
+//! Scenarios: steps that a user does one after the other. Steps inside steps, repetitions and conditions become the flat program
+//! that a session carries out.
+
+use super::keys;
+use super::request::{FileRequest, REQUESTS_MAX, name, request};
+use super::texts::Known;
+use super::tree::{TrafficFileError, TreeNode, TreeTable};
+use plimsoll_model::RouteNumber;
+use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
+
+/// Reads the list of scenarios; their requests come after those that are there.
+pub fn scenarios(
+    list: &TreeNode,
+    known: &mut Known,
+    requests: &mut Vec<FileRequest>,
+) -> Result<Vec<Scenario>, TrafficFileError> {
+    let nodes = list.list("'scenario'")?;
+    let mut scenarios: Vec<Scenario> = Vec::with_capacity(nodes.len());
+    let shared = known.captured.len();
+    for (number, node) in nodes.iter().enumerate() {
+        let table = node.table("a scenario", &keys::SCENARIO)?;
+        let scenario_name =
+            table.get("name").map(name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
+        if scenarios.iter().any(|other| other.name == scenario_name) {
+            return table.get("name").unwrap_or(node).error(format!("two scenarios are called '{scenario_name}'"));
+        }
+        let own_connection = match table.get("connection") {
+            None => false,
+            Some(node) => match node.text("'connection'")? {
+                "user" => true,
+                "shared" => false,
+                other => return node.error(format!("'connection' is user or shared, and this is '{other}'")),
+            },
+        };
+        let Some(steps) = table.get("step") else {
+            return node.error("nothing is done in this scenario: add a [[scenario.step]], such as get = \"/\"");
+        };
+        // Whatever any step captures can be used by all, in a repetition also by those before it.
+        known.captured.truncate(shared);
+        captured_names(steps, &mut known.captured)?;
+        let mut program =
+            ScenarioProgram { scenario: scenario_name, ops: Vec::new(), known: &mut *known, requests: &mut *requests };
+        program.steps(steps, 0)?;
+        let ScenarioProgram { scenario: name, ops, .. } = program;
+        let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32;
+        scenarios.push(Scenario { name, weight, own_connection, ops });
+    }
+    match scenarios.is_empty() {
+        true => list.error("nothing is done: the list of scenarios is empty"),
+        false => Ok(scenarios),
+    }
+}
+
+/// The names under which steps, and those inside them, capture something.
+fn captured_names(steps: &TreeNode, names: &mut Vec<String>) -> Result<(), TrafficFileError> {
+    for node in steps.list("'step'")? {
+        let table = node.table("a step", &keys::STEP)?;
+        if let Some(capture) = table.get("capture") {
+            let new = capture.open_table("'capture'")?.entries.iter().map(|(key, _)| key.name.clone());
+            names.extend(new.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        }
+        if let Some(inner) = table.get("step") {
+            captured_names(inner, names)?;
+        }
+    }
+    Ok(())
+}
+
+/// The program of one scenario as it is being written.
+struct ScenarioProgram<'a, 'w> {
+    scenario: String,
+    ops: Vec<SessionOp>,
+    known: &'a mut Known<'w>,
+    requests: &'a mut Vec<FileRequest>,
+}
+
+impl ScenarioProgram<'_, '_> {
+    /// Steps, inside of so many repetitions.
+    fn steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
+        let nodes = list.list("'step'")?;
+        if nodes.is_empty() {
+            return list.error("nothing is done: the list of steps is empty");
+        }
+        nodes.iter().try_for_each(|node| self.step(node, depth))
+    }
+
+    fn step(&mut self, node: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
+        let table = node.table("a step", &keys::STEP)?;
+        let from = self.ops.len();
+        self.conditions(&table)?;
+        let body = self.ops.len();
+        if let Some(think) = table.get("think") {
+            self.ops.push(SessionOp::Think(think.read("'think'", Think::parse)?));
+        }
+        let (inner, times) = match table.get("step") {
+            Some(inner) => {
+                let of_request = |(key, _): &&(super::tree::TreeKey, TreeNode)| {
+                    !["step", "times", "if", "unless", "once", "think", "name"].contains(&key.name.as_str())
+                };
+                if let Some((key, _)) = table.entries.iter().find(of_request) {
+                    let text = format!(
+                        "'{}' is of a step that asks, and this one holds steps: give it to one of these",
+                        key.name
+                    );
+                    return Err(TrafficFileError::new(key.at, text));
+                }
+                (Some(inner), table.get("times"))
+            }
+            None => match table.get("times") {
+                Some(times) => return times.error("'times' is of a step that holds steps: here it is 'repeat'"),
+                None => (None, table.get("repeat")),
+            },
+        };
+        let times = times.map_or(Ok(1), |node| node.whole("a number of times", 1, u64::from(TIMES_MAX)))? as u32;
+        if times > 1 && depth >= LOOPS_MAX {
+            return node.error(format!("repetitions are {LOOPS_MAX} deep at most"));
+        }
+        match inner {
+            Some(inner) => self.steps(inner, depth + usize::from(times > 1))?,
+            None => self.ask(&table)?,
+        }
+        if times > 1 {
+            self.ops.push(SessionOp::Repeat { times, from: body as u32, depth: depth as u8 });
+        }
+        let end = self.ops.len();
+        if end > OPS_MAX {
+            return node.error(format!("a scenario has {OPS_MAX} steps at most, with its conditions and think times"));
+        }
+        for op in &mut self.ops[from..body] {
+            if let SessionOp::Unless { to, .. } | SessionOp::Once { to } = op {
+                *to = end as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a step depends on; where it goes on otherwise is known when it is written.
+    fn conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
+        if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
+            self.ops.push(SessionOp::Once { to: 0 });
+        }
+        for (key, empty) in [("if", false), ("unless", true)] {
+            if let Some(node) = table.get(key) {
+                let text = node.text(&format!("'{key}'"))?;
+                let (text, is_filled) = self.known.text(node, text, false)?;
+                if !is_filled {
+                    return node.error(format!("'{key}' is a value that is filled in, such as {{{{ token }}}}"));
+                }
+                self.ops.push(SessionOp::Unless { text, empty, to: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
+        let mut asked = request(table, self.known)?;
+        let taken = |label: &str| self.requests.iter().any(|other| other.label == label);
+        if taken(&asked.label) {
+            // Steps of several scenarios may have one name.
+            let own = format!("{} {}", self.scenario, asked.label);
+            let mut numbered = std::iter::once(own.clone()).chain((2..).map(|number| format!("{own} ({number})")));
+            asked.label = numbered.find(|label| !taken(label)).unwrap_or_default();
+        }
+        let goes_on = match table.get("on_fail") {
+            None => false,
+            Some(node) => match node.text("'on_fail'")? {
+                "continue" => true,
+                "abandon" => false,
+                other => return node.error(format!("'on_fail' is continue or abandon, and this is '{other}'")),
+            },
+        };
+        let Some(route) =
+            RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
+        else {
+            return table.node.error(format!("a file has {REQUESTS_MAX} requests at most"));
+        };
+        self.requests.push(asked);
+        self.ops.push(SessionOp::Ask { route, goes_on });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::toml;
+    use crate::file::world::Surroundings;
+
+    struct Nowhere;
+
+    impl Surroundings for Nowhere {
+        fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+            Err("is not there".into())
+        }
+
+        fn rows(&mut self, _: &str) -> Result<String, String> {
+            Err("is not there".into())
+        }
+
+        fn pattern(&mut self, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn variable(&mut self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
+        let tree = toml::tree(text).expect("TOML");
+        let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
+        let mut known = Known { world: &mut Nowhere, data: vec![], variables: vec![], captured: vec![] };
+        let mut requests = Vec::new();
+        let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
+        Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))
+    }
+
+    #[test]
+    fn steps_become_a_program() {
+        let (scenarios, labels) = read(
+            r#"
+            [[scenario]]
+            name = "buyer"
+            weight = 3
+            connection = "user"
+            [[scenario.step]]
+            name = "login"
+            once = true
+            post = "/login"
+            capture = { token = "$.token" }
+            [[scenario.step]]
+            if = "{{ token }}"
+            times = 4
+            [[scenario.step.step]]
+            think = "1s"
+            get = "/me"
+            headers = { authorization = "Bearer {{ token }}" }
+            repeat = 3
+            [[scenario.step.step]]
+            get = "/out"
+            on_fail = "continue"
+            [[scenario]]
+            [[scenario.step]]
+            name = "login"
+            get = "/"
+            "#,
+        )
+        .expect("scenarios");
+        let ask = |route, goes_on| SessionOp::Ask { route, goes_on };
+        let program = vec![
+            SessionOp::Once { to: 2 },
+            ask(0, false),
+            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 8 },
+            SessionOp::Think(Think::Fixed(1_000_000_000)),
+            ask(1, false),
+            SessionOp::Repeat { times: 3, from: 3, depth: 1 },
+            ask(2, true),
+            SessionOp::Repeat { times: 4, from: 3, depth: 0 },
+        ];
+        assert_eq!(scenarios[0].ops, program);
+        assert_eq!((scenarios[0].weight, scenarios[0].own_connection), (3, true));
+        assert_eq!((scenarios[1].name.as_str(), scenarios[1].ops.len()), ("scenario 2", 1));
+        assert_eq!(labels, ["login", "GET /me", "GET /out", "scenario 2 login"]);
+        assert!(scenarios.iter().all(|scenario| scenario.is_sound(labels.len())));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_scenario_is_said_with_its_place() {
+        let step = |text: &str| format!("[[scenario]]\n[[scenario.step]]\n{text}");
+        for (text, part) in [
+            ("[[scenario]]\nname = \"a\"".to_owned(), "nothing is done in this scenario"),
+            ("[[scenario]]\nstep = []".to_owned(), "2:8: nothing is done"),
+            (step("get = \"/{{ token }}\""), "3:7: nothing sets 'token'"),
+            (step("get = \"/\"\nthink = \"soon\""), "4:9: "),
+            (step("get = \"/\"\ntimes = 2"), "'repeat'"),
+            (step("get = \"/\"\n[[scenario.step.step]]\nget = \"/\""), "3:1: 'get' is of a step that asks"),
+            (step("get = \"/\"\nif = \"x\""), "4:6: 'if' is a value that is filled in"),
+            (step("get = \"/\"\non_fail = \"stop\""), "continue or abandon"),
+            (step("get = \"/\"\ncapture = { \"a b\" = \"$.a\" }"), "is no name"),
+            (step("get = \"/\"\ncapture = { a = \"a\" }"), "header:NAME"),
+            (step("get = \"/\"\nrepeat = 0"), "from 1 to"),
+            (step("get = \"/\"\nweight = 2"), "there is no key 'weight' in a step"),
+            (step("think = \"1s\""), "asks for nothing"),
+        ] {
+            let error = read(&text).expect_err(&text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -90,6 +90,8 @@ pub struct Contrast {
     pub best_rps: f64,
     /// Service time of a request that is alone, ns.
     pub alone_ns: Option<f64>,
+    /// The same as it was in the first load of all, ns.
+    pub alone_first_ns: Option<f64>,
     /// What requests demand of each resource.
     pub demands: Vec<ServiceDemand>,
 }
@@ -104,7 +106,8 @@ impl Contrast {
         let best_rps = goodput.fold(peak, f64::max);
         // A single user waits for nobody; of a low load only the few who meet another wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
-        let single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).reduce(f64::min);
+        let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
+        let alone_first_ns = single.peek().copied();
         let alone_ns = low.get(Signal::Service).into_iter().chain(single).reduce(f64::min);
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
@@ -115,6 +118,7 @@ impl Contrast {
             slo: findings.slo.clone(),
             best_rps,
             alone_ns,
+            alone_first_ns,
             demands,
             low,
             half,

@@ -377,9 +377,18 @@ pub const RULES: &[Rule] = &[
                 &[Signal::Goodput, Signal::P99],
                 |case| Some(case.past_held? && case.upper_rps.is_some()),
             ),
-            speaks(2.0, "its runtime was compiling code", &[Signal::Compiling], |case| {
-                Some(case.low.get(Signal::Compiling)?.max(case.half.get(Signal::Compiling)?) >= 0.1)
-            }),
+            // A line that lay too low by chance is passed later, too: what is warm now was slower before, or compiled code.
+            must(
+                2.0,
+                "a request alone took longer at the beginning, or its runtime compiled code",
+                "a request alone took as long at the beginning",
+                &[Signal::Service, Signal::Compiling],
+                |case| {
+                    let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
+                    let was_slower = case.alone_first_ns? >= 1.5 * case.low.get(Signal::Service)?;
+                    Some(was_slower || compiled[0].max(compiled[1]) >= 0.1)
+                },
+            ),
         ],
         yields_to: &[],
         to_tell: &[],

@@ -70,6 +70,7 @@ fn usual() -> Contrast {
         slo: Slo::default(),
         best_rps: 1000.0,
         alone_ns: Some(10e6),
+        alone_first_ns: Some(10e6),
         demands: Vec::new(),
     }
 }
@@ -267,6 +268,14 @@ fn each_cause_by_its_law() {
             Cause::WarmUp,
         ),
         (
+            "slower at the beginning",
+            {
+                let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+                Contrast { past_held: Some(true), alone_first_ns: Some(40e6), ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
             "the highest rate allowed",
             Contrast { stopped_by: StoppedBy::MaxRate, upper_rps: None, ..usual() },
             Cause::None,
@@ -326,6 +335,10 @@ fn too_little_names_nothing() {
             "a thread that is as full at a low load",
             usual().with(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
         ),
+        ("a line that lay too low by chance", {
+            let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+            Contrast { past_held: Some(true), ..case }
+        }),
         ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
         ("others whose work grows with the load", {
             let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);

@@ -7,6 +7,7 @@ use crate::args::ChangeArgs;
 use crate::failure::Failure;
 use crate::runner::Variant;
 use crate::target::Url;
+use plimsoll_model::expect::Expectations;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, StatusSet, Terms};
@@ -39,15 +40,18 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
         return Ok(Vec::new());
     }
     reference(plan, terms)?;
-    // What a script asks is asked in no other way.
+    // What one answer gives the next request is not in that of another path, nor in that of a HEAD; and what a script asks is asked
+    // in no other way.
     let scripted = terms.script.is_some();
-    let gets = plan.traffic.routes.iter().all(|route| route.request.method == "GET");
+    let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
+    let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
     Ok(Intervention::ALL
         .into_iter()
         .filter(|change| match change {
             Intervention::Control => false,
-            Intervention::Reference | Intervention::Head | Intervention::Identities if scripted => false,
-            Intervention::Reference | Intervention::MoreUsers | Intervention::Bursts => true,
+            Intervention::Reference => alone,
+            Intervention::Identities if scripted => false,
+            Intervention::MoreUsers | Intervention::Bursts => true,
             Intervention::NewConnections => plan.carriage.keep_alive,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
@@ -83,7 +87,11 @@ pub fn variants(
             }
             Intervention::Head => {
                 let (mut plan, injector) = same();
-                plan.traffic.routes.iter_mut().for_each(|route| route.request.method = "HEAD".to_owned());
+                for route in &mut plan.traffic.routes {
+                    route.request.method = "HEAD".to_owned();
+                    // Its answer has no content of which anything could be expected.
+                    route.expect = Expectations::default();
+                }
                 Some((plan, injector))
             }
             Intervention::Identities => Some((of_identities(plan, &terms.changes.identities), injector.clone())),

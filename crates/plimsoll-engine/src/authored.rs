@@ -4,7 +4,8 @@
 //! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of the load when an author has failed.
 
 use crate::answers::AnswerText;
-use plimsoll_wire::{Author, Batch, EncodedRequest, Halt, HeardAnswer, Piece};
+use plimsoll_model::RequestFailure;
+use plimsoll_wire::{Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
 
 /// What one worker asks of its author.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Authored {
     sent: Vec<EncodedRequest>,
     /// What has come of the answers under way, by the number of their exchange.
     heard: Vec<AnswerText>,
+    /// The marks of batches under way; `None` once their last answer was told.
+    marks: Vec<Option<u64>>,
 }
 
 impl Authored {
@@ -44,6 +47,7 @@ impl Authored {
             halted: None,
             sent: Vec::new(),
             heard: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -82,8 +86,10 @@ impl Authored {
         while self.sent.len() <= at {
             self.sent.push(self.like.clone());
             self.heard.push(AnswerText::default());
+            self.marks.push(None);
         }
         self.heard[at].begin(None, false);
+        self.marks[at] = Some(self.batch.mark);
         if self.writes_each {
             self.is_written = false;
             self.sent[at].rewrite_as(&mut self.batch, self.hears);
@@ -105,13 +111,35 @@ impl Authored {
     }
 
     /// One of the exchange's answers is whole: its author hears it.
-    pub(crate) fn hear(&mut self, exchange: u32, status: u16, piece: Piece) {
+    pub(crate) fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes) {
         let heard = &mut self.heard[exchange as usize];
         heard.add(piece);
         if self.halted.is_none() {
-            let answer = HeardAnswer { status, head: heard.head(), content: heard.content() };
+            let AnswerTimes { intended_ns, done_ns, is_last } = times;
+            let mark = self.marks[exchange as usize].unwrap_or_default();
+            let (head, content) = (heard.head(), heard.content());
+            let answer = HeardAnswer { status, head, content, mark, intended_ns, done_ns };
             self.halted = self.author.hear(&answer).err();
+            if is_last {
+                self.marks[exchange as usize] = None;
+            }
         }
         heard.begin(None, false);
     }
+
+    /// The exchange has ended without an answer that was heard: its author is told, also after it has halted.
+    pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+        if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
+            let AnswerTimes { intended_ns, done_ns, .. } = times;
+            self.author.miss(&LostAnswer { mark, failure, intended_ns, done_ns });
+        }
+    }
+}
+
+/// When an answer was to be asked for, and when it was whole; whether no more of its exchange are to come.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerTimes {
+    pub(crate) intended_ns: u64,
+    pub(crate) done_ns: u64,
+    pub(crate) is_last: bool,
 }

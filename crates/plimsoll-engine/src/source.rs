@@ -5,14 +5,14 @@
 //! when a user begins, and over what its requests travel.
 
 use crate::answers::{AnswerText, Miss};
-use crate::authored::Authored;
+use crate::authored::{AnswerTimes, Authored};
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::FormValues;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
 use crate::weighted::Weighted;
 use plimsoll_model::traffic::Choice;
-use plimsoll_model::{Plan, RouteNumber, Stripe};
+use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
 use plimsoll_wire::{Author, EncodedRequest, Piece};
 
 /// Where requests come from.
@@ -142,11 +142,19 @@ impl Source {
         }
     }
 
+    /// No answer has come or will come, for those who hear.
+    #[cold]
+    pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+        if let Source::Authored(_, authored) = self {
+            authored.miss(exchange, failure, times);
+        }
+    }
+
     /// An answer is whole, for those who hear.
     #[inline(never)]
-    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece) {
+    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
-            authored.hear(exchange, status, piece);
+            authored.hear(exchange, status, piece, times);
         }
     }
 

@@ -57,7 +57,7 @@ const INCOMPLETE: &str = "incomplete request";
 /// Reads the whole of `batch.bytes`, and notes its messages.
 pub(crate) fn survey(batch: &mut Batch) -> Result<(), Flaw> {
     batch.heads_only.clear();
-    let Batch { bytes, heads_only } = batch;
+    let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
     let mut reading = MessageReading { bytes, at: 0 };
     let read = loop {
@@ -283,7 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<bool>, String> {
-        let mut batch = Batch { bytes: text.as_bytes().to_vec(), heads_only: vec![] };
+        let mut batch = Batch { bytes: text.as_bytes().to_vec(), ..Batch::default() };
         survey(&mut batch).map(|()| batch.heads_only).map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
     }
 
@@ -330,7 +330,7 @@ mod tests {
         fn nothing_panics(bytes in proptest::collection::vec(prop_oneof![
             any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'0')], 0..200), start in 0..4usize) {
             let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
-            let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), heads_only: vec![] };
+            let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };
             let _ = survey(&mut batch);
             count(&mut batch);
             prop_assert!(!batch.heads_only.is_empty());

@@ -279,30 +279,10 @@ impl Author for ScriptAuthor {
 
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
         let heard = self.state.within(HookName::Response, || {
-            let fields = fields(answer.head).map(|(name, value)| (LuaString::wrap(name), LuaString::wrap(value)));
+            let fields = answer.fields().map(|(name, value)| (LuaString::wrap(name), LuaString::wrap(value)));
             let headers = self.state.lua.create_table_from(fields)?;
             self.hear.call::<()>((answer.status, headers, LuaString::wrap(answer.content)))
         });
         self.go_on(heard)
-    }
-}
-
-/// The fields of a head, in their order: names as they came, values without the blanks around them.
-fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_is_its_fields() {
-        let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
-        let found: Vec<(&[u8], &[u8])> = fields(head).collect();
-        assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }
 }

@@ -41,7 +41,8 @@ fn asked(author: &mut impl Author) -> (String, usize) {
 }
 
 fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), Halt> {
-    author.hear(&HeardAnswer { status, head: head.as_bytes(), content: content.as_bytes() })
+    let (head, content) = (head.as_bytes(), content.as_bytes());
+    author.hear(&HeardAnswer { status, head, content, mark: 0, intended_ns: 0, done_ns: 0 })
 }
 
 /// The lines of a request, those of its head in order: Lua's tables have none.

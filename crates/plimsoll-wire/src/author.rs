@@ -3,6 +3,8 @@
 //! A batch is what goes out in one piece on a connection: one message or several, whose answers come in their order (pipelining).
 //! Not here: the language that scripts are written in, when something is asked, and what is counted of it.
 
+use plimsoll_model::RequestFailure;
+
 /// Says what is asked, batch by batch. Each worker has one of its own.
 pub trait Author: Send + std::fmt::Debug {
     /// Whether [`write`](Self::write) is to be asked for each batch; else the first is sent again and again.
@@ -25,6 +27,11 @@ pub trait Author: Send + std::fmt::Debug {
 
     /// An answer has come.
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt>;
+
+    /// No whole answer has come, nor will one. Only told to those who hear.
+    fn miss(&mut self, lost: &LostAnswer) {
+        let _ = lost;
+    }
 }
 
 /// An author asks nothing more.
@@ -45,6 +52,35 @@ pub struct HeardAnswer<'a> {
     pub head: &'a [u8],
     /// Its content, without framing.
     pub content: &'a [u8],
+    /// That of its batch.
+    pub mark: u64,
+    /// When it was to be asked, ns of the clock of the load.
+    pub intended_ns: u64,
+    /// When it was whole.
+    pub done_ns: u64,
+}
+
+impl<'a> HeardAnswer<'a> {
+    /// The fields of its head, in their order: names as they came, values without the blanks around them.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        self.head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        })
+    }
+}
+
+/// A request that was given up, or whose answer broke off.
+#[derive(Debug, Clone, Copy)]
+pub struct LostAnswer {
+    /// That of its batch.
+    pub mark: u64,
+    /// Why.
+    pub failure: RequestFailure,
+    /// When it was to be asked, ns of the clock of the load.
+    pub intended_ns: u64,
+    /// When it was given up.
+    pub done_ns: u64,
 }
 
 /// Messages that go out in one piece.
@@ -54,6 +90,8 @@ pub struct Batch {
     pub bytes: Vec<u8>,
     /// For each whether it asks for a head alone; their number is the number of answers.
     pub heads_only: Vec<bool>,
+    /// Its author's own, by which its answers are known again.
+    pub mark: u64,
 }
 
 impl Batch {
@@ -61,5 +99,18 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.heads_only.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_its_fields() {
+        let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
+        let answer = HeardAnswer { status: 200, head, content: b"", mark: 0, intended_ns: 0, done_ns: 0 };
+        let found: Vec<(&[u8], &[u8])> = answer.fields().collect();
+        assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }
 }

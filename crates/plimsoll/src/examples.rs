@@ -73,6 +73,7 @@ fn every_command_line_that_is_shown_is_understood() {
         include_str!("../../../docs/json.md"),
         include_str!("../../../docs/method.md"),
         include_str!("../../../docs/traffic.md"),
+        include_str!("../../../docs/coming-from.md"),
         include_str!("../../../docs/wrk.md"),
         include_str!("../../../lab/README.md"),
     ] {

@@ -38,6 +38,7 @@ mod spelling;
 mod subject;
 mod target;
 mod traffic_file;
+mod vegeta;
 mod wrk;
 
 use args::{Cli, Command};
@@ -79,6 +80,10 @@ fn ended(result: Result<u8, Failure>) -> u8 {
 
 /// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's name.
 fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
+    if let Some("vegeta") = words.get(1).and_then(|word| word.to_str()) {
+        let words: Vec<String> = words[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return Some(vegeta::carry_out(&words));
+    }
     let called = wrk::called_as(std::path::Path::new(words.first()?));
     let (dialect, words) = match (called, words.get(1).and_then(|word| word.to_str())) {
         (Some(dialect), _) => (dialect, &words[1..]),
@@ -108,6 +113,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Rerun(args) => commands::rerun::run(args),
         Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),
         Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2),
+        Command::Vegeta(args) => vegeta::carry_out(&args.words),
         measuring @ (Command::Find(_)
         | Command::Prove(_)
         | Command::Run(_)

@@ -4,6 +4,7 @@
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
+use crate::authored::AnswerTimes;
 use crate::connection::{Readiness, State};
 use crate::encoded_route::AnswerKept;
 use crate::exchanges::Exchange;
@@ -174,7 +175,8 @@ impl<N: Net> Worker<N> {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, piece, surplus, .. } => {
                     if self.job.source.hears() {
-                        self.job.source.hear(exchange, status, piece);
+                        let times = self.times_of(exchange);
+                        self.job.source.hear(exchange, status, piece, times);
                     }
                     self.answered(slot, exchange, status, piece, surplus, hangup);
                 }
@@ -199,13 +201,15 @@ impl<N: Net> Worker<N> {
         match fact {
             Fact::Answered { exchange, status, piece, surplus, .. } => {
                 if self.job.source.hears() {
-                    self.job.source.hear(exchange, status, piece);
+                    let times = self.times_of(exchange);
+                    self.job.source.hear(exchange, status, piece, times);
                 }
                 self.answered(slot, exchange, status, piece, surplus, hangup);
             }
             Fact::AnsweredOneOf { exchange, status, piece } => {
                 if self.job.source.hears() {
-                    self.job.source.hear(exchange, status, piece);
+                    let times = self.times_of(exchange);
+                    self.job.source.hear(exchange, status, piece, times);
                 }
                 self.answered_one_of(exchange, status, piece);
             }
@@ -540,9 +544,21 @@ impl<N: Net> Worker<N> {
             self.count_finished(number, status, outcome);
         }
         self.exchanges.end(number);
+        if let Outcome::Failed(failure) = outcome
+            && self.job.source.hears()
+        {
+            let times = self.times_of(number);
+            self.job.source.miss(number, failure, times);
+        }
         self.count_finished(number, status, outcome);
         let exchange = &self.exchanges[number];
         (exchange.user, Last { route: exchange.route, status, outcome })
+    }
+
+    /// What somebody who hears answers is told of an exchange's times.
+    fn times_of(&self, number: u32) -> AnswerTimes {
+        let exchange = &self.exchanges[number];
+        AnswerTimes { intended_ns: exchange.intended_ns, done_ns: self.now_ns, is_last: exchange.further == 0 }
     }
 
     /// Counts one message of an exchange that has ended.

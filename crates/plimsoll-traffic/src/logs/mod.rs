@@ -15,6 +15,7 @@ mod stamp;
 pub use entry::{Entry, Stamp};
 pub use format::{Format, FormatError, find_format};
 pub use json::{FIELDS, FieldsError};
+pub(crate) use stamp::read as moment_ns;
 
 /// Most bytes of a line; a longer one is not understood.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -30,3 +30,19 @@ pub struct Wrk2Args {
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "Examples:\n  \
+    plimsoll vegeta attack -rate 100/1s -duration 5s -targets targets.http -output results.json\n  \
+    plimsoll vegeta report results.bin\n  \
+    plimsoll vegeta report -type 'hist[0,1ms,10ms]' results.json\n  \
+    plimsoll vegeta encode -to csv results.bin"
+)]
+pub struct VegetaArgs {
+    /// As vegeta has them
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}

@@ -10,7 +10,7 @@ mod prove;
 mod reading;
 mod shared;
 
-pub use doors::{Wrk2Args, WrkArgs};
+pub use doors::{VegetaArgs, Wrk2Args, WrkArgs};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
 };
@@ -77,4 +77,6 @@ pub enum Command {
     Wrk(WrkArgs),
     /// Be wrk2: the same with a rate
     Wrk2(Wrk2Args),
+    /// Be vegeta: attack targets, report what results say, encode them anew
+    Vegeta(VegetaArgs),
 }

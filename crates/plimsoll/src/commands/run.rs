@@ -14,14 +14,15 @@ use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
-use crate::runner::ThisMachine;
-use crate::scripted::Scripted;
+use crate::runner::{Authoring, ThisMachine};
+use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What the flags ask for.
 pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
@@ -119,7 +120,7 @@ impl MeasuredRun {
 pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     let scripted = Scripted::of(&asked.plan, terms)?;
-    let mut measured = measure(asked, terms, scripted.clone())?;
+    let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
     let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
@@ -147,7 +148,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
 pub fn measure(
     asked: RunAsked<Plan>,
     terms: &Terms<String>,
-    scripted: Option<Scripted>,
+    authoring: Option<Arc<dyn Authoring>>,
 ) -> Result<MeasuredRun, Failure> {
     let RunAsked { plan, stop_if, .. } = asked;
     let base = Base::reach(&plan, terms)?;
@@ -171,7 +172,7 @@ pub fn measure(
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted);
+    let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring);
     let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
     conduct.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     conduct.carry_out(&mut study, &mut |done, live| {

@@ -19,7 +19,7 @@ use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
 use crate::runner::{ThisMachine, Variant};
-use crate::scripted::Scripted;
+use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
@@ -96,7 +96,8 @@ impl PreparedSearch {
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
         let scripted = Scripted::of(&plan, terms)?;
-        let mut runner = ThisMachine::new(watcher, plan, injector, None).scripted(scripted).with_variants(variants);
+        let mut runner = ThisMachine::new(watcher, plan, injector, None);
+        runner = runner.authored(scripted.map(shared)).with_variants(variants);
         let mut conduct = Conduct::new(&mut runner, recording, live);
         conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
         conduct.carry_out(&mut study, &mut |_, _| ())?;

@@ -19,7 +19,7 @@ use crate::results::page::write_beside;
 use crate::results::{self, Results, columns, print};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
-use crate::scripted::Scripted;
+use crate::scripted::{Scripted, shared};
 use crate::target::system_text;
 use crate::traffic_file;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
@@ -150,7 +150,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = Scripted::of(&plan, terms)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting)).scripted(scripted);
+    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting)).authored(scripted.map(shared));
     let mut conduct = Conduct::new(&mut runner, recording, live);
     // A level that others disturbed may be measured again: then the table is written anew.
     let mut again = false;

@@ -2,11 +2,10 @@
 //! ended, for each turn of theirs.
 
 use super::machine::{Fitting, on_clock};
-use super::{Driven, Glance, OnTick, Runner, Unready};
+use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, authors};
 use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, MachineSeen};
-use crate::scripted::{self, Scripted};
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, prepare_authored};
@@ -15,6 +14,7 @@ use plimsoll_sys::group::CpuClocks;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One of several targets.
@@ -25,8 +25,8 @@ pub struct BuildTarget {
     pub command: Option<String>,
     /// How its processes are found, where it runs already.
     pub finder: Option<Finder>,
-    /// What is asked, where a script says so.
-    pub scripted: Option<Scripted>,
+    /// Who says what is asked, where it is not in the plan.
+    pub authoring: Option<Arc<dyn Authoring>>,
 }
 
 /// Targets in turn.
@@ -155,8 +155,8 @@ impl Runner for Builds<'_> {
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
         self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
-        let scripted = self.target().and_then(|target| target.scripted.as_ref());
-        let authors = scripted::authors(scripted, &self.plan, self.injector.workers)?;
+        let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let authors = authors(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         self.ready = Some(prepare_authored(&self.plan, &self.injector, Stripe::ALL, authors, &mut |tick| {
             on_tick(tick, Glance::default())?;
@@ -169,15 +169,15 @@ impl Runner for Builds<'_> {
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
         let ready = self.ready.take().expect("connections were made ready");
         let mut seen = self.seen.take().expect("it is looked at since then");
-        let scripted = self.target().and_then(|target| target.scripted.as_ref());
+        let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         let mut run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
             seen.look(tick.origin_ns, false);
             on_tick(tick, Glance::default())?;
-            scripted.map_or(ControlFlow::Continue(()), Scripted::goes_on)?;
+            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)?;
             alive(&mut running)
         });
-        scripted.into_iter().for_each(Scripted::unload);
+        authoring.into_iter().for_each(Authoring::unload);
         let probes = seen.end();
         let untouched = run.ending == Some(Ending::Finished);
         if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {

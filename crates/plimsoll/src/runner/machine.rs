@@ -1,17 +1,17 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
-use super::{Driven, Glance, OnTick, Runner, Unready};
+use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, authors};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
-use crate::scripted::{self, Scripted};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_authored};
 use plimsoll_model::{Injector, Intervention, Plan, Probes, Run, Stripe};
 use plimsoll_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// This machine.
@@ -22,8 +22,8 @@ pub struct ThisMachine {
     plan: Plan,
     injector: Injector,
     fitting: Option<Fitting>,
-    /// What is asked, where a script says so.
-    scripted: Option<Scripted>,
+    /// Who says what is asked, where it is not in the plan.
+    authoring: Option<Arc<dyn Authoring>>,
     /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
     variants: BTreeMap<Option<Intervention>, Variant>,
     /// Which of them is ready.
@@ -63,12 +63,12 @@ impl ThisMachine {
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant) = (BTreeMap::new(), None);
-        ThisMachine { began, watcher, plan, injector, fitting, scripted: None, variants, variant, ready, seen }
+        ThisMachine { began, watcher, plan, injector, fitting, authoring: None, variants, variant, ready, seen }
     }
 
-    /// The same with a script that says what is asked, if there is one.
-    pub fn scripted(mut self, scripted: Option<Scripted>) -> ThisMachine {
-        self.scripted = scripted;
+    /// The same with somebody who says what is asked, if there is anybody.
+    pub fn authored(mut self, authoring: Option<Arc<dyn Authoring>>) -> ThisMachine {
+        self.authoring = authoring;
         self
     }
 
@@ -119,7 +119,7 @@ impl Runner for ThisMachine {
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
-        let authors = scripted::authors(self.scripted.as_ref(), &self.plan, self.injector.workers)?;
+        let authors = authors(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         self.ready = Some(prepare_authored(&self.plan, &self.injector, Stripe::ALL, authors, &mut |tick| {
             on_tick(tick, Glance { part: None, server_cores: live.cores() })
         })?);
@@ -130,13 +130,13 @@ impl Runner for ThisMachine {
         let ready = self.ready.take().expect("connections were made ready");
         let watcher = self.watcher.as_ref();
         let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
-        let (seen, scripted) = (&mut self.seen, &self.scripted);
+        let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
             let part = seen.tick(tick, watcher);
             on_tick(tick, Glance { part, server_cores: live.cores() })?;
-            scripted.as_ref().map_or(ControlFlow::Continue(()), Scripted::goes_on)
+            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)
         });
-        scripted.iter().for_each(Scripted::unload);
+        authoring.into_iter().for_each(Authoring::unload);
         let seen_last = seen.end(watcher);
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }

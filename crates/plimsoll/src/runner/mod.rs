@@ -11,8 +11,8 @@ pub use machine::{ThisMachine, Variant};
 
 use crate::failure::Failure;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::Tick;
-use plimsoll_model::{Injector, Probes, Run, Stop};
+use plimsoll_engine::{Authorship, Tick};
+use plimsoll_model::{Injector, LoadShape, Plan, Probes, Run, Stop};
 use std::ops::ControlFlow;
 
 /// Is told every tick, with what was seen of the target; may end the load.
@@ -41,6 +41,23 @@ pub enum Unready {
     Unheld(String),
     /// Nothing can be measured.
     Failed(Failure),
+}
+
+/// Who says what a load asks, where that is not in its plan.
+pub trait Authoring {
+    /// Who writes for each worker, for a load of this shape, and where its connections go.
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure>;
+
+    /// Ends a load whose author has failed.
+    fn goes_on(&self) -> ControlFlow<Stop>;
+
+    /// The load has ended.
+    fn unload(&self);
+}
+
+/// Who writes what is asked, for each worker; nobody where it is in the plan.
+pub fn authors(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Vec<Authorship>, Failure> {
+    authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))
 }
 
 /// Carries loads out, one after the other.

@@ -10,6 +10,7 @@ pub use told::ToldFigures;
 use crate::failure::{Failure, exit, presentable};
 use crate::files::{self, Use};
 use crate::output;
+use crate::runner::Authoring;
 use crate::target;
 use plimsoll_engine::Authorship;
 use plimsoll_model::{LoadShape, Plan, Run, ScriptTerms, Stop, Terms, redact};
@@ -121,33 +122,6 @@ impl Scripted {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
-    /// Makes the states anew and begins the script: who writes for each worker, and where its connections go. A script that has
-    /// failed in the load before is not begun again.
-    pub fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
-        if let Some(error) = self.failure() {
-            return Err(Failure::start(format!("the script failed: {error}")));
-        }
-        let is_open = matches!(shape, LoadShape::Open { .. });
-        let dialect = if is_open { Dialect::Wrk2 } else { Dialect::Wrk };
-        let program = Program { dialect, ..(*self.program).clone() };
-        let usage = |error: ScriptError| Failure::usage(error.to_string());
-        let script = Script::new(program, workers.max(1) as usize, &self.reach).map_err(usage)?;
-        let stage = Arc::<ScriptStage>::default();
-        self.look_after(script.watch(), Arc::clone(&stage));
-        let present = Present { script: Arc::new(script), stage };
-        let authors = present.script.begin().map_err(usage)?;
-        if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
-            output::note("warning: the script's delay() is not asked: where there is a rate, the rate says when");
-        }
-        if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            output::print(&text);
-        }
-        let with_address = authors.into_iter().zip(present.script.addresses());
-        present.stage.is_loaded.store(true, Ordering::Relaxed);
-        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);
-        Ok(with_address.map(|(author, address)| Authorship { author: Box::new(author), address }).collect())
-    }
-
     /// The states of the last load.
     fn script(&self) -> Option<Arc<Script>> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,21 +131,6 @@ impl Scripted {
     /// The error that has ended the load, if one has.
     pub fn failure(&self) -> Option<ScriptError> {
         self.script()?.failure()
-    }
-
-    /// Ends a load whose script has failed.
-    pub fn goes_on(&self) -> ControlFlow<Stop> {
-        match self.failure() {
-            Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
-            None => ControlFlow::Continue(()),
-        }
-    }
-
-    /// The load has ended; what is called after it may take its time.
-    pub fn unload(&self) {
-        if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
-            present.stage.is_loaded.store(false, Ordering::Relaxed);
-        }
     }
 
     /// Calls `done` for the load that has ended. Returns what went wrong in the script, in the load or here.
@@ -201,9 +160,53 @@ impl Scripted {
     }
 }
 
-/// Who writes what is asked, for each worker; nobody without a script.
-pub fn authors(scripted: Option<&Scripted>, plan: &Plan, workers: u32) -> Result<Vec<Authorship>, Failure> {
-    scripted.map_or(Ok(Vec::new()), |scripted| scripted.begin(&plan.load.shape, workers))
+impl Authoring for Scripted {
+    /// Makes the states anew and begins the script: who writes for each worker, and where its connections go. A script that has
+    /// failed in the load before is not begun again.
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+        if let Some(error) = self.failure() {
+            return Err(Failure::start(format!("the script failed: {error}")));
+        }
+        let is_open = matches!(shape, LoadShape::Open { .. });
+        let dialect = if is_open { Dialect::Wrk2 } else { Dialect::Wrk };
+        let program = Program { dialect, ..(*self.program).clone() };
+        let usage = |error: ScriptError| Failure::usage(error.to_string());
+        let script = Script::new(program, workers.max(1) as usize, &self.reach).map_err(usage)?;
+        let stage = Arc::<ScriptStage>::default();
+        self.look_after(script.watch(), Arc::clone(&stage));
+        let present = Present { script: Arc::new(script), stage };
+        let authors = present.script.begin().map_err(usage)?;
+        if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
+            output::note("warning: the script's delay() is not asked: where there is a rate, the rate says when");
+        }
+        if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            output::print(&text);
+        }
+        let with_address = authors.into_iter().zip(present.script.addresses());
+        present.stage.is_loaded.store(true, Ordering::Relaxed);
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);
+        Ok(with_address.map(|(author, address)| Authorship { author: Box::new(author), address }).collect())
+    }
+
+    /// Ends a load whose script has failed.
+    fn goes_on(&self) -> ControlFlow<Stop> {
+        match self.failure() {
+            Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The load has ended; what is called after it may take its time.
+    fn unload(&self) {
+        if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
+            present.stage.is_loaded.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// As a runner has it.
+pub fn shared(scripted: Scripted) -> Arc<dyn Authoring> {
+    Arc::new(scripted)
 }
 
 /// The URL of a plan, with its port where that is not the scheme's own.

@@ -12,7 +12,7 @@ use crate::commands::run::{self, MeasuredRun};
 use crate::failure::{Failure, exit};
 use crate::output;
 use crate::results::Results;
-use crate::scripted::{Scripted, ToldFigures};
+use crate::scripted::{Scripted, ToldFigures, shared};
 use crate::secrets::Hidden;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_script::Dialect;
@@ -64,7 +64,7 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
         let url = crate::target::shown(asked.url());
         scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
     }
-    let measured = run::measure(question, &terms, scripted.clone())?;
+    let measured = run::measure(question, &terms, scripted.clone().map(shared))?;
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     if asked.json {
         results.print(true, true);

@@ -41,4 +41,5 @@ mod sweep;
 mod tls;
 mod traffic;
 mod usage;
+mod vegeta;
 mod wrk;

@@ -5,7 +5,7 @@ use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, FoundServer};
 use crate::runner::builds::BuildTarget;
-use crate::scripted::Scripted;
+use crate::scripted::{Scripted, shared};
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_model::{Arm, Criterion, Plan, Terms};
@@ -19,18 +19,18 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
         let base = Base::reach(&arm.plan, terms)?;
-        let scripted = Scripted::of(&arm.plan, terms)?;
+        let authoring = Scripted::of(&arm.plan, terms)?.map(shared);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
-            targets.push(BuildTarget { base, command: Some(command), finder: None, scripted });
+            targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
         let finder = Finder::of_listener(&base);
         if let (Criterion::Cpu, Err(reason)) = (criterion, finder.first()) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
-        targets.push(BuildTarget { base, command: None, finder: Some(finder), scripted });
+        targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
     }
     Ok(targets)
 }

@@ -1,0 +1,125 @@
+//! Quantiles of a stream of values by a merging t-digest (Dunning and Ertl), with the scale function and the sizes that vegeta's
+//! reports have, so that ours have the same figures. Values in the middle share centroids, those at the edges have their own.
+
+use std::f64::consts::PI;
+
+/// How fine it is.
+const COMPRESSION: f64 = 100.0;
+/// Values that wait at most; they are taken in together.
+const WAITING_MAX: usize = 8 * COMPRESSION as usize;
+/// Centroids at most.
+const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
+
+/// So many values around a mean.
+#[derive(Debug, Clone, Copy)]
+struct Centroid {
+    mean: f64,
+    weight: f64,
+}
+
+/// The digest.
+#[derive(Debug, Clone, Default)]
+pub(super) struct QuantileDigest {
+    centroids: Vec<Centroid>,
+    waiting: Vec<Centroid>,
+    weight: f64,
+    min: f64,
+    max: f64,
+}
+
+/// Which share of all lies before the k-th unit of the scale.
+fn share(k: f64) -> f64 {
+    ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
+}
+
+/// At which unit of the scale a share lies.
+fn unit(share: f64) -> f64 {
+    COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
+}
+
+impl QuantileDigest {
+    pub(super) fn add(&mut self, value: f64) {
+        self.waiting.push(Centroid { mean: value, weight: 1.0 });
+        if self.waiting.len() > WAITING_MAX || self.centroids.len() > CENTROIDS_MAX {
+            self.take_in();
+        }
+    }
+
+    fn take_in(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let begun = !self.centroids.is_empty();
+        self.weight += self.waiting.iter().map(|centroid| centroid.weight).sum::<f64>();
+        let mut all = std::mem::take(&mut self.waiting);
+        all.append(&mut self.centroids);
+        all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        let mut all = all.into_iter();
+        let Some(mut last) = all.next() else { return };
+        let (mut before, mut limit) = (last.weight, self.weight * share(1.0));
+        for next in all {
+            if before + next.weight <= limit {
+                last.weight += next.weight;
+                last.mean += next.weight * (next.mean - last.mean) / last.weight;
+            } else {
+                limit = self.weight * share(unit(before / self.weight) + 1.0);
+                self.centroids.push(std::mem::replace(&mut last, next));
+            }
+            before += next.weight;
+        }
+        self.centroids.push(last);
+        let (first, last) = (self.centroids[0].mean, last.mean);
+        self.min = if begun { self.min.min(first) } else { first };
+        self.max = if begun { self.max.max(last) } else { last };
+    }
+
+    /// The value below which a share of all lies, 0 to 1.
+    pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
+        self.take_in();
+        let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
+        if self.centroids.len() == 1 {
+            return first.mean;
+        }
+        let at = wanted * self.weight;
+        if at <= first.weight / 2.0 {
+            return self.min + 2.0 * at / first.weight * (first.mean - self.min);
+        }
+        let mut centre = first.weight / 2.0;
+        for pair in self.centroids.windows(2) {
+            let next = centre + (pair[0].weight + pair[1].weight) / 2.0;
+            if next >= at {
+                return between((pair[0].mean, next - at), (pair[1].mean, at - centre));
+            }
+            centre = next;
+        }
+        let past = at - self.weight - last.weight / 2.0;
+        between((last.mean, past), (self.max, last.weight / 2.0 - past))
+    }
+}
+
+/// The mean of two values by weight, and no less than the one nor more than the other.
+fn between(a: (f64, f64), b: (f64, f64)) -> f64 {
+    let mean = (a.0 * a.1 + b.0 * b.1) / (a.1 + b.1);
+    mean.clamp(a.0.min(b.0), a.0.max(b.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_many_values_are_near() {
+        let mut digest = QuantileDigest::default();
+        assert_eq!(digest.quantile(0.5), 0.0);
+        // Each value once, in no order.
+        (0..10_007u64).for_each(|n| digest.add((n * 4_999 % 10_007) as f64));
+        for (share, slack) in [(0.0, 1.0), (0.01, 10.0), (0.5, 100.0), (0.99, 10.0), (0.9999, 2.0), (1.0, 1.0)] {
+            let value = digest.quantile(share);
+            assert!((value - share * 10_006.0).abs() <= slack, "{share}: {value}");
+        }
+        assert!(digest.centroids.len() <= CENTROIDS_MAX, "{}", digest.centroids.len());
+        let mut one = QuantileDigest::default();
+        one.add(5.0);
+        assert_eq!((one.quantile(0.0), one.quantile(1.0)), (5.0, 5.0));
+    }
+}

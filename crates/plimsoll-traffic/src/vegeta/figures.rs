@@ -1,0 +1,123 @@
+//! The figures of results, as vegeta's own reports define them: rates over the time from the first request to the last, success
+//! by statuses from 200 to 399. Not here: how they are shown.
+
+use super::digest::QuantileDigest;
+use super::moment::stamp;
+use super::result::VegetaResult;
+use std::collections::{BTreeMap, HashSet};
+
+/// Errors of different words that are kept.
+const ERRORS_MAX: usize = 10_000;
+
+/// So many ns in seconds, rounded as Go rounds them.
+fn seconds(ns: u64) -> f64 {
+    (ns / 1_000_000_000) as f64 + (ns % 1_000_000_000) as f64 / 1e9
+}
+
+/// Figures of results.
+#[derive(Debug, Clone, Default)]
+pub struct VegetaFigures {
+    /// How many.
+    pub requests: u64,
+    /// Statuses, with how often each came.
+    pub codes: BTreeMap<u16, u64>,
+    /// Bytes of all requests' bodies.
+    pub bytes_out: u64,
+    /// Bytes of all answers' bodies.
+    pub bytes_in: u64,
+    /// All latencies together, ns.
+    pub latency_ns_total: u64,
+    /// The shortest, ns.
+    pub latency_ns_min: u64,
+    /// The longest, ns.
+    pub latency_ns_max: u64,
+    /// What went wrong, each once, in the order in which it came.
+    pub errors: Vec<String>,
+    /// How many latencies are at least each of these bounds, ns, and below the next; those below the first are in the first.
+    pub buckets: Vec<(u64, u64)>,
+    seen: HashSet<String>,
+    succeeded: u64,
+    digest: QuantileDigest,
+    /// When the first and the last request were sent, and the last answer had come; ns since the Unix epoch.
+    earliest_ns: u64,
+    latest_ns: u64,
+    end_ns: u64,
+}
+
+impl VegetaFigures {
+    /// Of no result yet. `bounds_ns`: where buckets begin, in order.
+    pub fn new(bounds_ns: &[u64]) -> VegetaFigures {
+        VegetaFigures { buckets: bounds_ns.iter().map(|bound| (*bound, 0)).collect(), ..VegetaFigures::default() }
+    }
+
+    /// Takes a result in.
+    pub fn add(&mut self, result: &VegetaResult) {
+        let VegetaResult { code, sent_ns, latency_ns, bytes_out, bytes_in, error, .. } = result;
+        let first = self.requests == 0;
+        self.requests += 1;
+        *self.codes.entry(*code).or_default() += 1;
+        self.bytes_out = self.bytes_out.saturating_add(*bytes_out);
+        self.bytes_in = self.bytes_in.saturating_add(*bytes_in);
+        self.latency_ns_total = self.latency_ns_total.saturating_add(*latency_ns);
+        self.latency_ns_min = if first { *latency_ns } else { self.latency_ns_min.min(*latency_ns) };
+        self.latency_ns_max = self.latency_ns_max.max(*latency_ns);
+        self.digest.add(*latency_ns as f64);
+        self.earliest_ns = if first { *sent_ns } else { self.earliest_ns.min(*sent_ns) };
+        self.latest_ns = self.latest_ns.max(*sent_ns);
+        self.end_ns = self.end_ns.max(sent_ns.saturating_add(*latency_ns));
+        self.succeeded += u64::from((200..400).contains(code));
+        if !error.is_empty() && self.errors.len() < ERRORS_MAX && self.seen.insert(error.clone()) {
+            self.errors.push(error.clone());
+        }
+        let at = self.buckets.iter().rposition(|(bound, _)| latency_ns >= bound).unwrap_or(0);
+        if let Some((_, count)) = self.buckets.get_mut(at) {
+            *count += 1;
+        }
+    }
+
+    /// From the first request to the last, ns.
+    pub fn attack_ns(&self) -> u64 {
+        self.latest_ns - self.earliest_ns
+    }
+
+    /// From the last request to the last answer, ns.
+    pub fn wait_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.latest_ns)
+    }
+
+    /// Requests a second; their number, where they were sent at once.
+    pub fn rate_rps(&self) -> f64 {
+        match self.attack_ns() {
+            0 => self.requests as f64,
+            ns => self.requests as f64 / seconds(ns),
+        }
+    }
+
+    /// Successes a second, until the last answer had come.
+    pub fn throughput_rps(&self) -> f64 {
+        match self.attack_ns() {
+            0 => self.succeeded as f64,
+            ns => self.succeeded as f64 / seconds(ns + self.wait_ns()),
+        }
+    }
+
+    /// The share of successes, 0 to 1.
+    pub fn success(&self) -> f64 {
+        self.mean(self.succeeded)
+    }
+
+    /// So much for each request.
+    pub fn mean(&self, total: u64) -> f64 {
+        if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
+    }
+
+    /// The latency below which a share lies (0 to 1), ns.
+    pub fn quantile_ns(&mut self, share: f64) -> u64 {
+        self.digest.quantile(share) as u64
+    }
+
+    /// When the first and the last request were sent, and the last answer had come, as RFC 3339 has it.
+    pub fn moments(&self) -> [String; 3] {
+        [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
+    }
+}

@@ -1,0 +1,301 @@
+//! Results in Go's gob: a stream of messages, of which some say how types are laid out and the others are values of them. Read by
+//! what the stream itself says of its types, and by the names of their fields.
+//!
+//! Not here: writing it, and types that results have none of (arrays, interfaces, complex numbers).
+
+use super::result::{RECORD_BYTES_MAX, VegetaResult};
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read};
+
+/// Types within types that are followed.
+const DEPTH_MAX: u32 = 16;
+/// Seconds from the first year of Go's clock to the Unix epoch.
+const EPOCH_S: i64 = 62_135_596_800;
+
+/// Why a stream could not be read on.
+#[derive(Debug)]
+pub(super) enum GobError {
+    Io(io::Error),
+    Flaw(&'static str),
+}
+
+impl From<io::Error> for GobError {
+    fn from(error: io::Error) -> GobError {
+        GobError::Io(error)
+    }
+}
+
+impl From<&'static str> for GobError {
+    fn from(why: &'static str) -> GobError {
+        GobError::Flaw(why)
+    }
+}
+
+/// How a type is laid out. Types are numbers.
+#[derive(Debug, Clone)]
+enum Layout {
+    List(i64),
+    Map(i64, i64),
+    Struct(Vec<(String, i64)>),
+    /// Bytes that it reads itself.
+    Own,
+}
+
+/// A value.
+#[derive(Debug)]
+enum GobValue {
+    Int(i64),
+    Uint(u64),
+    Bytes(Vec<u8>),
+    List(Vec<GobValue>),
+    Map(Vec<(GobValue, GobValue)>),
+    Struct(Vec<(String, GobValue)>),
+    Other,
+}
+
+/// The types of a stream so far.
+#[derive(Debug, Default)]
+pub(super) struct GobStream {
+    layouts: HashMap<i64, Layout>,
+}
+
+const CUT: &str = "it is cut off";
+
+/// The bytes of one message.
+struct GobMessage<'a>(&'a [u8]);
+
+impl<'a> GobMessage<'a> {
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let (first, rest) = self.0.split_first().ok_or(CUT)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(length).ok().filter(|length| *length <= self.0.len()).ok_or(CUT)?;
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// Small numbers are a byte; of others the first says, negative, how many follow.
+    fn uint(&mut self) -> Result<u64, &'static str> {
+        let first = self.byte()?;
+        if first < 128 {
+            return Ok(u64::from(first));
+        }
+        let length = 256 - u64::from(first);
+        if length > 8 {
+            return Err("a number of it is too long");
+        }
+        Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// The lowest bit says whether the others are complemented.
+    fn int(&mut self) -> Result<i64, &'static str> {
+        let number = self.uint()?;
+        let value = (number >> 1) as i64;
+        Ok(if number & 1 == 1 { !value } else { value })
+    }
+
+    fn text(&mut self) -> Result<String, &'static str> {
+        let length = self.uint()?;
+        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
+    }
+
+    /// The fields of a struct by number, from 0; those that are zero are left out.
+    fn fields(
+        &mut self,
+        each: &mut dyn FnMut(&mut Self, usize) -> Result<(), &'static str>,
+    ) -> Result<(), &'static str> {
+        let mut number = 0u64;
+        loop {
+            match self.uint()? {
+                0 => return Ok(()),
+                step => number = number.saturating_add(step),
+            }
+            each(self, usize::try_from(number - 1).map_err(|_| CUT)?)?;
+        }
+    }
+
+    /// What all types have first: name and number. Neither is needed.
+    fn common(&mut self) -> Result<(), &'static str> {
+        self.fields(&mut |message, number| match number {
+            0 => message.text().map(|_| ()),
+            1 => message.int().map(|_| ()),
+            _ => Err("a type of it has an unknown field"),
+        })
+    }
+
+    fn layout(&mut self) -> Result<Layout, &'static str> {
+        let mut layout = Err("a type of it has no layout");
+        self.fields(&mut |message, kind| {
+            let (mut of, mut named) = ([0i64; 2], Vec::new());
+            message.fields(&mut |message, field| match (kind, field) {
+                (_, 0) => message.common(),
+                (1 | 3, 1) => message.int().map(|number| of[0] = number),
+                (3, 2) => message.int().map(|number| of[1] = number),
+                (2, 1) => {
+                    for _ in 0..message.uint()? {
+                        let (mut name, mut number) = (String::new(), 0);
+                        message.fields(&mut |message, field| match field {
+                            0 => message.text().map(|text| name = text),
+                            1 => message.int().map(|it| number = it),
+                            _ => Err("a field of it has an unknown field"),
+                        })?;
+                        named.push((name, number));
+                    }
+                    Ok(())
+                }
+                _ => Err("a type of it is not one that results have"),
+            })?;
+            layout = Ok(match kind {
+                1 => Layout::List(of[0]),
+                2 => Layout::Struct(std::mem::take(&mut named)),
+                3 => Layout::Map(of[0], of[1]),
+                4..=6 => Layout::Own,
+                _ => return Err("a type of it is not one that results have"),
+            });
+            Ok(())
+        })?;
+        layout
+    }
+}
+
+impl GobStream {
+    /// The next result; `None` at the end.
+    pub(super) fn next_result(&mut self, from: &mut impl BufRead) -> Result<Option<VegetaResult>, GobError> {
+        loop {
+            let Some(bytes) = message_of(from)? else { return Ok(None) };
+            let mut message = GobMessage(&bytes);
+            let number = message.int()?;
+            if number < 0 {
+                let layout = message.layout()?;
+                self.layouts.insert(number.checked_neg().ok_or(CUT)?, layout);
+                continue;
+            }
+            let Some(Layout::Struct(_)) = self.layouts.get(&number) else { return Err("it is no struct".into()) };
+            let GobValue::Struct(fields) = self.value(&mut message, number, 0)? else { return Err(CUT.into()) };
+            return Ok(Some(result(fields)?));
+        }
+    }
+
+    fn value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
+        if depth > DEPTH_MAX {
+            return Err("its types are too deep");
+        }
+        Ok(match number {
+            2 => GobValue::Int(message.int()?),
+            3 => GobValue::Uint(message.uint()?),
+            // A truth value and a fraction: no field of ours.
+            1 | 4 => {
+                message.uint()?;
+                GobValue::Other
+            }
+            5 | 6 => {
+                let length = message.uint()?;
+                GobValue::Bytes(message.take(length)?.to_vec())
+            }
+            number => match self.layouts.get(&number).ok_or("it has a type that it does not explain")? {
+                Layout::Own => {
+                    let length = message.uint()?;
+                    GobValue::Bytes(message.take(length)?.to_vec())
+                }
+                Layout::List(of) => {
+                    let count = message.uint()?;
+                    let mut values = Vec::new();
+                    for _ in 0..count {
+                        values.push(self.value(message, *of, depth + 1)?);
+                    }
+                    GobValue::List(values)
+                }
+                Layout::Map(key, value) => {
+                    let count = message.uint()?;
+                    let mut pairs = Vec::new();
+                    for _ in 0..count {
+                        pairs.push((self.value(message, *key, depth + 1)?, self.value(message, *value, depth + 1)?));
+                    }
+                    GobValue::Map(pairs)
+                }
+                Layout::Struct(named) => {
+                    let mut fields = Vec::new();
+                    message.fields(&mut |message, at| {
+                        let (name, number) = named.get(at).ok_or("it has more fields than its type")?;
+                        fields.push((name.clone(), self.value(message, *number, depth + 1)?));
+                        Ok(())
+                    })?;
+                    GobValue::Struct(fields)
+                }
+            },
+        })
+    }
+}
+
+/// The bytes of the next message; `None` at the end.
+fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
+    let mut head = [0; 9];
+    if from.read(&mut head[..1])? == 0 {
+        return Ok(None);
+    }
+    let cut = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => GobError::Flaw(CUT),
+        _ => GobError::Io(error),
+    };
+    let length = match head[0] {
+        first @ 0..128 => u64::from(first),
+        first @ 248.. => {
+            let count = 256 - usize::from(first);
+            from.read_exact(&mut head[1..=count]).map_err(cut)?;
+            head[1..=count].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        }
+        _ => return Err("it is neither JSON nor CSV nor gob".into()),
+    };
+    if length > RECORD_BYTES_MAX as u64 {
+        return Err("it is neither JSON nor CSV nor gob, or longer than 64 MiB".into());
+    }
+    let mut bytes = Vec::new();
+    from.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == length { Ok(Some(bytes)) } else { Err(CUT.into()) }
+}
+
+fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str> {
+    let mut result = VegetaResult::default();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            ("Attack", GobValue::Bytes(bytes)) => result.attack = text(bytes),
+            ("Seq", GobValue::Uint(number)) => result.seq = number,
+            ("Code", GobValue::Uint(code)) => result.code = u16::try_from(code).map_err(|_| "its code is none")?,
+            ("Timestamp", GobValue::Bytes(bytes)) => result.sent_ns = moment(&bytes).ok_or("its timestamp is none")?,
+            ("Latency", GobValue::Int(ns)) => result.latency_ns = u64::try_from(ns).unwrap_or(0),
+            ("BytesOut", GobValue::Uint(bytes)) => result.bytes_out = bytes,
+            ("BytesIn", GobValue::Uint(bytes)) => result.bytes_in = bytes,
+            ("Error", GobValue::Bytes(bytes)) => result.error = text(bytes),
+            ("Body", GobValue::Bytes(bytes)) => result.body = bytes,
+            ("Method", GobValue::Bytes(bytes)) => result.method = text(bytes),
+            ("URL", GobValue::Bytes(bytes)) => result.url = text(bytes),
+            ("Headers", GobValue::Map(pairs)) => {
+                for (name, values) in pairs {
+                    let (GobValue::Bytes(name), GobValue::List(values)) = (name, values) else {
+                        return Err("its header fields are none");
+                    };
+                    let value = |value| match value {
+                        GobValue::Bytes(bytes) => Ok(text(bytes)),
+                        _ => Err("its header fields are none"),
+                    };
+                    result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
+                }
+            }
+            // What a later vegeta has besides.
+            _ => {}
+        }
+    }
+    Ok(result)
+}
+
+/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone, which changes nothing.
+fn moment(bytes: &[u8]) -> Option<u64> {
+    let seconds = i64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?).checked_sub(EPOCH_S)?;
+    let ns = u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?);
+    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(u64::from(ns))
+}

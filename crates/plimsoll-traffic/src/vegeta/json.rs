@@ -1,0 +1,87 @@
+//! A result as a line of JSON, its fields in vegeta's order.
+
+use super::base64::{read_base64, write_base64};
+use super::moment::stamp;
+use super::result::VegetaResult;
+use crate::logs::moment_ns;
+use serde_json::Value;
+use std::io::Write;
+
+pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
+    let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else { return Err("its line is no JSON object") };
+    let mut text = |key: &str| match object.remove(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err("a field that is text is none"),
+    };
+    let (attack, error, method, url) = (text("attack")?, text("error")?, text("method")?, text("url")?);
+    let (body, stamp) = (text("body")?, text("timestamp")?);
+    let number = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(0),
+        Some(value) => value.as_u64().ok_or("a field that counts is no number"),
+    };
+    let mut headers = Vec::new();
+    match object.get("headers") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(fields)) => {
+            for (name, values) in fields {
+                let values = values.as_array().ok_or("the values of a header field are no list")?;
+                let values = values.iter().map(|value| value.as_str().map(str::to_owned));
+                let values = values.collect::<Option<Vec<_>>>().ok_or("the value of a header field is no text")?;
+                headers.push((name.clone(), values));
+            }
+        }
+        Some(_) => return Err("its header fields are no object"),
+    }
+    Ok(VegetaResult {
+        attack,
+        seq: number("seq")?,
+        code: u16::try_from(number("code")?).map_err(|_| "its code is none")?,
+        sent_ns: match stamp.as_str() {
+            "" => 0,
+            stamp => moment_ns(stamp.as_bytes()).ok_or("its timestamp is none")?,
+        },
+        latency_ns: number("latency")?,
+        bytes_out: number("bytes_out")?,
+        bytes_in: number("bytes_in")?,
+        error,
+        body: read_base64(body.as_bytes()).ok_or("its body is not base64")?,
+        method,
+        url,
+        headers,
+    })
+}
+
+impl VegetaResult {
+    /// Appends it as a line of JSON.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let VegetaResult {
+            attack,
+            seq,
+            code,
+            sent_ns,
+            latency_ns,
+            bytes_out,
+            bytes_in,
+            error,
+            body,
+            method,
+            url,
+            headers,
+        } = self;
+        let text = |text: &str| Value::from(text).to_string();
+        let _ = write!(
+            out,
+            "{{\"attack\":{},\"seq\":{seq},\"code\":{code},\"timestamp\":\"{}\",\"latency\":{latency_ns},\
+             \"bytes_out\":{bytes_out},\"bytes_in\":{bytes_in},\"error\":{},\"body\":\"",
+            text(attack),
+            stamp(*sent_ns),
+            text(error),
+        );
+        write_base64(body, out);
+        let _ = write!(out, "\",\"method\":{},\"url\":{},\"headers\":", text(method), text(url));
+        let fields: serde_json::Map<String, Value> =
+            headers.iter().map(|(name, values)| (name.clone(), Value::from(values.clone()))).collect();
+        let _ = writeln!(out, "{}}}", Value::Object(fields));
+    }
+}

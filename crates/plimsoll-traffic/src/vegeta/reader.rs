@@ -1,0 +1,184 @@
+//! Reads results one after the other, in whichever encoding they come. Not here: the encodings.
+
+use super::gob::{GobError, GobStream};
+use super::result::{RECORD_BYTES_MAX, VegetaResult};
+use super::{csv, json};
+use std::io::{self, BufRead, Read};
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VegetaEncoding {
+    /// Go's own, which vegeta writes unless it is told otherwise: read only.
+    Gob,
+    /// An object a line.
+    Json,
+    /// A row a line.
+    Csv,
+}
+
+/// Why results could not be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum VegetaError {
+    /// They could not be had.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A record that is none. From 1.
+    #[error("result {0} is none of vegeta's: {1}")]
+    Record(u64, &'static str),
+}
+
+/// Reads results one after the other, in whichever encoding they come.
+#[derive(Debug)]
+pub struct VegetaReader<R> {
+    from: R,
+    encoding: Option<VegetaEncoding>,
+    gob: GobStream,
+    read: u64,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> VegetaReader<R> {
+    /// Nothing is read yet.
+    pub fn new(from: R) -> VegetaReader<R> {
+        VegetaReader { from, encoding: None, gob: GobStream::default(), read: 0, line: Vec::new() }
+    }
+
+    /// The next result; `None` at the end.
+    pub fn next_result(&mut self) -> Result<Option<VegetaResult>, VegetaError> {
+        let encoding = match self.encoding {
+            Some(encoding) => encoding,
+            None => {
+                let encoding = match self.from.fill_buf()?.first() {
+                    None => return Ok(None),
+                    Some(b'{' | b'\n' | b' ') => VegetaEncoding::Json,
+                    Some(b'0'..=b'9') => VegetaEncoding::Csv,
+                    Some(_) => VegetaEncoding::Gob,
+                };
+                *self.encoding.insert(encoding)
+            }
+        };
+        self.read += 1;
+        let flaw = |why: &'static str| VegetaError::Record(self.read, why);
+        if encoding == VegetaEncoding::Gob {
+            return self.gob.next_result(&mut self.from).map_err(|error| match error {
+                GobError::Io(error) => VegetaError::Io(error),
+                GobError::Flaw(why) => flaw(why),
+            });
+        }
+        loop {
+            self.line.clear();
+            (&mut self.from).take(RECORD_BYTES_MAX as u64).read_until(b'\n', &mut self.line)?;
+            if self.line.is_empty() {
+                return Ok(None);
+            }
+            if self.line.len() == RECORD_BYTES_MAX {
+                return Err(flaw("its line is longer than 64 MiB"));
+            }
+            if encoding == VegetaEncoding::Csv {
+                // A line break within quotation marks belongs to the row.
+                while !csv::is_whole(&self.line) {
+                    let before = self.line.len();
+                    let room = RECORD_BYTES_MAX.saturating_sub(before) as u64;
+                    (&mut self.from).take(room).read_until(b'\n', &mut self.line)?;
+                    if self.line.len() == before {
+                        return Err(flaw("a quotation mark is left open"));
+                    }
+                }
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let result = match encoding {
+            VegetaEncoding::Csv => csv::read(&self.line),
+            _ => json::read(&self.line),
+        };
+        result.map(Some).map_err(flaw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What vegeta 12.12 has written of one attack, and its own reports of it.
+    const JSON: &[u8] = include_bytes!("../../tests/vegeta/results.json");
+    const CSV: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
+    const GOB: &[u8] = include_bytes!("../../tests/vegeta/results.gob");
+
+    fn all(bytes: &[u8]) -> Result<Vec<VegetaResult>, VegetaError> {
+        let mut reader = VegetaReader::new(bytes);
+        std::iter::from_fn(|| reader.next_result().transpose()).collect()
+    }
+
+    fn written(write: fn(&VegetaResult, &mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        all(JSON).expect("results").iter().for_each(|result| write(result, &mut out));
+        out
+    }
+
+    /// Order of names in a map is nobody's.
+    fn in_order(mut results: Vec<VegetaResult>) -> Vec<VegetaResult> {
+        results.iter_mut().for_each(|result| result.headers.sort());
+        results
+    }
+
+    #[test]
+    fn what_vegeta_has_written_is_read_and_written_alike() {
+        let json = in_order(all(JSON).expect("JSON"));
+        assert_eq!((json.len(), json[2].code, json[2].error.as_str()), (120, 503, "503 Service Unavailable"));
+        assert_eq!(
+            (json[0].sent_ns, json[0].latency_ns, json[0].body.len()),
+            (1_795_307_654_063_832_482, 1_181_187, 15)
+        );
+        assert_eq!(json[0].headers[0], ("Content-Length".to_owned(), vec!["15".to_owned()]));
+        assert_eq!(in_order(all(CSV).expect("CSV")), json);
+        assert_eq!(in_order(all(GOB).expect("gob")), json);
+        assert!(written(VegetaResult::write_json) == JSON, "JSON is written as vegeta writes it");
+        assert!(written(VegetaResult::write_csv) == CSV, "CSV is written as vegeta writes it");
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_its_number() {
+        for (text, expect) in [
+            (&b"{\"code\":}\n"[..], "result 1 is none"),
+            (b"{}\n[]\n", "result 2 is none"),
+            (b"{\"timestamp\":\"yesterday\"}\n", "result 1 is none"),
+            (b"12,200\n", "result 1 is none"),
+            (b"1,200,5,0,2,\"open,,a,0,GET,u,\n", "result 1 is none"),
+            (b"hello", "result 1 is none"),
+            (&GOB[..GOB.len() - 3], "result 120 is none"),
+        ] {
+            let error = all(text).expect_err("refused").to_string();
+            assert!(error.contains(expect), "{}: {error}", text.escape_ascii());
+        }
+        assert_eq!(all(b"").expect("nothing"), []);
+        assert_eq!(all(b"\n\n").expect("nothing"), []);
+    }
+
+    proptest! {
+        #[test]
+        fn texts_survive(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
+            // Line ends of two letters are one within a row, as Go reads it.
+            let error = error.replace("\r\n", "\n").replace('\r', "");
+            let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
+            for write in [VegetaResult::write_json, VegetaResult::write_csv] {
+                let mut out = Vec::new();
+                write(&result, &mut out);
+                prop_assert_eq!(all(&out).expect("read again"), vec![result.clone()]);
+            }
+        }
+
+        #[test]
+        fn nothing_panics(cuts in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..8), which in 0..3usize, end in any::<usize>()) {
+            let mut bytes = [JSON, CSV, GOB][which].to_vec();
+            for (at, byte) in cuts {
+                let at = at % bytes.len().min(2_000);
+                bytes[at] = byte;
+            }
+            bytes.truncate(end % bytes.len());
+            let _ = all(&bytes);
+        }
+    }
+}

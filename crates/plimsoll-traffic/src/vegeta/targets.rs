@@ -1,0 +1,257 @@
+//! vegeta's files of targets, one after the other: `METHOD URL` with lines of header fields below it, or an object of JSON a line.
+//! Each mistake has its line.
+//!
+//! Not here: files of bodies, which are named and not read.
+
+use super::base64::read_base64;
+use serde_json::Value;
+use std::io::{BufRead, Read};
+
+/// The longest line: 16 MiB.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// What one request asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VegetaTarget {
+    /// Method.
+    pub method: String,
+    /// URL.
+    pub url: String,
+    /// Header fields, names in the letters given.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: TargetBody,
+}
+
+/// What a target says of its body.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TargetBody {
+    /// Nothing.
+    #[default]
+    Usual,
+    /// It is in this file.
+    File(String),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// How targets are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TargetFormat {
+    /// `METHOD URL` and what follows.
+    #[default]
+    Http,
+    /// An object a line.
+    Json,
+}
+
+/// A target that is none; completes "line N: ...".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct TargetError {
+    /// From 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+/// Reads targets.
+#[derive(Debug)]
+pub struct TargetReader<R> {
+    from: R,
+    format: TargetFormat,
+    line: u64,
+    /// A line that was looked at and belongs to the next target.
+    kept: Option<String>,
+}
+
+/// Whether a line begins with a method and a blank.
+fn has_method(line: &str) -> bool {
+    line.split_once([' ', '\t'])
+        .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
+}
+
+fn is_url(url: &str) -> bool {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        && !url.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+impl<R: BufRead> TargetReader<R> {
+    /// Nothing is read yet.
+    pub fn new(from: R, format: TargetFormat) -> TargetReader<R> {
+        TargetReader { from, format, line: 0, kept: None }
+    }
+
+    /// The next line without the blanks around it; `None` at the end.
+    fn next_line(&mut self) -> Result<Option<String>, TargetError> {
+        if let Some(line) = self.kept.take() {
+            return Ok(Some(line));
+        }
+        self.line += 1;
+        let mut bytes = Vec::new();
+        let read = (&mut self.from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
+        match read {
+            Err(_) => Err(self.flaw("it cannot be read")),
+            Ok(0) => Ok(None),
+            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.flaw("it is longer than 16 MiB")),
+            Ok(_) => match String::from_utf8(bytes) {
+                Ok(line) => Ok(Some(line.trim().to_owned())),
+                Err(_) => Err(self.flaw("it is no text in UTF-8")),
+            },
+        }
+    }
+
+    fn flaw(&self, why: &'static str) -> TargetError {
+        TargetError { line: self.line, why }
+    }
+
+    /// The next target; `None` at the end.
+    pub fn next_target(&mut self) -> Result<Option<VegetaTarget>, TargetError> {
+        loop {
+            let Some(line) = self.next_line()? else { return Ok(None) };
+            match self.format {
+                TargetFormat::Http if line.is_empty() || line.starts_with('#') => {}
+                TargetFormat::Json if line.is_empty() => {}
+                TargetFormat::Http => return self.http(&line).map(Some),
+                TargetFormat::Json => return json(&line).map(Some).map_err(|why| self.flaw(why)),
+            }
+        }
+    }
+
+    fn http(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
+        let Some((method, url)) = first.split_once(' ') else { return Err(self.flaw("a target is METHOD URL")) };
+        if !has_method(first) {
+            return Err(self.flaw("its method is not in capital letters"));
+        }
+        let url = url.trim();
+        if !is_url(url) {
+            return Err(self.flaw("its URL is none: write http://HOST:PORT/PATH"));
+        }
+        let mut target = VegetaTarget { method: method.to_owned(), url: url.to_owned(), ..VegetaTarget::default() };
+        while let Some(line) = self.next_line()? {
+            if line.is_empty() {
+                break;
+            }
+            if has_method(&line) && target.headers.is_empty() {
+                self.kept = Some(line);
+                break;
+            }
+            if line.starts_with('#') {
+                continue;
+            }
+            if let Some(path) = line.strip_prefix('@') {
+                target.body = TargetBody::File(path.to_owned());
+                break;
+            }
+            let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+            match field {
+                Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                    target.headers.push((name.to_owned(), value.to_owned()));
+                }
+                _ => return Err(self.flaw("a header field is Name: value")),
+            }
+        }
+        Ok(target)
+    }
+}
+
+fn json(line: &str) -> Result<VegetaTarget, &'static str> {
+    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("it is no JSON object") };
+    let mut target = VegetaTarget::default();
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("method", Value::String(method)) => target.method = method,
+            ("url", Value::String(url)) => target.url = url,
+            ("body", Value::Null) | ("header", Value::Null) => {}
+            ("body", Value::String(body)) => {
+                target.body = TargetBody::Bytes(read_base64(body.as_bytes()).ok_or("its body is not base64")?);
+            }
+            ("header", Value::Object(fields)) => {
+                for (name, values) in fields {
+                    let Value::Array(values) = values else { return Err("the values of a header field are no list") };
+                    for value in values {
+                        let Value::String(value) = value else { return Err("the value of a header field is no text") };
+                        target.headers.push((name.clone(), value));
+                    }
+                }
+            }
+            _ => return Err("it has other keys than method, url, body and header, or values of another kind"),
+        }
+    }
+    match () {
+        () if target.method.is_empty() || !target.method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
+            Err("its method is missing, or not in capital letters")
+        }
+        () if !is_url(&target.url) => Err("its URL is none: write http://HOST:PORT/PATH"),
+        () => Ok(target),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(text: &str, format: TargetFormat) -> Result<Vec<VegetaTarget>, TargetError> {
+        let mut reader = TargetReader::new(text.as_bytes(), format);
+        std::iter::from_fn(|| reader.next_target().transpose()).collect()
+    }
+
+    fn target(method: &str, url: &str, headers: &[(&str, &str)], body: TargetBody) -> VegetaTarget {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        VegetaTarget { method: method.into(), url: url.into(), headers, body }
+    }
+
+    #[test]
+    fn targets_are_read() {
+        use TargetBody::{Bytes, File, Usual};
+        let text = "# first\n\nPOST http://h/things\nContent-Type: a/b\nx-y: 1:2\n# between\n@/path/body.json\nGET http://h/a\nGET http://h/b\nA: b\n\nDELETE http://h/c";
+        let expect = [
+            target(
+                "POST",
+                "http://h/things",
+                &[("Content-Type", "a/b"), ("x-y", "1:2")],
+                File("/path/body.json".into()),
+            ),
+            target("GET", "http://h/a", &[], Usual),
+            target("GET", "http://h/b", &[("A", "b")], Usual),
+            target("DELETE", "http://h/c", &[], Usual),
+        ];
+        assert_eq!(all(text, TargetFormat::Http).expect("targets"), expect);
+        let text = "{\"method\":\"POST\",\"url\":\"http://h/x\",\"header\":{\"A\":[\"b\",\"c\"]},\"body\":\"eyJhIjoxfQ==\"}\n\n{\"method\":\"GET\",\"url\":\"https://h\"}\n";
+        let expect = [
+            target("POST", "http://h/x", &[("A", "b"), ("A", "c")], Bytes(b"{\"a\":1}".to_vec())),
+            target("GET", "https://h", &[], Usual),
+        ];
+        assert_eq!(all(text, TargetFormat::Json).expect("targets"), expect);
+        let fixture = include_str!("../../tests/vegeta/targets.http");
+        assert_eq!(all(fixture, TargetFormat::Http).expect("targets").len(), 3);
+    }
+
+    #[test]
+    fn mistakes_have_their_line() {
+        use TargetFormat::{Http, Json};
+        for (text, format, expect) in [
+            ("GET http://h/\n\nget http://h/\n", Http, "line 3: its method"),
+            ("GET\n", Http, "line 1: a target is"),
+            ("GET h:80/\n", Http, "line 1: its URL"),
+            ("GET http://h/\nA: b\nno field\n", Http, "line 3: a header field"),
+            ("GET http://h/\nA:\n", Http, "line 2: a header field"),
+            ("{}\n", Json, "line 1: its method"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: it is no JSON object"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: it has other keys"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: its body"),
+        ] {
+            let error = all(text, format).expect_err("refused").to_string();
+            assert!(error.starts_with(expect), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "(GET |POST |http://h|@|#|: |\\{|\"method\":|\n|\\PC){0,40}", json in any::<bool>()) {
+            let _ = all(&text, if json { TargetFormat::Json } else { TargetFormat::Http });
+        }
+    }
+}

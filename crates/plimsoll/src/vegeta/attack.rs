@@ -1,0 +1,346 @@
+//! `plimsoll vegeta attack`: targets in turn at a rate, and a result for each. The targets are an author of requests
+//! (`plimsoll_wire::Author`) over a load of plimsoll's own: a result's latency runs from the moment at which its request was to be
+//! sent, whenever that was possible.
+//!
+//! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
+
+use super::words::AttackAsked;
+use crate::args::{Cli, Command};
+use crate::commands::run;
+use crate::failure::{Failure, exit};
+use crate::files::{self, Use};
+use crate::output;
+use crate::runner::Authoring;
+use crate::target::{Url, system_text};
+use clap::{CommandFactory, FromArgMatches};
+use plimsoll_analysis::Summary;
+use plimsoll_engine::Authorship;
+use plimsoll_model::{LoadShape, RequestFailure, Stop};
+use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget};
+use plimsoll_wire::{Author, Batch, Halt, HeardAnswer, LostAnswer, h1};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Results that wait to be written: as many as come in a moment.
+const WAITING_MAX: usize = 100_000;
+
+/// A target, ready to be asked.
+#[derive(Debug)]
+struct ReadyTarget {
+    target: VegetaTarget,
+    /// Path and query.
+    path: String,
+    body: Vec<u8>,
+}
+
+/// Where targets come from.
+struct Targets {
+    reader: TargetReader<Box<dyn BufRead + Send>>,
+    place: String,
+    /// All of them, in turn, unless they are read as they are needed.
+    known: Vec<Arc<ReadyTarget>>,
+    /// The file comes to its end, and the attack with it.
+    lazy: bool,
+    host: String,
+    asked: AttackAsked,
+}
+
+/// What all workers share.
+struct AttackShared {
+    targets: Mutex<Targets>,
+    seq: AtomicU64,
+    /// What the wall clock shows where the monotonic one shows 0, ns.
+    wall_ns: u64,
+    failure: Mutex<Option<String>>,
+    sink: mpsc::SyncSender<VegetaResult>,
+    redirects: AtomicU64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Targets {
+    /// The target of the request with this number; `None` where there are no more.
+    fn of(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
+        match self.known.len() as u64 {
+            count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
+            // The first was read before the attack.
+            count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
+            _ => self.read(),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Arc<ReadyTarget>>, String> {
+        let place = &self.place;
+        let Some(mut target) = self.reader.next_target().map_err(|error| format!("{place}: {error}"))? else {
+            return Ok(None);
+        };
+        let url = Url::read(&target.url).map_err(|failure| format!("{place}: {failure}"))?;
+        let host = format!("{}://{}:{}", url.origin.scheme, url.origin.host, url.origin.port);
+        if self.host.is_empty() {
+            self.host = host;
+        } else if self.host != host {
+            return Err(format!("{place}: '{host}' is not '{}': an attack is on one server", self.host));
+        }
+        let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
+        let body = match (&target.body, &self.asked.body) {
+            (TargetBody::Bytes(bytes), _) => bytes.clone(),
+            (TargetBody::File(path), _) => read(path)?,
+            (TargetBody::Usual, Some(path)) => read(path)?,
+            (TargetBody::Usual, None) => Vec::new(),
+        };
+        target.headers.extend(self.asked.headers.iter().cloned());
+        target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
+        Ok(Some(Arc::new(ReadyTarget { target, path: url.path, body })))
+    }
+}
+
+/// Asks for one worker.
+struct Attacker {
+    shared: Arc<AttackShared>,
+    /// What is under way, by number.
+    open: HashMap<u64, Arc<ReadyTarget>>,
+}
+
+impl std::fmt::Debug for Attacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attacker").field("open", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
+impl Attacker {
+    fn fail(&self, why: String) -> Halt {
+        locked(&self.shared.failure).get_or_insert(why);
+        Halt::Failed
+    }
+
+    fn tell(&self, mut result: VegetaResult, times: (u64, u64), mark: u64) -> Result<(), Halt> {
+        result.seq = mark;
+        result.sent_ns = self.shared.wall_ns + times.0;
+        result.latency_ns = times.1.saturating_sub(times.0);
+        result.attack.clone_from(&locked(&self.shared.targets).asked.name);
+        self.shared.sink.send(result).map_err(|_| Halt::Asked)
+    }
+
+    /// What is known of the request with this number.
+    fn begun(&mut self, mark: u64) -> VegetaResult {
+        let Some(ready) = self.open.remove(&mark) else { return VegetaResult::default() };
+        VegetaResult {
+            method: ready.target.method.clone(),
+            url: ready.target.url.clone(),
+            bytes_out: ready.body.len() as u64,
+            ..VegetaResult::default()
+        }
+    }
+}
+
+impl Author for Attacker {
+    fn writes_each(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        false
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn messages(&self) -> u32 {
+        1
+    }
+
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+        let mut targets = locked(&self.shared.targets);
+        let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
+        let found = targets.of(seq);
+        let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
+        drop(targets);
+        let ready = found.map_err(|why| self.fail(why))?.ok_or(Halt::Asked)?;
+        let mut headers = ready.target.headers.clone();
+        if !name.is_empty() {
+            headers.push(("X-Vegeta-Attack".to_owned(), name));
+        }
+        headers.push(("X-Vegeta-Seq".to_owned(), seq.to_string()));
+        let host = ready.target.url.split("://").nth(1).unwrap_or_default();
+        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+        let parts = h1::RequestParts {
+            method: &ready.target.method,
+            target: &ready.path,
+            host: host.rsplit('@').next().unwrap_or_default(),
+            headers: &headers,
+            body: &ready.body,
+            keep_alive,
+        };
+        let bytes = h1::encode(&parts).map_err(|error| self.fail(error.to_string()))?;
+        batch.bytes.extend_from_slice(&bytes);
+        batch.heads_only.push(ready.target.method == "HEAD");
+        batch.mark = seq;
+        self.open.insert(seq, ready);
+        Ok(())
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        Ok(0)
+    }
+
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        let begun = self.begun(answer.mark);
+        let mut headers: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, value) in answer.fields() {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (name, value) = (text(name), text(value));
+            match headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+                Some((_, values)) => values.push(value),
+                None => headers.push((name, vec![value])),
+            }
+        }
+        if (300..400).contains(&answer.status) && headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("location"))
+        {
+            self.shared.redirects.fetch_add(1, Ordering::Relaxed);
+        }
+        // An answer that is no success has its status line as an error, as with vegeta.
+        let line = answer.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line =
+            String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
+        let error = if (200..400).contains(&answer.status) { String::new() } else { line };
+        let body_max = locked(&self.shared.targets).asked.body_max;
+        let body = answer.content[..answer.content.len().min(body_max)].to_vec();
+        let (code, bytes_in) = (answer.status, body.len() as u64);
+        let result = VegetaResult { code, bytes_in, error, body, headers, ..begun };
+        self.tell(result, (answer.intended_ns, answer.done_ns), answer.mark)
+    }
+
+    fn miss(&mut self, lost: &LostAnswer) {
+        let begun = self.begun(lost.mark);
+        let what = match lost.failure {
+            RequestFailure::Timeout => "no answer within the timeout",
+            RequestFailure::Connect => "connection refused",
+            RequestFailure::Reset => "connection reset by peer",
+            RequestFailure::ClosedEarly => "EOF",
+            RequestFailure::Tls => "TLS handshake failed",
+            _ => "malformed HTTP response",
+        };
+        let error = format!("{} \"{}\": {what}", begun.method, begun.url);
+        // Nobody may be there any more to be told.
+        let _ = self.tell(VegetaResult { error, ..begun }, (lost.intended_ns, lost.done_ns), lost.mark);
+    }
+}
+
+/// Who asks in an attack.
+struct Attack(Arc<AttackShared>);
+
+impl Authoring for Attack {
+    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+        let attacker = |_| Authorship {
+            author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
+            address: None,
+        };
+        Ok((0..workers.max(1)).map(attacker).collect())
+    }
+
+    fn goes_on(&self) -> ControlFlow<Stop> {
+        match &*locked(&self.0.failure) {
+            Some(why) => ControlFlow::Break(Stop::Died(why.clone())),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn unload(&self) {}
+}
+
+/// Attacks, and writes the results as they come.
+pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
+    let from: Box<dyn BufRead + Send> = match &asked.targets {
+        None => Box::new(BufReader::new(std::io::stdin())),
+        Some(path) => {
+            let opened = File::open(path);
+            let cannot = |error| Failure::usage(format!("-targets: '{path}' cannot be read: {}", system_text(&error)));
+            Box::new(BufReader::new(opened.map_err(cannot)?))
+        }
+    };
+    let mut targets = Targets {
+        reader: TargetReader::new(from, asked.format),
+        place: format!("-targets: '{}'", asked.targets.as_deref().unwrap_or("stdin")),
+        known: Vec::new(),
+        lazy: asked.lazy,
+        host: String::new(),
+        asked: asked.clone(),
+    };
+    while let Some(target) = targets.read().map_err(Failure::usage)? {
+        targets.known.push(target);
+        if asked.lazy {
+            break;
+        }
+    }
+    let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
+    let line = asked.as_run(&first.target.url);
+    let place = asked.output.clone();
+    let (out, name): (Box<dyn Write + Send>, String) = match place {
+        None => (Box::new(std::io::stdout()), "stdout".to_owned()),
+        Some(path) => match File::create(&path) {
+            Ok(file) => (Box::new(file), path),
+            Err(error) => return Err(Failure::start(format!("'{path}' cannot be written: {}", system_text(&error)))),
+        },
+    };
+    let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
+    let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+    let Command::Run(args) = &cli.command else { return Err(Failure::usage("an attack is a run")) };
+    let (mut question, terms) = run::asked(args)?;
+    // Whoever was asked is waited for.
+    question.plan.load.grace_ns = asked.timeout_ns;
+    let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
+    let writing = std::thread::spawn(move || write_all(out, &name, &results));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let shared = Arc::new(AttackShared {
+        targets: Mutex::new(targets),
+        seq: AtomicU64::new(0),
+        wall_ns: now.saturating_sub(plimsoll_sys::clock::monotonic_ns()),
+        failure: Mutex::default(),
+        sink,
+        redirects: AtomicU64::new(0),
+    });
+    let measured = run::measure(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
+    let failed = locked(&shared.failure).take();
+    let redirects = shared.redirects.load(Ordering::Relaxed);
+    let limited = Summary::of(measured.run()).generator.limited;
+    drop((measured, shared));
+    writing.join().map_err(|_| Failure::start("the results could not be written"))??;
+    if redirects > 0 {
+        output::note(&format!("warning: {redirects} answers were redirects, which are not followed"));
+    }
+    if limited {
+        output::note(
+            "warning: plimsoll was the limit of this attack, and not the server: its latencies are ours as well",
+        );
+    }
+    match failed {
+        Some(why) => Err(Failure::usage(why)),
+        None if plimsoll_sys::signal::interrupted() => Ok(exit::INTERRUPTED),
+        None => Ok(exit::DONE),
+    }
+}
+
+/// Writes results as they come, until nobody is left who has any.
+fn write_all(out: Box<dyn Write + Send>, name: &str, results: &mpsc::Receiver<VegetaResult>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::start(format!("'{name}' cannot be written: {}", system_text(&error)));
+    let (mut out, mut line) = (BufWriter::new(out), Vec::new());
+    while let Ok(first) = results.recv() {
+        // What has come by now goes out together.
+        for result in std::iter::once(first).chain(results.try_iter()) {
+            line.clear();
+            result.write_json(&mut line);
+            out.write_all(&line).map_err(cannot)?;
+        }
+        out.flush().map_err(cannot)?;
+    }
+    Ok(())
+}

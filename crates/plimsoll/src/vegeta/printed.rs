@@ -1,0 +1,236 @@
+//! Figures as vegeta's reports show them, line for line, so that what reads those reads ours. Figures in, text out.
+//!
+//! Not here: the figures.
+
+use plimsoll_traffic::vegeta::VegetaFigures;
+use std::fmt::Write;
+
+/// Shares at which a plot has a point.
+const SHARES: &[f64] = &[
+    0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
+    0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,
+    0.9875, 0.989062, 0.990625, 0.992188, 0.992969, 0.99375, 0.994531, 0.995313, 0.996094, 0.996484, 0.996875,
+    0.997266, 0.997656, 0.998047, 0.998242, 0.998437, 0.998633, 0.998828, 0.999023, 0.999121, 0.999219, 0.999316,
+    0.999414, 0.999512, 0.999561, 0.999609, 0.999658, 0.999707, 0.999756, 0.99978, 0.999805, 0.999829, 0.999854,
+    0.999878, 0.99989, 0.999902, 0.999915, 0.999927, 0.999939, 0.999945, 0.999951, 0.999957, 0.999963, 0.999969,
+    0.999973, 0.999976, 0.999979, 0.999982, 0.999985, 0.999986, 0.999988, 0.999989, 0.999991, 0.999992, 0.999993,
+    0.999994, 0.999995, 0.999996, 0.999997, 0.999998, 0.999999, 1.0,
+];
+
+/// `-type text`.
+pub fn text(figures: &mut VegetaFigures) -> String {
+    let time = |ns: u64| go_duration(rounded(ns));
+    let (attack, wait) = (figures.attack_ns(), figures.wait_ns());
+    let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
+    let mean = figures.mean(figures.latency_ns_total) as u64;
+    let latencies = [figures.latency_ns_min, mean, p50, p90, p95, p99, figures.latency_ns_max].map(time).join(", ");
+    let VegetaFigures { requests, bytes_in, bytes_out, .. } = *figures;
+    let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("{code}:{count}  ")).collect();
+    let mut out = aligned(&[
+        &[
+            "Requests",
+            "[total, rate, throughput]",
+            &format!("{requests}, {:.2}, {:.2}", figures.rate_rps(), figures.throughput_rps()),
+        ],
+        &["Duration", "[total, attack, wait]", &[attack + wait, attack, wait].map(time).join(", ")],
+        &["Latencies", "[min, mean, 50, 90, 95, 99, max]", &latencies],
+        &["Bytes In", "[total, mean]", &format!("{bytes_in}, {:.2}", figures.mean(bytes_in))],
+        &["Bytes Out", "[total, mean]", &format!("{bytes_out}, {:.2}", figures.mean(bytes_out))],
+        &["Success", "[ratio]", &format!("{:.2}%", figures.success() * 100.0)],
+        &["Status Codes", "[code:count]", &codes.concat()],
+    ]);
+    out += "Error Set:\n";
+    figures.errors.iter().for_each(|error| out.extend([error, "\n"]));
+    out
+}
+
+/// `-type json`.
+pub fn json(figures: &mut VegetaFigures) -> String {
+    let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
+    let VegetaFigures {
+        requests,
+        bytes_in,
+        bytes_out,
+        latency_ns_total: total,
+        latency_ns_min: min,
+        latency_ns_max: max,
+        ..
+    } = *figures;
+    let mut out = format!(
+        "{{\"latencies\":{{\"total\":{total},\"mean\":{},\"50th\":{p50},\"90th\":{p90},\"95th\":{p95},\"99th\":{p99},\"max\":{max},\"min\":{min}}},",
+        figures.mean(total) as u64
+    );
+    if !figures.buckets.is_empty() {
+        let buckets: Vec<String> =
+            figures.buckets.iter().map(|(bound, count)| format!("\"{bound}\":{count}")).collect();
+        let _ = write!(out, "\"buckets\":{{{}}},", buckets.join(","));
+    }
+    for (name, total) in [("bytes_in", bytes_in), ("bytes_out", bytes_out)] {
+        let _ = write!(out, "\"{name}\":{{\"total\":{total},\"mean\":{}}},", figures.mean(total));
+    }
+    let [earliest, latest, end] = figures.moments();
+    let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("\"{code}\":{count}")).collect();
+    let errors = serde_json::Value::from(figures.errors.clone());
+    let _ = writeln!(
+        out,
+        "\"earliest\":\"{earliest}\",\"latest\":\"{latest}\",\"end\":\"{end}\",\"duration\":{},\"wait\":{},\"requests\":{requests},\
+         \"rate\":{},\"throughput\":{},\"success\":{},\"status_codes\":{{{}}},\"errors\":{errors}}}",
+        figures.attack_ns(),
+        figures.wait_ns(),
+        figures.rate_rps(),
+        figures.throughput_rps(),
+        figures.success(),
+        codes.join(",")
+    );
+    out
+}
+
+/// `-type hist[...]`.
+pub fn histogram(figures: &VegetaFigures) -> String {
+    let mut rows = vec![["Bucket", "", "#", "%", "Histogram"].map(str::to_owned)];
+    for (at, (bound, count)) in figures.buckets.iter().enumerate() {
+        let next = figures.buckets.get(at + 1).map_or_else(|| "+Inf".to_owned(), |(next, _)| go_duration(*next));
+        let share = figures.mean(*count);
+        let bar = "#".repeat((share * 75.0) as usize);
+        rows.push([
+            format!("[{},", go_duration(*bound)),
+            format!("{next}]"),
+            count.to_string(),
+            format!("{:.2}%", share * 100.0),
+            bar,
+        ]);
+    }
+    let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// `-type hdrplot`.
+pub fn plot(figures: &mut VegetaFigures) -> String {
+    let mut rows = vec![["Value(ms)", "Percentile", "TotalCount", "1/(1-Percentile)"].map(str::to_owned)];
+    for share in SHARES {
+        let value_ms = figures.quantile_ns(*share) as f64 / 1e6;
+        let count = (share * figures.requests as f64 + 0.5) as u64;
+        let over = if *share < 1.0 { 1.0 / (1.0 - share) } else { 1e7 };
+        rows.push([format!("{value_ms:.6}"), format!("{share:.6}"), count.to_string(), format!("{over:.6}")]);
+    }
+    let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// Rows with their columns below each other, two blanks apart; the last column is as long as it is.
+fn aligned(rows: &[&[&str]]) -> String {
+    let width =
+        |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for row in rows {
+        for (at, cell) in row.iter().enumerate() {
+            out += cell;
+            if at + 1 < row.len() {
+                // An empty column takes no place.
+                let pad = match width(at) {
+                    0 => 0,
+                    width => width + 2 - cell.chars().count(),
+                };
+                out.extend(std::iter::repeat_n(' ', pad));
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A time with no more digits than the unit below its own.
+fn rounded(ns: u64) -> u64 {
+    const UNITS_NS: [u64; 6] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000, 1_000_000, 1_000, 1];
+    let unit = UNITS_NS.windows(2).find(|pair| ns >= pair[0]).map_or(1, |pair| pair[1]);
+    (ns + unit / 2) / unit * unit
+}
+
+/// A time as Go writes it.
+fn go_duration(ns: u64) -> String {
+    let fraction = |whole: u64, part: u64, digits: usize| {
+        let digits = format!("{part:0digits$}");
+        match digits.trim_end_matches('0') {
+            "" => whole.to_string(),
+            digits => format!("{whole}.{digits}"),
+        }
+    };
+    match ns {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{ns}ns"),
+        1_000..1_000_000 => format!("{}µs", fraction(ns / 1_000, ns % 1_000, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", fraction(ns / 1_000_000, ns % 1_000_000, 6)),
+        _ => {
+            let seconds = ns / 1_000_000_000;
+            let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+            let mut text = String::new();
+            if hours > 0 {
+                let _ = write!(text, "{hours}h");
+            }
+            if seconds >= 60 {
+                let _ = write!(text, "{minutes}m");
+            }
+            text + &fraction(seconds % 60, ns % 1_000_000_000, 9) + "s"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_traffic::vegeta::VegetaReader;
+
+    macro_rules! fixture {
+        ($name:literal) => {
+            include_str!(concat!("../../../plimsoll-traffic/tests/vegeta/", $name))
+        };
+    }
+
+    fn figures(bounds_ns: &[u64]) -> VegetaFigures {
+        let mut reader = VegetaReader::new(fixture!("results.json").as_bytes());
+        let mut figures = VegetaFigures::new(bounds_ns);
+        while let Some(result) = reader.next_result().expect("results") {
+            figures.add(&result);
+        }
+        figures
+    }
+
+    #[test]
+    fn reports_are_vegetas_to_the_letter() {
+        assert_eq!(text(&mut figures(&[])), fixture!("report.txt"));
+        assert_eq!(json(&mut figures(&[])).trim_end(), fixture!("report.json").trim_end());
+        assert_eq!(histogram(&figures(&[0, 100_000, 200_000, 500_000, 1_000_000])), fixture!("report-hist.txt"));
+        assert_eq!(plot(&mut figures(&[])), fixture!("report-hdrplot.txt"));
+        assert!(
+            json(&mut figures(&[0, 1_000_000]))
+                .contains("\"min\":100400},\"buckets\":{\"0\":118,\"1000000\":2},\"bytes_in\"")
+        );
+    }
+
+    #[test]
+    fn no_result_has_a_report() {
+        let none = &mut VegetaFigures::new(&[0]);
+        assert!(text(none).contains("0, 0.00, 0.00\n") && json(none).contains("\"requests\":0,"));
+        assert!(histogram(none).contains("+Inf]") && plot(none).lines().count() == 95);
+    }
+
+    #[test]
+    fn times_are_written_as_go_writes_them() {
+        for (ns, expect) in [
+            (0, "0s"),
+            (999, "999ns"),
+            (1_500, "1.5µs"),
+            (100_400, "100.4µs"),
+            (1_086_419, "1.086419ms"),
+            (2_976_000_000, "2.976s"),
+            (60_000_000_000, "1m0s"),
+            (3_723_500_000_000, "1h2m3.5s"),
+        ] {
+            assert_eq!(go_duration(ns), expect);
+        }
+        assert_eq!(
+            [1_086_419, 533_778, 2_975_598_655, 90_499_999_999].map(rounded),
+            [1_086_000, 533_778, 2_976_000_000, 90_000_000_000]
+        );
+    }
+}

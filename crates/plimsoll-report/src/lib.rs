@@ -59,5 +59,5 @@ pub use run::load_text;
 pub use searches::{SearchSide, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
 pub use shown::{Shown, TakenProfiles};
-pub use sweep::{dat_line, sweep_header, sweep_lengths, sweep_row};
+pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};
 pub use traffic_json::traffic_document;

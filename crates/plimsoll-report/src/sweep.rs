@@ -144,14 +144,41 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
 /// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a level not held.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
-    Some(format!(
-        "{} {:.2} {:.2} {:.2}\n",
-        level.concurrency,
-        summary.throughput_rps,
-        summary.whole.response.mean_ns / 1e6,
-        // Rounded down: 99.999 % is not all.
-        (summary.success_rate * 1e4).floor() / 1e2,
-    ))
+    let mean_ns = summary.whole.response.mean_ns;
+    Some(dat_text(level.concurrency, summary.throughput_rps, mean_ns, summary.success_rate))
+}
+
+fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f64) -> String {
+    // Rounded down: 99.999 % is not all.
+    let percent = (success_rate * 1e4).floor() / 1e2;
+    format!("{concurrency} {throughput_rps:.2} {:.2} {percent:.2}\n", mean_ns / 1e6)
+}
+
+/// What one of several routes did, as a `.dat` file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteDat {
+    /// The name of the route.
+    pub route: String,
+    /// A line for each level at which it was asked.
+    pub lines: String,
+}
+
+/// The same of each route, in the order of the plan; none where there is only one.
+pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
+    let mut files: Vec<RouteDat> = Vec::new();
+    for level in levels {
+        let routes = level.figures().map_or_else(Default::default, |figures| figures.routes.as_slice());
+        for (at, route) in routes.iter().enumerate() {
+            if files.len() <= at {
+                files.push(RouteDat { route: route.name.clone(), lines: String::new() });
+            }
+            if route.requests > 0 {
+                let mean_ns = route.figures.response.mean_ns;
+                files[at].lines += &dat_text(level.concurrency, route.throughput_rps, mean_ns, route.success_rate);
+            }
+        }
+    }
+    files
 }
 
 /// How long the levels were measured, in words.

@@ -1,6 +1,7 @@
 //! What a sweep found: the figures of each level, the peak and the knee.
 
 use super::recording::cut_off;
+use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::format;
 use crate::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
@@ -27,6 +28,8 @@ pub struct SweepFigures<'a> {
     pub run: &'a Run,
     /// All figures of its load.
     pub summary: Summary,
+    /// Its figures by route, where it has several.
+    pub routes: Vec<RouteSummary>,
     /// The same as a level among others.
     pub level: Level,
     /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was measured to tell.
@@ -54,7 +57,8 @@ impl<'a> SweepLevel<'a> {
         let run = &trial.run;
         let (LoadUnit::Concurrency, level) = Level::of(run)? else { return None };
         let (concurrency, summary, error) = (level.load as u64, Summary::of(run), goodput_error(run));
-        let figures = SweepFigures { run, summary, level, error, server: ServerUse::of(run).ok() };
+        let (routes, server) = (by_route(run), ServerUse::of(run).ok());
+        let figures = SweepFigures { run, summary, routes, level, error, server };
         Some(SweepLevel { concurrency, outcome: Ok(figures) })
     }
 

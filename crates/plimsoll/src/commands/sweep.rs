@@ -11,7 +11,7 @@ use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::output;
-use crate::pictures::write_chart;
+use crate::pictures::{write, write_chart};
 use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, path_text, positive_time};
 use crate::recording::Recording;
@@ -28,11 +28,13 @@ use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
-use plimsoll_report::{dat_line, format, sweep_header, sweep_lengths, sweep_row};
+use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_header, sweep_lengths, sweep_row};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// Most routes that get a table each.
+const ROUTES_MAX: usize = 200;
 /// The concurrencies of the usual script, and how long each is held.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 const FULL_NS: u64 = 300 * SECOND;
@@ -193,6 +195,10 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     }
     results.print(terms.output.json, false);
     live.note(&format!("table: {}", dat_path.display()));
+    match write_by_route(&stem, &found.levels) {
+        Ok(note) => note.iter().for_each(|note| live.note(note)),
+        Err(failure) => output::failed(failure.to_string()),
+    }
     match draw(&stem, &experiment, &found.levels) {
         Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
@@ -232,6 +238,28 @@ fn beside(stem: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// The name of a route as a part of the name of a file: words of letters and digits, of some length.
+fn file_word(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").chars().take(40).collect()
+}
+
+/// Writes a table for each of several routes; says which.
+fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
+    let routes = dat_by_route(levels);
+    if routes.len() > ROUTES_MAX {
+        let routes = routes.len();
+        return Ok(Some(format!("no tables by route: there are {routes} of them, and tables of at most {ROUTES_MAX}")));
+    }
+    let path = |number: usize, route: &RouteDat| beside(stem, &format!("_{number}-{}.dat", file_word(&route.route)));
+    for (number, route) in (1..).zip(&routes) {
+        write(&path(number, route), route.lines.as_bytes())?;
+    }
+    let (Some(first), Some(last)) = (routes.first(), routes.last()) else { return Ok(None) };
+    let (first, last) = (path(1, first), path(routes.len(), last));
+    Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
+}
+
 /// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.
 fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let Some((over, measured)) = results::levels(experiment) else { return Ok(Vec::new()) };
@@ -256,6 +284,21 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+
+    #[test]
+    fn a_route_has_a_name_that_files_may_have() {
+        for (name, expect) in [
+            ("list", "list"),
+            ("GET /items/{}", "GET-items"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("\u{e9}t\u{e9}", "t"),
+            ("\u{1b}[31m", "31m"),
+            ("", ""),
+            (&"x".repeat(300), &"x".repeat(40)),
+        ] {
+            assert_eq!(file_word(name), expect);
+        }
+    }
 
     #[test]
     fn what_is_said_chooses_levels_and_lengths() {

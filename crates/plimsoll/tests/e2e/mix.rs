@@ -71,6 +71,19 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let dir = folder("mix-sweep");
     let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
     assert_eq!(swept.code, 0, "{}", swept.stderr);
+    // The whole has a table, and each route one of its own.
+    assert!(swept.stderr.contains("sweep_1-list.dat to "), "{}", swept.stderr);
+    let goodputs = |name: &str| -> Vec<f64> {
+        let table = std::fs::read_to_string(dir.join(name)).expect("a table");
+        table.lines().map(|line| line.split(' ').nth(1).and_then(|rps| rps.parse().ok()).expect("a rate")).collect()
+    };
+    let whole = goodputs("sweep.dat");
+    assert_eq!(whole.len(), 2);
+    let routes = ["sweep_1-list.dat", "sweep_2-missing.dat", "sweep_3-order.dat"].map(goodputs);
+    for (level, whole) in whole.iter().enumerate() {
+        let sum: f64 = routes.iter().map(|rates| rates[level]).sum();
+        assert!((sum - whole).abs() < 0.1, "{sum} of {whole}");
+    }
     let proved =
         plimsoll(&["prove", "--budget", "3s", "--count-disturbed", "-f", text(&path), &server.url, &server.url]);
     assert_eq!(proved.code, 0, "{}{}", proved.stdout, proved.stderr);

@@ -373,7 +373,7 @@ struct RouteFields<'a> {
     response_time_ns: TimesFields,
     service_time_ns: TimesFields,
     ttfb_ns: TimesFields,
-    answers_bytes: u64,
+    bytes_in: u64,
     failed: Failures<'a>,
     statuses: Keyed<'a, fn(u16) -> String>,
 }
@@ -389,7 +389,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             response_time_ns: TimesFields::from(&figures.response),
             service_time_ns: TimesFields::from(&figures.service),
             ttfb_ns: TimesFields::from(&figures.ttfb),
-            answers_bytes: figures.answers_bytes,
+            bytes_in: figures.answers_bytes,
             failed: Failures(&figures.ledger),
             statuses: Keyed(&figures.statuses, |status| status.to_string()),
         }

@@ -53,8 +53,8 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     assert_eq!(names, ["list", "missing", "order"]);
     assert_eq!(routes.iter().map(|route| number(route, "requests")).sum::<f64>(), 800.0);
     assert_eq!(number(&routes[1], "statuses.404"), missing);
-    assert_eq!(routes.iter().map(|route| number(route, "answers_bytes")).sum::<f64>(), number(&document, "bytes_in"));
-    assert!(number(&routes[0], "answers_bytes") > 20.0 * number(&routes[0], "requests"), "{:#}", routes[0]);
+    assert_eq!(routes.iter().map(|route| number(route, "bytes_in")).sum::<f64>(), number(&document, "bytes_in"));
+    assert!(number(&routes[0], "bytes_in") > 20.0 * number(&routes[0], "requests"), "{:#}", routes[0]);
     for route in routes {
         assert_eq!(number(route, "response_time_ns.count"), number(route, "requests"), "{route:#}");
         assert_eq!(number(route, "success_rate"), 1.0, "{route:#}");

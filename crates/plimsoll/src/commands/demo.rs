@@ -5,7 +5,7 @@
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
 use crate::asking;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::output::print;
 use crate::quantity::positive_time;
@@ -42,7 +42,7 @@ pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
-/// Starts the servers, finds, explains and proves, and says with which code to end.
+/// Starts the servers, finds, explains and proves; ends well unless somebody stopped it.
 pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = helper(&["--threads", "1"])?;
     let behind = format!("{}{BEHIND}", store.said());
@@ -53,7 +53,7 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!("a server with a planted limit runs at {url}; plimsoll is told no more than that\n"));
     live.line(&format!("1 of 3, how much does it carry?   plimsoll find {url}"));
-    let code = find::carry_out(asked, terms)?;
+    find::carry_out(asked, terms)?;
     // A document is one: that of the search.
     if !terms.output.json && !plimsoll_sys::signal::interrupted() {
         let mut words = vec!["--budget", &budget, "--seed", &seed];
@@ -85,7 +85,8 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
              plimsoll overload URL                                    what it does past its line\n",
         );
     }
-    Ok(code)
+    // Nothing is judged here: what was shown was shown, also where others kept the machine from stating a line.
+    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
 }
 
 fn cannot(error: &std::io::Error) -> Failure {

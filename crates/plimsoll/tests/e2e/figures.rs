@@ -241,6 +241,7 @@ fn every_example_of_a_help_text_works() {
     std::fs::write(at("order.json"), "{}").expect("written");
     let mix = format!("base = \"{}\"\n[[request]]\nget = \"/healthz\"\n[[request]]\nget = \"/bytes/9\"\n", server.url);
     std::fs::write(at("mix.toml"), mix).expect("written");
+    std::fs::write(at("post.lua"), "function init(words) end\n").expect("written");
     done(&["run", &url, "-d", "300ms", "--quiet", "-o", &at("run.plimsoll")]);
     done(&["find", &url, "--budget", "3s", "--quiet", "-o", &at("find.plimsoll")]);
     done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);
@@ -276,6 +277,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let more = match words[1] {
         "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --quiet"][..],
         "run" => &["--quiet"],
+        // What is left for the search is less by a load of some seconds below the line.
+        "find" if line.contains("--headroom") => &["--budget 10s --quiet"],
         "find" if !line.contains("--budget") => &["--budget 3s --quiet"],
         "find" => &["--quiet"],
         "sweep" if !line.contains("-c") && !line.contains("--full") => &["--budget 6s --quiet"],
@@ -286,10 +289,12 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let more = if line.contains("-d ") { more.join(" ").replace("-d 300ms ", "") } else { more.join(" ") };
     let program = env!("CARGO_BIN_EXE_plimsoll");
     let line = line.replacen("plimsoll", program, 1);
-    let line = match line.split_once(" > ") {
-        Some((before, after)) => format!("{before} {more} > {after}"),
-        None => format!("{line} {more}"),
-    };
+    // Flags stand before what ends them, or before what takes the output.
+    let line =
+        match line.split_once(" > ").map(|parts| (parts, ">")).or(line.split_once(" -- ").map(|parts| (parts, "--"))) {
+            Some(((before, after), mark)) => format!("{before} {more} {mark} {after}"),
+            None => format!("{line} {more}"),
+        };
     let output = Command::new("bash").args(["-c", &line]).current_dir(folder).output().expect("bash");
     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
     match NEEDS.iter().find(|(part, _)| example.contains(part)) {

@@ -209,12 +209,14 @@ impl Contrast {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
-    /// Whether the low load breaks the latency promised by itself.
+    /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,
+    /// too: where that load is in time, the low one met a stall.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.latency.iter().filter_map(|bound| {
             // A bound on less than the tail is held against the median, which it is at least.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
-            Some(self.low.get(signal)? > bound.bound_ns as f64)
+            let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound.bound_ns as f64);
+            Some(late(&self.low)? && late(&self.half).unwrap_or(true))
         });
         broken.reduce(|a, b| a || b)
     }

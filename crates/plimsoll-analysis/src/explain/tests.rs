@@ -350,6 +350,13 @@ fn too_little_names_nothing() {
     }
 }
 
+/// A pause of half a second in the middle of a low load makes its tail late, and that of no other.
+fn stalled_when_low() -> Contrast {
+    let mut case = usual();
+    case.low.values.insert(P99, 600e6);
+    case
+}
+
 /// A remote target: what the load alone tells is told.
 #[test]
 fn the_load_alone_tells_some() {
@@ -361,6 +368,7 @@ fn the_load_alone_tells_some() {
         (usual().with(&refusing), Cause::Limiter),
         (usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
         (usual().with(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
+        (stalled_when_low(), Cause::Unknown),
         (usual(), Cause::Unknown),
     ] {
         let case = case.without(&seen);

@@ -138,9 +138,9 @@ impl<'a> From<&'a Others> for OthersFields<'a> {
     }
 }
 
-/// A distribution of times, ns.
+/// How times (ns) or sizes are distributed.
 #[derive(Serialize)]
-struct TimesFields {
+pub(crate) struct DistributionFields {
     count: u64,
     min: u64,
     mean: f64,
@@ -154,9 +154,9 @@ struct TimesFields {
     max: u64,
 }
 
-impl From<&Latency> for TimesFields {
-    fn from(times: &Latency) -> TimesFields {
-        TimesFields {
+impl From<&Latency> for DistributionFields {
+    fn from(times: &Latency) -> DistributionFields {
+        DistributionFields {
             count: times.count,
             min: times.min_ns,
             mean: times.mean_ns,
@@ -223,7 +223,7 @@ impl Serialize for CountedFields<'_> {
 fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
     match held {
         Held::Count(count) => count.into(),
-        Held::Times(times) => value(&TimesFields::from(times)),
+        Held::Times(times) => value(&DistributionFields::from(times)),
         Held::Tally(tally) => {
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
@@ -264,7 +264,7 @@ struct SessionCounts {
     completed: u64,
     abandoned: u64,
     cut: u64,
-    time_ns: TimesFields,
+    time_ns: DistributionFields,
 }
 
 impl SessionCounts {
@@ -275,7 +275,7 @@ impl SessionCounts {
             completed: load.sessions_completed,
             abandoned: load.sessions_abandoned,
             cut: load.sessions_cut,
-            time_ns: TimesFields::from(&load.session_time),
+            time_ns: DistributionFields::from(&load.session_time),
         })
     }
 }
@@ -285,7 +285,7 @@ impl SessionCounts {
 struct GeneratorFields {
     cpu_s: f64,
     work_share: f64,
-    lag_ns: TimesFields,
+    lag_ns: DistributionFields,
     sent_share: f64,
     limited: bool,
     reason: Option<String>,
@@ -305,7 +305,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,
-                lag_ns: TimesFields::from(&generator.lag),
+                lag_ns: DistributionFields::from(&generator.lag),
                 sent_share: generator.sent_share,
                 limited: generator.limited,
                 reason: generator.reason.as_ref().map(spelled),
@@ -370,9 +370,9 @@ struct RouteFields<'a> {
     requests: u64,
     success_rate: f64,
     throughput_rps: f64,
-    response_time_ns: TimesFields,
-    service_time_ns: TimesFields,
-    ttfb_ns: TimesFields,
+    response_time_ns: DistributionFields,
+    service_time_ns: DistributionFields,
+    ttfb_ns: DistributionFields,
     bytes_in: u64,
     failed: Failures<'a>,
     statuses: Keyed<'a, fn(u16) -> String>,
@@ -386,9 +386,9 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             requests: route.requests,
             success_rate: route.success_rate,
             throughput_rps: route.throughput_rps,
-            response_time_ns: TimesFields::from(&figures.response),
-            service_time_ns: TimesFields::from(&figures.service),
-            ttfb_ns: TimesFields::from(&figures.ttfb),
+            response_time_ns: DistributionFields::from(&figures.response),
+            service_time_ns: DistributionFields::from(&figures.service),
+            ttfb_ns: DistributionFields::from(&figures.ttfb),
             bytes_in: figures.answers_bytes,
             failed: Failures(&figures.ledger),
             statuses: Keyed(&figures.statuses, |status| status.to_string()),

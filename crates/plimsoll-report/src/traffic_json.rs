@@ -1,8 +1,10 @@
 //! The document of what access logs say: `plimsoll.traffic/1`, as `docs/json.md` describes it.
 
 use crate::document::{ByName, value};
+use crate::json::DistributionFields;
 use crate::remedy::spelled;
 use crate::traffic::{TrafficContext, doubts, notes, share_of, stamps};
+use plimsoll_analysis::summary::Latency;
 use plimsoll_model::Histogram;
 use plimsoll_traffic::survey::{Figures, GAP_NS};
 use serde::Serialize;
@@ -11,39 +13,8 @@ use serde_json::Value;
 /// Most clients in the document.
 const CLIENTS_MAX: usize = 1000;
 
-/// How something is distributed.
-#[derive(Serialize)]
-struct DistributionFields {
-    count: u64,
-    min: u64,
-    mean: f64,
-    stdev: f64,
-    p50: u64,
-    p75: u64,
-    p90: u64,
-    p95: u64,
-    p99: u64,
-    p999: u64,
-    max: u64,
-}
-
-impl From<&Histogram> for DistributionFields {
-    fn from(histogram: &Histogram) -> DistributionFields {
-        let at = |q| histogram.quantile_ns(q);
-        DistributionFields {
-            count: histogram.count(),
-            min: histogram.min_ns(),
-            mean: histogram.mean_ns(),
-            stdev: histogram.stdev_ns(),
-            p50: at(0.5),
-            p75: at(0.75),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: histogram.max_ns(),
-        }
-    }
+fn distribution(histogram: &Histogram) -> DistributionFields {
+    DistributionFields::from(&Latency::of(histogram))
 }
 
 /// `plimsoll.traffic/1`.
@@ -200,8 +171,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         sessions: SessionsFields {
             count: figures.sessions.requests.count(),
             gap_s: GAP_NS / 1_000_000_000,
-            requests: DistributionFields::from(&figures.sessions.requests),
-            think_time_ns: DistributionFields::from(&figures.sessions.think),
+            requests: distribution(&figures.sessions.requests),
+            think_time_ns: distribution(&figures.sessions.think),
         },
         popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
             method: &popularity.method,
@@ -211,8 +182,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         }),
         dispersion: ByName(dispersion.collect()),
         concurrency: figures.concurrency.map(|found| ConcurrencyFields { mean: found.mean, max: found.max }),
-        duration_ns: DistributionFields::from(&figures.durations),
-        sizes: DistributionFields::from(&figures.sizes),
+        duration_ns: distribution(&figures.durations),
+        sizes: distribution(&figures.sizes),
         series: SeriesFields {
             interval_s: figures.point_s,
             requests: figures.moments.iter().map(|moment| moment.arrivals).collect(),

@@ -59,14 +59,15 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     kinds
 }
 
-/// The requests of a load that ended like this one: with its status, with what is no HTTP, or missing what it misses.
+/// The requests of a load that ended like this one: with its status, as its call did, with what is no HTTP, or missing what it misses.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
-    let of_kind = |interval: &plimsoll_model::Interval| match (answer.missed, answer.status) {
-        (Some(missed), _) => {
+    let of_kind = |interval: &plimsoll_model::Interval| match (answer.missed, answer.grpc_status, answer.status) {
+        (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
         }
-        (None, 0) => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
-        (None, status) => interval.whole().statuses.get(status),
+        (None, Some(ended), _) => interval.whole().grpc_statuses.get(ended),
+        (None, None, 0) => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
+        (None, None, status) => interval.whole().statuses.get(status),
     };
     run.intervals.values().map(of_kind).sum()
 }

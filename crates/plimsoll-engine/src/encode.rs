@@ -19,14 +19,14 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
     // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew each time.
     let Carriage { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
-    Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.scheme == "https") } else { encoded })
+    Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })
 }
 
 /// The value of the `Host` field.
 pub fn host_field(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let host = bracketed(&origin.host);
-    let default_port = if origin.scheme == "https" { 443 } else { 80 };
+    let default_port = if origin.is_secure() { 443 } else { 80 };
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 

@@ -6,7 +6,7 @@ use crate::answers::{AnswerChecks, PatternError};
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
 use plimsoll_model::traffic::StatusSet;
-use plimsoll_model::{Plan, Request, Route, RouteNumber};
+use plimsoll_model::{GrpcStatusSet, Plan, Request, Route, RouteNumber};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,6 +42,8 @@ pub struct EncodedRoute {
     pub request: EncodedRequest,
     /// Statuses that are success.
     pub ok_status: StatusSet,
+    /// Of a call of gRPC's, which of its ends are, too.
+    pub ok_grpc: Option<GrpcStatusSet>,
     /// From the moment it is started to the last byte.
     pub timeout_ns: u64,
     /// What is kept of its answers.
@@ -112,7 +114,7 @@ pub(crate) struct RouteCompiler<'a> {
 
 impl RouteCompiler<'_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
-        let mut request = route.request.clone();
+        let mut request = route.on_wire().into_owned();
         let form = RequestForm::compile(self.plan, route)?;
         if let Some(form) = &form {
             self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
@@ -127,6 +129,7 @@ impl RouteCompiler<'_> {
         let is_written = form.is_some() || self.cookies;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
+            ok_grpc: route.grpc.as_ref().map(|call| call.ok),
             timeout_ns: route.timeout_ns,
             form: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);

@@ -6,8 +6,8 @@
 //! (`plimsoll_model::failed_answer`).
 
 use crate::answers::AnswerText;
-use plimsoll_model::FailedAnswer;
 use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
+use plimsoll_model::{FailedAnswer, GrpcStatus};
 use plimsoll_wire::ProtocolError;
 
 /// What came from a server, and fails.
@@ -17,6 +17,8 @@ pub enum AnswerKind {
     Unknown,
     /// An answer with this status.
     Status(u16),
+    /// The answer to a call of gRPC's, with its status in HTTP, that ended so.
+    Call(u16, GrpcStatus),
     /// No answer in HTTP.
     Protocol(ProtocolError),
 }
@@ -123,7 +125,7 @@ impl FailedAnswers {
             return None;
         }
         let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
-        if let (true, AnswerKind::Status(status)) = (piece.bare, kind) {
+        if let (true, AnswerKind::Status(status) | AnswerKind::Call(status, _)) = (piece.bare, kind) {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
         kept.add(piece.bytes);
@@ -136,6 +138,9 @@ impl FailedAnswers {
         let told = |kept: KeptAnswer| match kept.kind {
             AnswerKind::Unknown => None,
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
+            AnswerKind::Call(status, ended) => {
+                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended))
+            }
             AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
         };
         let kept = std::mem::take(&mut self.kept).into_iter().filter_map(told);

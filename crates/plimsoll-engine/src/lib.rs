@@ -72,7 +72,7 @@ pub fn first_request(plan: &Plan, route: RouteNumber) -> Result<EncodedRequest, 
 /// Whether a route of the plan can be asked, whatever is filled in.
 pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
     if !route.filled.any() {
-        encode_request(plan, &route.request).map_err(SourceError::Request)?;
+        encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
         return Ok(());
     }
     // With none of the other routes, of which there may be very many.

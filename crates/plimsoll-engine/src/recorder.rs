@@ -1,8 +1,8 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
 use plimsoll_model::{
-    CountingHistogram, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber, TlsFailure,
-    WorkerTime,
+    CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber,
+    TlsFailure, WorkerTime,
 };
 
 /// One finished request; times absolute in ns.
@@ -130,6 +130,11 @@ impl Recorder {
         self.load.stream_waits += 1;
     }
 
+    /// A server over HTTP/2 waits for room in a window of ours.
+    pub fn window_empty(&mut self) {
+        self.load.windows_empty += 1;
+    }
+
     /// A request is sent again.
     pub fn resent(&mut self) {
         self.load.resent += 1;
@@ -150,6 +155,16 @@ impl Recorder {
     pub fn surplus(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
         self.load.surplus_connections += 1;
+    }
+
+    /// A call of gRPC's for `route` was answered, with so many messages, and ended like this.
+    #[inline]
+    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, messages: u32, measured: bool) {
+        if measured {
+            let figures = &mut self.routes[usize::from(route)];
+            figures.grpc_statuses.add(status as u16, 1);
+            figures.grpc_messages += u64::from(messages);
+        }
     }
 
     /// A request that was [`Recorder::started`] is finished.

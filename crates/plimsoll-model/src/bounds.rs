@@ -210,7 +210,7 @@ impl Unit {
     fn most(self) -> u64 {
         match self {
             Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
-            Unit::Bytes | Unit::RequestNs => AMOUNT_MAX,
+            Unit::Bytes | Unit::Messages | Unit::RequestNs => AMOUNT_MAX,
             Unit::Ns => TIME_NS_MAX,
         }
     }

@@ -45,6 +45,19 @@ impl Carriage {
             connections_max: 10_000,
         }
     }
+
+    /// Whether the server has a say in which HTTP is spoken.
+    pub fn is_open(&self) -> bool {
+        self.tls.is_some() && self.http == HttpChoice::Auto
+    }
+
+    /// From here on this HTTP is spoken, and nothing else offered.
+    pub fn speak(&mut self, http: HttpChoice) {
+        self.http = http;
+        if let Some(tls) = &mut self.tls {
+            tls.alpn = http.alpn();
+        }
+    }
 }
 
 /// Which HTTP a load's connections speak.

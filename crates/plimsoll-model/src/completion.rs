@@ -6,6 +6,7 @@
 
 use crate::asked::Asked;
 use crate::carriage::Carriage;
+use crate::grpc::GrpcCall;
 use crate::plan::Plan;
 use crate::record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
@@ -124,7 +125,9 @@ impl RouteRecord {
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
         let (ok_status, timeout_ns) = (self.ok_status.clone(), self.timeout_ns);
-        Ok(Route { label, weight, ok_status, timeout_ns, ..Route::new(request) })
+        // Its messages are made anew of its body.
+        let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, content: None });
+        Ok(Route { label, weight, ok_status, timeout_ns, grpc, ..Route::new(request) })
     }
 }
 

@@ -4,6 +4,7 @@
 //! Not here: which answers fail, and how their bytes are come by (the engine).
 
 use crate::RouteNumber;
+use crate::grpc::GrpcStatus;
 use crate::ledger::RequestFailure;
 use crate::redact;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct FailedAnswer {
     /// What it misses although its status counts as success: then that is its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<AnswerMiss>,
+    /// Of a call of gRPC's, how that ended ([`GrpcStatus`]): its kind together with the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_status: Option<u16>,
     /// When it failed, in schedule time, ns.
     pub at_ns: u64,
     /// Its status line; empty where there is none.
@@ -47,9 +51,9 @@ pub struct AnswerMiss {
 
 impl FailedAnswer {
     /// What answers of its kind have in common.
-    pub fn kind(&self) -> (u16, Option<AnswerMiss>) {
+    pub fn kind(&self) -> (u16, Option<u16>, Option<AnswerMiss>) {
         // The first that misses something is shown, whatever its status.
-        (if self.missed.is_some() { 0 } else { self.status }, self.missed)
+        (if self.missed.is_some() { 0 } else { self.status }, self.grpc_status, self.missed)
     }
 
     /// An answer that misses something although its status counts as success, by its status line and the beginning of its content.
@@ -57,7 +61,16 @@ impl FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)]), redact::line(reason));
-        FailedAnswer { status, missed: Some(missed), at_ns, status_line, body, reason, retry_after: None }
+        FailedAnswer {
+            status,
+            missed: Some(missed),
+            grpc_status: None,
+            at_ns,
+            status_line,
+            body,
+            reason,
+            retry_after: None,
+        }
     }
 
     /// The answer with this status that begins with `bytes`, interim answers before it included.
@@ -77,7 +90,14 @@ impl FailedAnswer {
         let retry_after = (!head.starts_with("HTTP/2")).then(says_when);
         let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
         let (status_line, reason) = (cut(&status_line), String::new());
-        FailedAnswer { status, missed: None, at_ns, status_line, body, reason, retry_after }
+        FailedAnswer { status, missed: None, grpc_status: None, at_ns, status_line, body, reason, retry_after }
+    }
+
+    /// The same as the answer to a call that ended so.
+    pub fn of_call(mut self, ended: GrpcStatus) -> FailedAnswer {
+        self.grpc_status = Some(ended as u16);
+        self.status_line = format!("{}, {}", self.status_line, ended.name());
+        self
     }
 
     /// What came in place of an answer, and what is wrong with it.
@@ -86,6 +106,7 @@ impl FailedAnswer {
         FailedAnswer {
             status: 0,
             missed: None,
+            grpc_status: None,
             at_ns,
             status_line,
             body: text_of(bytes),
@@ -214,6 +235,7 @@ mod tests {
         let one = |status, at_ns, body: &str| FailedAnswer {
             status,
             missed: None,
+            grpc_status: None,
             at_ns,
             status_line: String::new(),
             body: body.into(),

@@ -15,6 +15,8 @@ pub mod completion;
 pub mod data;
 pub mod expect;
 pub mod failed_answer;
+pub mod grpc;
+pub mod grpc_message;
 pub mod h2;
 pub mod histogram;
 pub mod injector;
@@ -51,6 +53,7 @@ pub use asked::{
 };
 pub use carriage::{Carriage, HttpChoice, ResolveSpec};
 pub use failed_answer::FailedAnswer;
+pub use grpc::{GrpcCall, GrpcStatus, GrpcStatusSet};
 pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};

@@ -44,6 +44,8 @@ pub enum Key {
     TlsFailure,
     /// A code of HTTP/2 ([`crate::H2Error`]).
     H2Error,
+    /// A code of gRPC ([`crate::GrpcStatus`]).
+    GrpcStatus,
 }
 
 /// The unit of a figure.
@@ -55,6 +57,8 @@ pub enum Unit {
     Connections,
     Handshakes,
     Bytes,
+    /// Of gRPC calls.
+    Messages,
     Ns,
     /// Requests x ns: the integral of a number of requests over time.
     RequestNs,
@@ -284,6 +288,10 @@ table! {
     /// Bytes of answers, as far as they came and without what TLS wraps round them: over HTTP/1.1 heads and framing included, over
     /// HTTP/2 content alone. What is counted of a load is more: encrypted, with what belongs to no request, and warm-up.
     9 answers_bytes: Counter of Bytes;
+    /// Calls of gRPC's by how they ended ([`crate::GrpcStatus`]), where their server has said so.
+    10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
+    /// Messages in answers to calls of gRPC's.
+    11 grpc_messages: Counter of Messages, json "grpc_messages";
 }
 
 table! {
@@ -340,6 +348,9 @@ table! {
     24 sessions_cut: Counter of Sessions;
     /// From the intended start of a session to the last answer: those that came to their end.
     25 session_time: Times of Ns;
+    /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an answer, or of its connection): it
+    /// waited for us.
+    26 windows_empty: Counter of Requests, json "windows_empty";
 }
 
 /// What figures are added over.

@@ -7,6 +7,7 @@
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
@@ -264,7 +265,7 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures } = route;
+    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, grpc } = route;
     let Request { method, target, headers, body } = request;
     bytes(out, 1, label.as_bytes());
     bytes(out, 2, method.as_bytes());
@@ -286,6 +287,12 @@ fn route(out: &mut Vec<u8>, route: &Route) {
         field(out, 11, |out| {
             bytes(out, 1, name.as_bytes());
             bytes(out, 2, from.text().as_bytes());
+        });
+    }
+    if let Some(GrpcCall { ok, content }) = grpc {
+        field(out, 12, |out| {
+            bytes(out, 1, ok.to_string().as_bytes());
+            content.iter().for_each(|content| bytes(out, 2, content));
         });
     }
 }
@@ -448,7 +455,7 @@ fn read_table(message: Reader) -> Option<Data> {
 
 fn read_route(message: Reader) -> Option<Route> {
     let (mut label, mut method, mut target, mut body) = (None, None, None, None);
-    let (mut weight, mut ok_status, mut timeout_ns, mut filled) = (None, None, None, None);
+    let (mut weight, mut ok_status, mut timeout_ns, mut filled, mut grpc) = (None, None, None, None, None);
     let (mut headers, mut expect, mut captures) = (Vec::new(), None, Vec::new());
     read(message, |tag, value| match tag {
         1 => once(&mut label, read_text(value)?),
@@ -462,13 +469,24 @@ fn read_route(message: Reader) -> Option<Route> {
         9 => once(&mut filled, value.number().filter(|bits| *bits < 8)?),
         10 => once(&mut expect, read_expectations(value)?),
         11 => push(&mut captures, read_capture(value)?),
+        12 => once(&mut grpc, read_call(value)?),
         _ => None,
     })?;
     let bits = filled?;
     let filled = Filled { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
-    let (weight, ok_status, timeout_ns) = (weight?, ok_status?, timeout_ns?);
-    Some(Route { label: label?, request, weight, ok_status, timeout_ns, filled, expect: expect?, captures })
+    let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
+    Some(Route { label, request, weight, ok_status, timeout_ns, filled, expect: expect?, captures, grpc })
+}
+
+fn read_call(message: Reader) -> Option<GrpcCall> {
+    let (mut ok, mut content) = (None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        2 => once(&mut content, value.bytes.to_vec()),
+        _ => None,
+    })?;
+    Some(GrpcCall { ok: ok?, content })
 }
 
 fn read_header(message: Reader) -> Option<(String, String)> {

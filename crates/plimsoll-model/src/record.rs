@@ -5,6 +5,7 @@
 
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
+use crate::grpc::{GrpcStatus, GrpcStatusSet};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::plan_bytes::{asked_bytes, program_bytes};
@@ -107,6 +108,9 @@ pub struct RouteRecord {
     pub weight: u32,
     /// What counts as success.
     pub ok_status: StatusSet,
+    /// It is a call of gRPC's, and these of its ends are success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok_grpc: Option<GrpcStatusSet>,
     /// A request that takes longer has failed, ns.
     pub timeout_ns: u64,
 }
@@ -232,6 +236,7 @@ impl Route {
             asked_digest: (!asked.is_empty()).then(|| redact::digest(&asked)),
             weight: self.weight,
             ok_status: self.ok_status.clone(),
+            ok_grpc: self.grpc.as_ref().map(|call| call.ok),
             timeout_ns: self.timeout_ns,
         }
     }
@@ -312,6 +317,11 @@ impl TrafficRecord {
     /// Whether an answer of this status is a success of any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
+    }
+
+    /// Whether a call that ends so is a success of any route.
+    pub fn call_succeeds(&self, end: GrpcStatus) -> bool {
+        self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }
 
     /// The longest timeout of any route, ns.

@@ -7,6 +7,7 @@
 //! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again ([`crate::completion`]), flags.
 
 use crate::addresses::AddressRange;
+use crate::grpc::GrpcStatusSet;
 use crate::injector::Spin;
 use crate::redact::{self, Redact};
 use crate::traffic::StatusSet;
@@ -46,6 +47,12 @@ pub enum TextKind {
     Certificate,
     /// The file of its key.
     Key,
+    /// A file in which gRPC's messages are described.
+    Proto,
+    /// A folder in which imports of such files are looked for.
+    ProtoPath,
+    /// The set of descriptors of gRPC's messages.
+    DescriptorSet,
     /// The control group that is watched.
     Cgroup,
     /// Where the server tells of itself.
@@ -75,6 +82,9 @@ impl TextKind {
             | TextKind::Script
             | TextKind::Unix
             | TextKind::Issuers
+            | TextKind::Proto
+            | TextKind::ProtoPath
+            | TextKind::DescriptorSet
             | TextKind::Certificate
             | TextKind::Key
             | TextKind::Cgroup
@@ -118,6 +128,8 @@ pub struct Terms<T> {
     pub script: Option<ScriptTerms<T>>,
     /// Where the body of the requests is from.
     pub body: Option<BodyFrom<T>>,
+    /// Where the types of gRPC's messages are described; `None`: the server is asked.
+    pub schema: Option<SchemaTerms<T>>,
     /// Connections go to this host and port, not to the URL's.
     pub connect_to: Option<(String, u16)>,
     /// The file of the issuers to trust; `None`: those of the system.
@@ -166,6 +178,9 @@ pub struct MixTerms<T> {
     pub headers: Vec<T>,
     /// What counts as success where a request does not say.
     pub ok_status: StatusSet,
+    /// Which ends of gRPC calls do; `None`: `OK`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok_grpc: Option<GrpcStatusSet>,
     /// A request that takes longer has failed, where it does not say, ns.
     pub timeout_ns: u64,
 }
@@ -179,6 +194,17 @@ pub struct ScriptTerms<T> {
     pub digest: String,
     /// What it is given beside the URL, in order.
     pub args: Vec<T>,
+}
+
+/// The files in which gRPC's messages are described.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaTerms<T> {
+    /// `.proto` files.
+    pub protos: Vec<T>,
+    /// Folders that imports are looked for in.
+    pub proto_paths: Vec<T>,
+    /// A set of descriptors that a compiler wrote, in place of these.
+    pub descriptor_set: Option<T>,
 }
 
 /// Where a body is from.
@@ -307,6 +333,7 @@ impl<T> Default for Terms<T> {
             mix: None,
             script: None,
             body: None,
+            schema: None,
             connect_to: None,
             issuers: None,
             certificate: None,
@@ -335,11 +362,12 @@ impl<T> Terms<T> {
             preflight: self.preflight,
             mix: match &self.mix {
                 None => None,
-                Some(MixTerms { file, bases, headers, ok_status, timeout_ns }) => Some(MixTerms {
+                Some(MixTerms { file, bases, headers, ok_status, ok_grpc, timeout_ns }) => Some(MixTerms {
                     file: each(TextKind::Traffic, file)?,
                     bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
                     headers: headers.iter().map(|header| each(TextKind::Header, header)).collect::<Result<_, E>>()?,
                     ok_status: ok_status.clone(),
+                    ok_grpc: *ok_grpc,
                     timeout_ns: *timeout_ns,
                 }),
             },
@@ -356,6 +384,17 @@ impl<T> Terms<T> {
                 Some(BodyFrom::Text) => Some(BodyFrom::Text),
                 Some(BodyFrom::Input) => Some(BodyFrom::Input),
                 Some(BodyFrom::File(path)) => Some(BodyFrom::File(each(TextKind::Body, path)?)),
+            },
+            schema: match &self.schema {
+                None => None,
+                Some(SchemaTerms { protos, proto_paths, descriptor_set }) => Some(SchemaTerms {
+                    protos: protos.iter().map(|file| each(TextKind::Proto, file)).collect::<Result<_, E>>()?,
+                    proto_paths: proto_paths
+                        .iter()
+                        .map(|it| each(TextKind::ProtoPath, it))
+                        .collect::<Result<_, E>>()?,
+                    descriptor_set: optional(each, TextKind::DescriptorSet, descriptor_set)?,
+                }),
             },
             connect_to: self.connect_to.clone(),
             issuers: optional(each, TextKind::Issuers, &self.issuers)?,

@@ -6,6 +6,7 @@
 use crate::RouteNumber;
 use crate::data::Data;
 use crate::expect::{AnswerCapture, Expectations};
+use crate::grpc::{self, GrpcCall};
 use crate::redact::{self, Redact};
 use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Whom a load asks: the beginning of every URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// `http` or `https`.
+    /// `http` or `https`; of gRPC `grpc` or `grpcs`.
     pub scheme: String,
     /// Host as in the URL.
     pub host: String,
@@ -26,6 +27,18 @@ pub struct Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}://{}:{}", self.scheme, bracketed(&self.host), self.port)
+    }
+}
+
+impl Origin {
+    /// Whether TLS is spoken there.
+    pub fn is_secure(&self) -> bool {
+        matches!(self.scheme.as_str(), "https" | "grpcs")
+    }
+
+    /// Whether what is asked there are calls of gRPC's.
+    pub fn is_grpc(&self) -> bool {
+        matches!(self.scheme.as_str(), "grpc" | "grpcs")
     }
 }
 
@@ -68,6 +81,8 @@ pub struct Route {
     pub expect: Expectations,
     /// What is taken from an answer; one that does not have all of it has failed.
     pub captures: Vec<AnswerCapture>,
+    /// It is a call of gRPC's.
+    pub grpc: Option<GrpcCall>,
 }
 
 /// Which parts of a request are templates.
@@ -101,7 +116,26 @@ impl Route {
             filled: Filled::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
+            grpc: None,
         }
+    }
+
+    /// The request as it is sent: a call with its messages in place of the body, and with the fields that make it one.
+    pub fn on_wire(&self) -> Cow<'_, Request> {
+        let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
+        let mut request = self.request.clone();
+        request.body = call.content.clone().unwrap_or_default();
+        let own = [
+            ("content-type", "application/grpc".to_owned()),
+            ("te", "trailers".to_owned()),
+            ("grpc-timeout", grpc::timeout_text(self.timeout_ns)),
+        ];
+        for (name, value) in own {
+            if !request.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
+                request.headers.push((name.to_owned(), value));
+            }
+        }
+        Cow::Owned(request)
     }
 }
 

@@ -56,6 +56,10 @@ fn route(rng: &mut Rng) -> Route {
                 _ => CaptureFrom::Cookie("sid".into()),
             },
         }),
+        grpc: some(rng, |rng| GrpcCall {
+            ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
+            content: some(rng, blob),
+        }),
     }
 }
 

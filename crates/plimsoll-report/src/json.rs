@@ -23,7 +23,7 @@ use plimsoll_analysis::{
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
-    Ending, Experiment, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure,
+    Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -229,6 +229,7 @@ fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
                 Kind::Tally(Key::SystemError) => system_text(key),
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
                 Kind::Tally(Key::H2Error) => H2Error::of_code(key.into()).name().to_owned(),
+                Kind::Tally(Key::GrpcStatus) => GrpcStatus::of_code(key.into()).name().to_owned(),
                 Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
                 _ => key.to_string(),
             };

@@ -7,8 +7,8 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, RouteSummary, Summary};
 use plimsoll_model::{
-    Arrivals, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure, Spin, Stop, Tally,
-    TlsFailure,
+    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure, Spin,
+    Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -296,6 +296,10 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
         let waits = summary.load.stream_waits;
         text.push_str(&format!(", {} ({}) waited for a free stream", count(waits), of(waits)));
     }
+    if summary.load.windows_empty > 0 {
+        let times = count(summary.load.windows_empty);
+        text.push_str(&format!(", {times} times the server waited for room in our windows"));
+    }
     if summary.load.resent > 0 {
         text.push_str(&format!(", {} sent again that the server had not taken", count(summary.load.resent)));
     }
@@ -334,6 +338,12 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         ),
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
+    if !summary.whole.grpc_statuses.is_empty() {
+        let calls = keyed(&summary.whole.grpc_statuses, |code| GrpcStatus::of_code(code.into()).name().to_owned());
+        let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
+        let messages = count(summary.whole.grpc_messages);
+        facts.push(("calls", format!("{}; messages in their answers: {messages}", calls.join(", "))));
+    }
     facts.extend(failed::facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {

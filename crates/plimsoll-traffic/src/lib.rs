@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod file;
+pub mod grpc;
 pub mod logs;
 pub mod survey;
 pub mod vegeta;

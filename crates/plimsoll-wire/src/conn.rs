@@ -137,6 +137,22 @@ impl Conn {
         }
     }
 
+    /// What was said with gRPC's status of the call that was answered last, percent-encoded as on the wire, the beginning of it.
+    pub fn call_message(&self) -> &[u8] {
+        match &self.protocol {
+            Protocol::H1(_) => &[],
+            Protocol::H2(h2) => h2.call_message(),
+        }
+    }
+
+    /// How many whole messages the answer had to the call of gRPC's that was answered last.
+    pub fn call_messages(&self) -> u32 {
+        match &self.protocol {
+            Protocol::H1(_) => 0,
+            Protocol::H2(h2) => h2.call_messages(),
+        }
+    }
+
     /// Whether an exchange is under way.
     #[inline]
     pub fn is_busy(&self) -> bool {

@@ -61,6 +61,8 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// Its status, 200 to 599.
         status: u16,
+        /// What gRPC's status says in it, in its trailers or, where it has nothing else, in its head.
+        grpc_status: Option<u16>,
         /// Bytes of content in all, without framing.
         body_bytes: u64,
         /// What of it came last.
@@ -93,6 +95,8 @@ pub enum Fact<'a> {
     Broke(ProtocolError),
     /// Bytes that no request asked for: the connection is over.
     Surplus(&'a [u8]),
+    /// The server has used up what it might send until it is told of more, of one answer or of all together: it waits for us.
+    WindowEmpty,
     /// Something is to be sent that no request asked for, such as an acknowledgement.
     Owes,
     /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end) says what follows.

@@ -30,7 +30,11 @@ struct InH2 {
 impl EncodedRequest {
     /// Encodes a request for HTTP/1.1, of whose answer nothing is wanted but its status and its end.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
-        let expect = Expect { head_request: parts.method.eq_ignore_ascii_case("HEAD"), content: false };
+        let expect = Expect {
+            head_request: parts.method.eq_ignore_ascii_case("HEAD"),
+            content: false,
+            call: parts.headers.iter().any(is_of_call),
+        };
         let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
         Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive, heads_only: Vec::new() })
     }
@@ -76,7 +80,7 @@ impl EncodedRequest {
         }
         (self.h2, self.body_bytes) = (None, 0);
         // Whether the connection goes on is the server's to say, which has read the request.
-        (self.expect, self.keep_alive) = (Expect { head_request, content }, true);
+        (self.expect, self.keep_alive) = (Expect { head_request, content, call: false }, true);
     }
 
     /// How many messages it is, each with an answer of its own.
@@ -116,4 +120,9 @@ impl EncodedRequest {
     pub(crate) fn keep_alive(&self) -> bool {
         self.keep_alive
     }
+}
+
+/// Whether a field says that the request is a call of gRPC's.
+fn is_of_call((name, value): &(String, String)) -> bool {
+    name.eq_ignore_ascii_case("content-type") && value.starts_with("application/grpc")
 }

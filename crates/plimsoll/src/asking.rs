@@ -5,7 +5,9 @@
 //! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
 //! say (`base`).
 
-use crate::args::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs};
+use crate::args::{
+    ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
+};
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use crate::quantity::{flag, path_text, positive, positive_time};
@@ -13,10 +15,11 @@ use crate::scripted;
 use crate::target::{Url, host_and_port};
 use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
-use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms};
+use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, BodyFrom, Carriage, Curve, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Request,
-    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, BodyFrom, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin,
+    Plan, Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
+    redact,
 };
 use plimsoll_traffic::file::RequestDefaults;
 use std::path::Path;
@@ -35,6 +38,8 @@ pub fn plans(
 ) -> Result<(Vec<Plan>, Terms<String>), Failure> {
     let timeout_ns = positive_time("--timeout", &request.timeout)?;
     let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
+    let ok_grpc = request.ok_grpc.as_deref().map(GrpcStatusSet::parse).transpose();
+    let ok_grpc = flag("--ok-grpc", ok_grpc)?;
     let connections_max = request.max_connections.as_deref().map(|text| positive("--max-connections", text));
     let connections_max = connections_max
         .transpose()?
@@ -70,6 +75,7 @@ pub fn plans(
             bases: urls.iter().map(|url| (*url).clone()).collect(),
             headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
             ok_status: ok_status.clone(),
+            ok_grpc,
             timeout_ns,
         }),
         None => None,
@@ -82,16 +88,32 @@ pub fn plans(
                 let Url { origin, path, authorization } = Url::read(url)?;
                 let mut headers = headers.clone();
                 let user_info = push_authorization(&mut headers, authorization);
-                let asked = Request { method: method.clone(), target: path, headers, body: body.clone() };
+                let method = if origin.is_grpc() { "POST".to_owned() } else { method.clone() };
+                let asked = Request { method, target: path, headers, body: body.clone() };
                 let mut route = Route { ok_status: ok_status.clone(), timeout_ns, ..Route::new(asked) };
                 if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
                     route.label = redact::path(&name.to_string_lossy());
+                }
+                if origin.is_grpc() {
+                    if script.is_some() {
+                        return Err(Failure::usage("--lua: scripts ask in HTTP/1.1, which no gRPC server speaks"));
+                    }
+                    if request.method.is_some() {
+                        return Err(Failure::usage(
+                            "--method: a call of gRPC's is named by the URL, grpc://HOST:PORT/package.Service/Method",
+                        ));
+                    }
+                    route.label = route.request.target.trim_start_matches('/').to_owned();
+                    make_call(&mut route, ok_grpc.unwrap_or_default());
                 }
                 Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
             };
             urls.iter().map(of_url).collect::<Result<Vec<_>, Failure>>()?
         }
     };
+    if !asked.iter().any(|(traffic, _)| traffic.origin.is_grpc()) {
+        refuse_of_call(request)?;
+    }
     let seed = generator.seed.unwrap_or_else(fresh_seed);
     let (mut plans, mut user_info) = (Vec::new(), Vec::new());
     for (traffic, has_user) in asked {
@@ -124,6 +146,7 @@ pub fn plans(
         script,
         body: body_from,
         connect_to,
+        schema: schema(&request.schema)?,
         issuers: path("--cacert", &flags.cacert)?,
         certificate: path("--cert", &flags.cert)?,
         key: path("--key", &flags.key)?,
@@ -132,6 +155,83 @@ pub fn plans(
         ..Terms::default()
     };
     Ok((plans, terms))
+}
+
+/// Makes a request a call.
+fn make_call(route: &mut Route, ok: GrpcStatusSet) {
+    for (name, value) in &mut route.request.headers {
+        // What ends in -bin is bytes, which are written in base64: anything else is taken for the bytes themselves.
+        if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) {
+            use base64::Engine;
+            *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
+        }
+    }
+    route.grpc = Some(GrpcCall { ok, content: None });
+}
+
+/// Whether a text reads as base64, with or without padding.
+fn is_base64(text: &str) -> bool {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD_NO_PAD.decode(text.trim_end_matches('=')).is_ok()
+}
+
+/// Refuses flags that only calls of gRPC's have a use for.
+fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
+    for (given, flag) in [
+        (request.ok_grpc.is_some(), "--ok-grpc"),
+        (!request.schema.proto.is_empty(), "--proto"),
+        (request.schema.descriptor_set.is_some(), "--descriptor-set"),
+    ] {
+        if given {
+            return Err(Failure::usage(format!(
+                "{flag}: only gRPC has a use for it; write grpc:// or grpcs:// in the URL"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The files that describe messages, if any are given.
+fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
+    let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
+        paths.iter().map(|path| path_text(flag, path)).collect()
+    };
+    if flags.proto.is_empty() && flags.descriptor_set.is_none() {
+        return Ok(None);
+    }
+    let descriptor_set = flags.descriptor_set.as_deref().map(|it| path_text("--descriptor-set", it)).transpose()?;
+    let (protos, proto_paths) = (texts("--proto", &flags.proto)?, texts("--proto-path", &flags.proto_path)?);
+    Ok(Some(SchemaTerms { protos, proto_paths, descriptor_set }))
+}
+
+/// The server of whose services something is shown: a plan of nothing but whom to ask, and how.
+pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
+    // Without a scheme it is a server without TLS.
+    let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
+    let Url { origin, path: target, authorization } = Url::read(&url)?;
+    if !origin.is_grpc() {
+        return Err(Failure::usage("the URL of a gRPC server begins with grpc:// or grpcs://"));
+    }
+    let mut headers = args.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    push_authorization(&mut headers, authorization);
+    let flags = &args.connection;
+    refuse_contradictions(flags)?;
+    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let carriage = carriage(flags, connect_to.as_ref(), &origin, args.allow_public)?;
+    let route = Route::new(Request { method: "POST".into(), target, headers, body: Vec::new() });
+    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let path =
+        |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
+    let terms = Terms {
+        public: args.allow_public,
+        schema: schema(&args.schema)?,
+        connect_to,
+        issuers: path("--cacert", &flags.cacert)?,
+        certificate: path("--cert", &flags.cert)?,
+        key: path("--key", &flags.key)?,
+        ..Terms::default()
+    };
+    Ok((Plan { traffic: Traffic::one(origin, route), load, carriage }, terms))
 }
 
 /// The same of one URL.
@@ -180,7 +280,26 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
         let mut headers = headers.clone();
         let user_info = push_authorization(&mut headers, authorization);
         let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
-        Ok((file.traffic(origin, &path, &defaults, redact), user_info))
+        let is_grpc = origin.is_grpc();
+        let mut traffic = file.traffic(origin, &path, &defaults, redact);
+        for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
+            let of_content = route.expect.body.is_some() || !route.expect.json.is_empty() || !route.captures.is_empty();
+            if of_content {
+                return Err(Failure::usage(format!(
+                    "-f: the request '{}': answers of gRPC calls are not read: expect headers, within and how it ends (--ok-grpc)",
+                    route.label
+                )));
+            }
+            if route.filled.body {
+                return Err(Failure::usage(format!(
+                    "-f: the request '{}': bodies of gRPC calls are made into messages before the load, and are not filled in",
+                    route.label
+                )));
+            }
+            route.request.method = "POST".into();
+            make_call(route, mix.ok_grpc.unwrap_or_default());
+        }
+        Ok((traffic, user_info))
     };
     mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
 }
@@ -319,6 +438,13 @@ fn carriage(
         Some("2") => HttpChoice::H2,
         Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
     };
+    let http = match (http, origin.is_grpc()) {
+        (HttpChoice::H1, true) => {
+            return Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out"));
+        }
+        (_, true) => HttpChoice::H2,
+        (http, false) => http,
+    };
     let streams_max = match &flags.streams {
         None => 1,
         Some(text) => u32::try_from(positive("--streams", text)?)
@@ -326,7 +452,7 @@ fn carriage(
             .filter(|streams| *streams <= STREAMS_MAX)
             .ok_or_else(|| Failure::usage("--streams: at most 1M requests at a time on a connection"))?,
     };
-    if streams_max > 1 && (http == HttpChoice::H1 || (http == HttpChoice::Auto && origin.scheme != "https")) {
+    if streams_max > 1 && (http == HttpChoice::H1 || (http == HttpChoice::Auto && !origin.is_secure())) {
         return Err(Failure::usage(format!(
             "--streams {streams_max}: HTTP/1.1 carries one request at a time on a connection; add --http 2"
         )));
@@ -336,7 +462,7 @@ fn carriage(
         let (host, port) = connect_to.cloned().unwrap_or_else(|| (origin.host.clone(), origin.port));
         ResolveSpec { host, port, every_ns, public }
     });
-    let tls = match origin.scheme == "https" {
+    let tls = match origin.is_secure() {
         true => Some(TlsSpec {
             server_name: origin.host.clone(),
             verify: !flags.insecure,

@@ -7,6 +7,7 @@
 use crate::capacity::Fixed;
 use crate::connecting;
 use crate::failure::Failure;
+use crate::grpc;
 use crate::target::addresses;
 use crate::traffic_file;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
@@ -52,10 +53,11 @@ impl Base {
         let workers = terms.injector.workers.unwrap_or(usual);
         let injector = Injector { workers, spin: terms.injector.spin, sources };
         plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
+        grpc::make_messages(&mut plan, terms)?;
         match (&terms.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::encodes(&plan)?,
             (None, [only, ..]) => {
-                plimsoll_engine::encode_request(&plan, &only.request).map_err(|e| Failure::usage(e.to_string()))?;
+                plimsoll_engine::encode_request(&plan, &only.on_wire()).map_err(|e| Failure::usage(e.to_string()))?;
             }
             (None, []) => return Err(Failure::usage("nothing is asked")),
         }

@@ -5,7 +5,7 @@
 //! is tried, redirects, connections that are kept.
 
 use crate::target::system_text;
-use plimsoll_model::{HttpChoice, TlsFailure};
+use plimsoll_model::{HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
@@ -125,11 +125,22 @@ fn interrupted() -> io::Error {
 }
 
 /// What answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FirstReply {
     pub status: u16,
+    /// gRPC's, if there is one.
+    pub grpc_status: Option<u16>,
+    /// What was said with that.
+    pub call_message: Vec<u8>,
     /// Over HTTP/2.
     pub is_h2: bool,
+}
+
+impl FirstReply {
+    fn of(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
+        let call_message = grpc::message_bytes(conn.call_message());
+        FirstReply { status, grpc_status, call_message, is_h2: conn.is_h2() }
+    }
 }
 
 /// What is asked, and how long the answer may take.
@@ -201,11 +212,13 @@ impl Question<'_> {
                     }
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     // What is to be sent is sent before more is read.
-                    Fact::Piece { .. } | Fact::Owes => {}
+                    Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty => {}
                     // One message is asked.
                     Fact::AnsweredOneOf { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
-                    Fact::Answered { status, .. } => return Ok(FirstReply { status, is_h2: conn.is_h2() }),
+                    Fact::Answered { status, grpc_status, .. } => {
+                        return Ok(FirstReply::of(&conn, status, grpc_status));
+                    }
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
                     Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
                     // What was taken is still answered.
@@ -250,7 +263,7 @@ impl Question<'_> {
 fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
     match conn.end() {
         _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),
-        Some(Fact::Answered { status, .. }) => Ok(FirstReply { status, is_h2: conn.is_h2() }),
+        Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::of(conn, status, grpc_status)),
         Some(Fact::Failed { error, .. }) => Err(AskError::Exchange(error)),
         _ => Err(AskError::Exchange(EndError::NothingReceived.into())),
     }

@@ -32,6 +32,8 @@ pub enum Use {
     Script,
     /// Rows that requests are filled in with, held in memory.
     Rows,
+    /// What describes messages: `.proto` files, sets of descriptors.
+    Schema,
 }
 
 impl Use {
@@ -45,6 +47,7 @@ impl Use {
             Use::Traffic => 16 << 20,
             Use::Script => 16 << 20,
             Use::Rows => 256 << 20,
+            Use::Schema => 64 << 20,
         }
     }
 
@@ -58,6 +61,7 @@ impl Use {
             Use::Traffic => "a file of traffic",
             Use::Script => "a script",
             Use::Rows => "rows of data",
+            Use::Schema => "descriptions of messages",
         }
     }
 

@@ -17,6 +17,7 @@ mod examples;
 mod failure;
 mod fetch;
 mod files;
+mod grpc;
 mod keeper;
 mod kept;
 mod live;
@@ -104,6 +105,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
         }
+        Command::Grpc(args) => commands::grpc::run(args),
         Command::Show(args) => commands::show::run(args),
         Command::Profile(args) => commands::profile::run(args),
         Command::Diff(args) => commands::diff::run(args),

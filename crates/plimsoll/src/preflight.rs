@@ -22,6 +22,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 pub struct Answer {
     /// Its status.
     pub status: u16,
+    /// gRPC's, if there is one.
+    pub grpc_status: Option<u16>,
     /// How long it took from the first attempt to connect, in ns.
     pub took_ns: u64,
     /// Over HTTP/2.
@@ -115,6 +117,11 @@ impl First {
                 }
                 error => error.text(self.timeout),
             })?;
+        if reply.grpc_status.is_some() {
+            // What is heard of a call is messages, for nobody to read.
+            kept.clone_from(&reply.call_message);
+            kept.truncate(KEPT_BYTES);
+        }
         // Over HTTP/2 what was heard is content, and its head was told apart from it.
         if reply.is_h2 {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
@@ -122,6 +129,7 @@ impl First {
         let status = reply.status;
         Ok(Answer {
             status,
+            grpc_status: reply.grpc_status,
             is_h2: reply.is_h2,
             took_ns: began.elapsed().as_nanos() as u64,
             text: FailedAnswer::answer(status, 0, &kept).text(),

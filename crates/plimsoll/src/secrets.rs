@@ -39,7 +39,7 @@ pub enum Class {
 pub fn class_of(command: &str, id: &str) -> Option<Class> {
     Some(match (command, id) {
         ("diff", "a" | "b") | (_, "logs") => Class::Path,
-        ("clean", "keep") => Class::Plain,
+        ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
@@ -48,7 +48,11 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block") => Class::Command,
         (_, "words") => Class::Argument,
-        (_, "file" | "lua" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup") => Class::Path,
+        (
+            _,
+            "file" | "lua" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
+            | "descriptor_set",
+        ) => Class::Path,
         (_, "output" | "dir" | "name") => Class::Place,
         (
             _,
@@ -58,13 +62,13 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ) => Class::Switch,
         (
             _,
-            "method" | "timeout" | "ok_status" | "max_connections" | "connect_to" | "source_ip" | "resolve_every"
-            | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals" | "pprof_seconds"
-            | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup" | "stop_if" | "fail_if"
-            | "slo" | "line" | "budget" | "headroom" | "need" | "max_rate" | "level_time" | "listen" | "connections"
-            | "start_timeout" | "measure" | "margin" | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b"
-            | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format"
-            | "field" | "session" | "fold" | "pool",
+            "method" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
+            | "resolve_every" | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals"
+            | "pprof_seconds" | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup"
+            | "stop_if" | "fail_if" | "slo" | "line" | "budget" | "headroom" | "need" | "max_rate" | "level_time"
+            | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time" | "seconds"
+            | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort" | "keep"
+            | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool",
         ) => Class::Plain,
         _ => return None,
     })

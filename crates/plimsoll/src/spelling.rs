@@ -8,8 +8,8 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::START_NS_MAX;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, HttpChoice, Lengths, Load, LoadShape, PlanRecord, Redact,
-    Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
+    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 
 /// Defaults of flags that are left out where they are meant.
@@ -104,6 +104,14 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     if *ok_status != StatusSet::default() {
         words.value("--ok-status", String::from(ok_status.clone()));
     }
+    if let Some(ok) = route.ok_grpc.filter(|ok| *ok != GrpcStatusSet::default()) {
+        words.value("--ok-grpc", ok);
+    }
+    if let Some(schema) = &terms.schema {
+        schema.protos.iter().for_each(|file| words.value("--proto", &file.text));
+        schema.proto_paths.iter().for_each(|folder| words.value("--proto-path", &folder.text));
+        words.text("--descriptor-set", &schema.descriptor_set);
+    }
     if plan.carriage.http != HttpChoice::Auto {
         words.value("--http", plan.carriage.http.name());
     }
@@ -119,7 +127,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
 
 /// The request that is asked of a URL.
 fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redacted>) {
-    let usual = if terms.body.is_some() { "POST" } else { "GET" };
+    let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
     // That of a URL's user is in the URL.
     let hidden = terms.targets.first().is_some_and(|target| target.user_info);

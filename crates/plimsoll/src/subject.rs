@@ -51,6 +51,8 @@ pub struct Running {
     name: char,
     output: PathBuf,
     kept: Kept,
+    /// Whether its first answer was spoken in HTTP/2; `None`: it was not asked.
+    pub is_h2: Option<bool>,
 }
 
 /// A program under a keeper; dropping it ends the program and all that it started. So does an end of plimsoll itself.
@@ -116,7 +118,7 @@ impl Subject {
         let kept = shell(&self.command, Left::End, &file).map_err(|e| {
             Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
         })?;
-        let mut running = Running { name: self.name, output: self.output.clone(), kept };
+        let mut running = Running { name: self.name, output: self.output.clone(), kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
@@ -127,7 +129,10 @@ impl Subject {
             }
             if preflight::is_taken(plan) {
                 match preflight::ask(plan, &base.injector) {
-                    Ok(_) => return Ok(running),
+                    Ok(answer) => {
+                        running.is_h2 = answer.map(|answer| answer.is_h2);
+                        return Ok(running);
+                    }
                     Err(failure) if Instant::now() >= deadline => return Err(failure),
                     Err(_) => {}
                 }

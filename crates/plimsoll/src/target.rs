@@ -29,8 +29,8 @@ impl Url {
         let whole = whole.split('#').next().unwrap_or_default();
         let uri: http::Uri = whole.parse().map_err(|e: http::uri::InvalidUri| bad(&e.to_string()))?;
         let scheme = uri.scheme_str().unwrap_or_default().to_ascii_lowercase();
-        let default_port =
-            default_port(&scheme).ok_or_else(|| bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH"))?;
+        let default_port = default_port(&scheme)
+            .ok_or_else(|| bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH (of gRPC: grpc://, grpcs://)"))?;
         let authority = uri.authority().ok_or_else(|| bad("it names no host"))?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let port_text = authority.as_str().rsplit('@').next().unwrap_or_default();
@@ -55,8 +55,8 @@ impl Url {
 /// The port of a URL without one.
 pub fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
-        "http" => Some(80),
-        "https" => Some(443),
+        "http" | "grpc" => Some(80),
+        "https" | "grpcs" => Some(443),
         _ => None,
     }
 }
@@ -77,7 +77,7 @@ impl Target {
     pub fn resolve_plain(url: &str, allow_public: bool) -> Result<Target, Failure> {
         let Url { origin, path, authorization } = Url::read(url)?;
         let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
-        match origin.scheme == "https" {
+        match origin.scheme != "http" {
             true => Err(Failure::usage(format!(
                 "'{}': this is fetched over plain HTTP only: give an http:// address",
                 shown(url)

@@ -7,7 +7,7 @@ use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Probes, Run, SeriesKind};
+use plimsoll_model::{GrpcStatus, Probes, Run, SeriesKind};
 use std::collections::BTreeMap;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
@@ -213,8 +213,8 @@ pub struct LoadSignals {
     pub limited: Option<Sentence>,
     /// How others disturbed it.
     pub disturbed: Option<String>,
-    /// Statuses of answers that did not succeed, with their counts.
-    pub refusals: Vec<(u16, u64)>,
+    /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their counts.
+    pub refusals: Vec<(String, u64)>,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
@@ -284,10 +284,17 @@ impl LoadSignals {
         self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
-        let refusals: Vec<(u16, u64)> =
-            whole.statuses.iter().filter(|(status, _)| !run.plan.traffic.succeeds(*status)).collect();
-        let too_much: u64 = refusals.iter().filter(|(status, _)| TOO_MUCH.contains(status)).map(|(_, n)| n).sum();
-        self.refusals = refusals;
+        let traffic = &run.plan.traffic;
+        let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
+        let statuses = statuses.map(|(status, times)| (status.to_string(), TOO_MUCH.contains(&status), times));
+        let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
+        let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
+        let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
+        // How a call ended says what the status of HTTP does, and more.
+        let refusals: Vec<(String, bool, u64)> =
+            if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
+        let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
+        self.refusals = refusals.into_iter().map(|(status, _, times)| (status, times)).collect();
         self.put(Signal::Refused, too_much as f64 / requests);
         self.put(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
         self.put(Signal::Connect, count(load.connect.count, load.connect.p99_ns));

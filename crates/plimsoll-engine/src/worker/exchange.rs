@@ -14,7 +14,7 @@ use crate::recorder::FinishedRequest;
 use crate::session_source::AnswerOf;
 use crate::users::Last;
 use plimsoll_model::failed_answer::AnswerMiss;
-use plimsoll_model::{Outcome, RequestFailure, RouteNumber, TlsFailure};
+use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::{ExchangeError, Fact, Piece, ProtocolError};
 
 /// A request that servers have not taken so often is not sent once more.
@@ -173,12 +173,12 @@ impl<N: Net> Worker<N> {
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
                 // The usual case, without a detour.
-                Fact::Answered { exchange, status, piece, surplus, .. } => {
+                Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() {
                         let times = self.times_of(exchange);
                         self.job.source.hear(exchange, status, piece, times);
                     }
-                    self.answered(slot, exchange, status, piece, surplus, hangup);
+                    self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
                 other => self.on_fact(slot, other, hangup),
             }
@@ -199,12 +199,12 @@ impl<N: Net> Worker<N> {
     #[inline(never)]
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
-            Fact::Answered { exchange, status, piece, surplus, .. } => {
+            Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.hears() {
                     let times = self.times_of(exchange);
                     self.job.source.hear(exchange, status, piece, times);
                 }
-                self.answered(slot, exchange, status, piece, surplus, hangup);
+                self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
             }
             Fact::AnsweredOneOf { exchange, status, piece } => {
                 if self.job.source.hears() {
@@ -247,6 +247,7 @@ impl<N: Net> Worker<N> {
             }
             // Nothing was asked on it: there is nothing to fail.
             Fact::Broke(_) => self.lose(slot),
+            Fact::WindowEmpty => self.recorder.window_empty(),
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
             Fact::Stands { resumed } => self.handshaken(slot, resumed),
             Fact::Owes => {
@@ -348,6 +349,19 @@ impl<N: Net> Worker<N> {
         }
     }
 
+    /// The exchange was answered, and that is a failure by a status; `is_said`: by one of gRPC's, with which the server may have said
+    /// more than in the content.
+    #[cold]
+    fn judged_bad(&mut self, number: u32, kind: AnswerKind, is_said: bool, (first, last): (bool, &[u8])) {
+        if is_said {
+            let message = self.connections[self.exchanges[number].slot as usize].conn.call_message();
+            let message = grpc::message_bytes(message);
+            self.answered_badly(number, kind, true, &message);
+        } else {
+            self.answered_badly(number, kind, first, last);
+        }
+    }
+
     /// Counts the bytes that came after an answer, if there are any.
     #[inline]
     fn note_surplus(&mut self, bytes: usize) {
@@ -394,12 +408,19 @@ impl<N: Net> Worker<N> {
         Outcome::Failed(miss.failure)
     }
 
-    /// An exchange on the slot's connection was answered. `last`: what of the answer came last, with as many bytes at its end that
-    /// belong to no answer as `surplus` says. `hangup`: the peer has closed its side.
+    /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it has one. `last`: what of the
+    /// answer came last, with so many bytes at its end that belong to no answer. `hangup`: the peer has closed its side.
     #[inline]
-    fn answered(&mut self, slot: u32, number: u32, status: u16, last: Piece, surplus: usize, hangup: bool) {
+    fn answered(
+        &mut self,
+        slot: u32,
+        number: u32,
+        statuses: (u16, Option<u16>),
+        (last, surplus): (Piece, usize),
+        hangup: bool,
+    ) {
         self.note_surplus(surplus);
-        let (status, outcome) = self.outcome_of(number, status, last, surplus);
+        let (status, outcome) = self.outcome_of(number, statuses, last, surplus);
         let (user, last) = self.finish(number, status, outcome);
         let connection = &self.connections[slot as usize];
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
@@ -414,26 +435,44 @@ impl<N: Net> Worker<N> {
     /// What an answer of this status is. `last`: what of it came last, with as many bytes at its end that belong to no answer as
     /// `surplus` says.
     #[inline]
-    fn outcome_of(&mut self, number: u32, status: u16, last: Piece, surplus: usize) -> (u16, Outcome) {
+    fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
         let route = self.job.source.route(exchange.route);
-        let (status, outcome) = match status {
-            // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
-            _ if exchange.deadline_ns <= self.now_ns => (0, Outcome::Failed(RequestFailure::Timeout)),
-            status if route.kept != AnswerKept::Nothing => (status, self.judged(number, status, first, last)),
-            status if !route.ok_status.contains(status) => (status, Outcome::Failed(RequestFailure::Status)),
-            status => (status, Outcome::Success),
+        let (status, grpc_status) = statuses;
+        let mut kind = AnswerKind::Status(status);
+        // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
+        let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
+            (0, Outcome::Failed(RequestFailure::Timeout))
+        } else {
+            let mut succeeds = route.ok_status.contains(status);
+            if let Some(ok) = route.ok_grpc {
+                let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
+                succeeds &= ok.contains(ended);
+                kind = AnswerKind::Call(status, ended);
+                let messages = self.connections[exchange.slot as usize].conn.call_messages();
+                self.recorder.call_ended(exchange.route, ended, messages, exchange.measured);
+            }
+            let outcome = if !succeeds && route.ok_grpc.is_some() {
+                Outcome::Failed(RequestFailure::Status)
+            } else if route.kept != AnswerKept::Nothing {
+                self.judged(number, status, first, last)
+            } else if succeeds {
+                Outcome::Success
+            } else {
+                Outcome::Failed(RequestFailure::Status)
+            };
+            (status, outcome)
         };
         if outcome == Outcome::Failed(RequestFailure::Status) {
-            self.answered_badly(number, AnswerKind::Status(status), first, last.bytes);
+            self.judged_bad(number, kind, grpc_status.is_some(), (first, last.bytes));
         }
         (status, outcome)
     }
 
     /// One of an exchange's messages was answered, and more answers are to come.
     fn answered_one_of(&mut self, number: u32, status: u16, last: Piece) {
-        let (status, outcome) = self.outcome_of(number, status, last, 0);
+        let (status, outcome) = self.outcome_of(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
         // The next answer has a first byte of its own.

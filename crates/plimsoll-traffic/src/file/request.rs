@@ -59,6 +59,7 @@ impl FileRequest {
             filled: self.filled,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
+            grpc: None,
         }
     }
 }

@@ -141,7 +141,8 @@ impl H1 {
                         // but this connection ends here.
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
-                        Some(Fact::Answered { exchange, status, body_bytes, piece: piece(all), surplus: rest.len() })
+                        let (piece, surplus) = (piece(all), rest.len());
+                        Some(Fact::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus })
                     }
                 }
             }
@@ -162,7 +163,8 @@ impl H1 {
             Ok(reply) => {
                 self.exchange = None;
                 let (status, body_bytes) = (reply.status, reply.body_bytes);
-                Fact::Answered { exchange, status, body_bytes, piece: Piece::default(), surplus: 0 }
+                let (piece, surplus) = (Piece::default(), 0);
+                Fact::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus }
             }
             Err(error) => self.fail(exchange, error.into(), &[]),
         })
@@ -202,7 +204,7 @@ mod tests {
     /// answer, whether it is the last, and what is wrong in the end.
     fn told(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (Told, Option<usize>) {
         let mut h1 = H1::new();
-        h1.start(7, 10, Expect { head_request: heads_only[0], content: true }, true);
+        h1.start(7, 10, Expect { head_request: heads_only[0], content: true, call: false }, true);
         h1.pipeline(heads_only);
         h1.sent(10);
         let (mut answers, mut content, mut surplus) = (Vec::new(), Vec::new(), None);

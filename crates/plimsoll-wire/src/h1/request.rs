@@ -103,7 +103,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
 }
 
 /// A number as text, without an allocation: some requests are written anew each time.
-fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
+pub(crate) fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
     let mut at = digits.len();
     loop {
         at -= 1;

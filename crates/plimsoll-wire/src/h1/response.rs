@@ -33,6 +33,8 @@ pub struct Expect {
     pub head_request: bool,
     /// The content is asked for: see [`Fed::content`].
     pub content: bool,
+    /// The request is a call of gRPC's: messages are counted in the content of its answer.
+    pub call: bool,
 }
 
 /// What feeding bytes came to.
@@ -103,7 +105,7 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false },
+            expect: Expect { head_request: false, content: false, call: false },
             started: false,
             interims: 0,
         }

@@ -480,6 +480,27 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     }
 }
 
+/// Begins a head behind what is in `out`: its block is appended next, then [`end_head`] has to be called with what this returns.
+/// So a block needs no room of its own.
+pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
+    let from = out.len();
+    header(out, 0, HEADERS, 0, 0);
+    from
+}
+
+/// Makes frames of the head that was begun at `from`, all of stream 0.
+pub(super) fn end_head(out: &mut Vec<u8>, from: usize, ends: bool) {
+    let length = out.len() - from - HEADER_BYTES;
+    if length > PAYLOAD_BYTES_MAX {
+        // Larger than heads are: the room for it is not kept.
+        let block = out.split_off(from + HEADER_BYTES);
+        out.truncate(from);
+        return write_head(out, &block, ends);
+    }
+    out[from..from + 3].copy_from_slice(&(length as u32).to_be_bytes()[1..]);
+    out[from + 4] = END_HEADERS | if ends { END_STREAM } else { 0 };
+}
+
 /// Sets the stream of all frames in `frames`.
 #[inline]
 pub(super) fn set_stream(frames: &mut [u8], stream: u32) {

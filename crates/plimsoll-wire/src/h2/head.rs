@@ -17,6 +17,8 @@ pub(super) struct AnswerHead {
     pub(super) status: u16,
     /// Length of the content, if it is said.
     pub(super) length: Option<u64>,
+    /// gRPC's status, if it is said.
+    pub(super) grpc_status: Option<u16>,
     /// What is wrong with it.
     pub(super) fault: Option<ProtocolError>,
     /// A field that is no pseudo-header has been seen.
@@ -51,6 +53,10 @@ impl AnswerHead {
                 return Err(ProtocolError::BadContentLength);
             }
             self.length = Some(length);
+        }
+        if name == b"grpc-status" {
+            // What is no number is of no use to anybody, and no fault of HTTP's.
+            self.grpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
         }
         Ok(())
     }

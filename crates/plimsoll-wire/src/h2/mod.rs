@@ -15,6 +15,7 @@ mod hpack;
 mod huffman;
 mod request;
 mod serving;
+mod window;
 
 pub use frame::{BLOCK_BYTES_MAX, PREFACE};
 pub use hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};

@@ -1,10 +1,10 @@
 //! A request as HTTP/2 has it: its head in frames, written once. What may be in a request is checked where HTTP/1.1 has it
 //! written, since a connection may turn out to speak either.
 
-use super::frame::write_head;
+use super::frame::{begin_head, end_head};
 use super::head::is_of_connection;
 use super::hpack::{Secrecy, write_field};
-use crate::h1::{Expect, RequestParts, trim};
+use crate::h1::{Expect, RequestParts, decimal, trim};
 
 /// A request as connections send it.
 #[derive(Clone, Copy, Debug)]
@@ -17,39 +17,55 @@ pub(crate) struct H2Request<'a> {
     pub(crate) expect: Expect,
 }
 
-/// Appends the frames of the request's head, all of stream 0.
+/// The longest name of a field that is put into small letters without room of its own.
+const NAME_BYTES: usize = 128;
+
+/// Appends the frames of the request's head, all of stream 0. Requests that are filled in are written anew each time: nothing is
+/// allocated but for what is in `out`, unless a name is absurdly long or the head larger than a frame.
 pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
-    let mut block = Vec::new();
-    let mut field = |name: &str, value: &str| {
+    let from = begin_head(out);
+    let mut field = |name: &[u8], value: &[u8]| {
         let secrecy = match name {
-            "authorization" | "proxy-authorization" | "cookie" => Secrecy::NeverIndexed,
+            b"authorization" | b"proxy-authorization" | b"cookie" => Secrecy::NeverIndexed,
             _ => Secrecy::Plain,
         };
-        write_field(&mut block, name.as_bytes(), value.as_bytes(), secrecy);
+        write_field(out, name, value, secrecy);
     };
-    field(":method", parts.method);
-    field(":scheme", if is_https { "https" } else { "http" });
-    field(":authority", given("host").unwrap_or(parts.host));
-    field(":path", parts.target);
+    field(b":method", parts.method.as_bytes());
+    field(b":scheme", (if is_https { "https" } else { "http" }).as_bytes());
+    field(b":authority", given("host").unwrap_or(parts.host).as_bytes());
+    field(b":path", parts.target.as_bytes());
     if given("user-agent").is_none() {
-        field("user-agent", concat!("plimsoll/", env!("CARGO_PKG_VERSION")));
+        field(b"user-agent", concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes());
     }
     if given("accept").is_none() {
-        field("accept", "*/*");
+        field(b"accept", b"*/*");
     }
+    let mut room = [0; NAME_BYTES];
     for (name, value) in parts.headers {
-        let name = name.to_ascii_lowercase();
-        let value = String::from_utf8_lossy(trim(value.as_bytes()));
+        let long;
+        let name = match room.get_mut(..name.len()) {
+            Some(small) => {
+                small.copy_from_slice(name.as_bytes());
+                small.make_ascii_lowercase();
+                &*small
+            }
+            None => {
+                long = name.to_ascii_lowercase();
+                long.as_bytes()
+            }
+        };
+        let value = trim(value.as_bytes());
         // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the host.
-        let dropped = is_of_connection(name.as_bytes()) || name == "host" || (name == "te" && value != "trailers");
+        let dropped = is_of_connection(name) || name == b"host" || (name == b"te" && value != b"trailers");
         if !dropped {
-            field(&name, &value);
+            field(name, value);
         }
     }
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
     if expects_body && given("content-length").is_none() {
-        field("content-length", &parts.body.len().to_string());
+        field(b"content-length", decimal(parts.body.len(), &mut [0; 20]).as_bytes());
     }
-    write_head(out, &block, parts.body.is_empty());
+    end_head(out, from, parts.body.is_empty());
 }

@@ -6,9 +6,10 @@
 //!
 //! Not here: sockets, what is asked for, how long answers take.
 
-use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX, WINDOW_MAX};
+use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, StreamHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
+use super::window::{OurWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize};
 use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
@@ -17,7 +18,6 @@ use std::collections::VecDeque;
 const STREAMS_MAX: u32 = 1_000;
 /// Windows for the content of requests.
 const WINDOW_BYTES: u32 = 1 << 24;
-const WINDOW_FIRST: u32 = 65_535;
 /// Frames in a row that bring no request forward.
 const IDLE_FRAMES_MAX: u32 = 10_000;
 /// What may be owed to a client that does not read.
@@ -64,8 +64,8 @@ struct ServedStream {
     asked: bool,
     /// What is left of the answer's content; `None` before the answer.
     left: Option<Content>,
-    window: i64,
-    used: u32,
+    window: PeerWindow,
+    our_window: OurWindow,
 }
 
 /// The server's side of one connection, behind the client's preface.
@@ -80,10 +80,10 @@ pub struct H2Server {
     sending: VecDeque<u32>,
     owed: Vec<u8>,
     last_stream: u32,
-    window_first: i64,
-    window: i64,
+    window_first: u32,
+    window: PeerWindow,
     payload_bytes_max: usize,
-    used: u32,
+    our_window: OurWindow,
     idle_frames: u32,
     settled: bool,
     over: bool,
@@ -113,10 +113,10 @@ impl H2Server {
             sending: VecDeque::new(),
             owed,
             last_stream: 0,
-            window_first: i64::from(WINDOW_FIRST),
-            window: i64::from(WINDOW_FIRST),
+            window_first: WINDOW_FIRST,
+            window: PeerWindow::of(WINDOW_FIRST),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            used: 0,
+            our_window: OurWindow::default(),
             idle_frames: 0,
             settled: false,
             over: false,
@@ -186,14 +186,7 @@ impl H2Server {
             }
             H2Frame::Settings(settings) => {
                 if let Some(window) = settings.window {
-                    let grown = i64::from(window) - self.window_first;
-                    self.window_first = i64::from(window);
-                    for stream in &mut self.streams {
-                        stream.window += grown;
-                        if stream.window > WINDOW_MAX {
-                            return Err(ProtocolError::Window);
-                        }
-                    }
+                    resize(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
                 }
                 if let Some(bytes) = settings.payload_bytes_max {
                     self.payload_bytes_max = (bytes as usize).min(PAYLOAD_BYTES_MAX);
@@ -201,24 +194,15 @@ impl H2Server {
                 frame::write_settings_ack(&mut self.owed);
             }
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
-            H2Frame::Window { stream: 0, bytes } => {
-                self.window += i64::from(bytes);
-                match bytes {
-                    0 => return Err(ProtocolError::ZeroWindow),
-                    _ if self.window > WINDOW_MAX => return Err(ProtocolError::Window),
-                    _ => {}
-                }
-            }
+            H2Frame::Window { stream: 0, bytes } => self.window.grow(bytes)?,
             H2Frame::Window { stream, bytes } => {
                 self.check_known(stream)?;
-                if let Some(at) = self.find(stream) {
-                    self.streams[at].window += i64::from(bytes);
-                    if bytes == 0 || self.streams[at].window > WINDOW_MAX {
-                        self.streams.remove(at);
-                        let error = if bytes == 0 { H2Error::ProtocolError } else { H2Error::FlowControlError };
-                        frame::write_reset(&mut self.owed, stream, error as u32);
-                        return Ok(Some(ServerFact::Reset { stream }));
-                    }
+                if let Some(at) = self.find(stream)
+                    && let Err(error) = self.streams[at].window.grow(bytes)
+                {
+                    self.streams.remove(at);
+                    frame::write_reset(&mut self.owed, stream, error.h2_error() as u32);
+                    return Ok(Some(ServerFact::Reset { stream }));
                 }
             }
             H2Frame::Push => return Err(ProtocolError::Pushed),
@@ -275,29 +259,27 @@ impl H2Server {
             frame::write_reset(&mut self.owed, id, error as u32);
             return Ok(None);
         }
-        self.streams.push_back(ServedStream { id, asked: ends, left: None, window: self.window_first, used: 0 });
+        let (window, our_window) = (PeerWindow::of(self.window_first), OurWindow::default());
+        self.streams.push_back(ServedStream { id, asked: ends, left: None, window, our_window });
         Ok(Some(ServerFact::Head { stream: id, ends }))
     }
 
     fn on_data(&mut self, id: u32, window_bytes: u32, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
         self.check_known(id)?;
-        self.used += window_bytes;
-        if self.used > WINDOW_BYTES {
-            return Err(ProtocolError::Window);
-        }
-        if self.used >= WINDOW_BYTES / 2 {
-            frame::write_window(&mut self.owed, 0, self.used);
-            self.used = 0;
+        match self.our_window.take(window_bytes, WINDOW_BYTES) {
+            WindowUse::Overdrawn => return Err(ProtocolError::Window),
+            WindowUse::BelowHalf | WindowUse::Empty => frame::write_window(&mut self.owed, 0, self.our_window.fill()),
+            WindowUse::Plenty => {}
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
-        stream.used += window_bytes;
-        if stream.asked || stream.used > WINDOW_BYTES {
-            return Err(if stream.asked { ProtocolError::FrameOrder } else { ProtocolError::Window });
-        }
-        if stream.used >= WINDOW_BYTES / 2 && !ends {
-            frame::write_window(&mut self.owed, id, stream.used);
-            stream.used = 0;
+        match stream.our_window.take(window_bytes, WINDOW_BYTES) {
+            _ if stream.asked => return Err(ProtocolError::FrameOrder),
+            WindowUse::Overdrawn => return Err(ProtocolError::Window),
+            WindowUse::BelowHalf | WindowUse::Empty if !ends => {
+                frame::write_window(&mut self.owed, id, stream.our_window.fill());
+            }
+            WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
         }
         stream.asked |= ends;
         Ok(ends.then_some(ServerFact::End { stream: id }))
@@ -336,8 +318,8 @@ impl H2Server {
 
     /// Whether anything can be sent at this moment.
     pub fn wants_to_send(&self) -> bool {
-        let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window > 0);
-        !self.owed.is_empty() || (self.window > 0 && self.sending.iter().any(sendable))
+        let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.left() > 0);
+        !self.owed.is_empty() || (self.window.left() > 0 && self.sending.iter().any(sendable))
     }
 
     /// Whether the client is left.
@@ -351,7 +333,7 @@ impl H2Server {
         out.append(&mut self.owed);
         let mut stuck = 0;
         while out.len() < bytes_max
-            && self.window > 0
+            && self.window.left() > 0
             && !self.over
             && stuck < self.sending.len()
             && let Some(id) = self.sending.pop_front()
@@ -359,7 +341,8 @@ impl H2Server {
             let Some(at) = self.find(id) else { continue };
             let stream = &mut self.streams[at];
             let room =
-                stream.window.min(self.window).clamp(0, self.payload_bytes_max.min(filling.len()) as i64) as usize;
+                stream.window.left().min(self.window.left()).clamp(0, self.payload_bytes_max.min(filling.len()) as i64)
+                    as usize;
             if room == 0 {
                 stuck += 1;
                 self.sending.push_back(id);
@@ -382,8 +365,8 @@ impl H2Server {
                 }
                 None => continue,
             };
-            stream.window -= count as i64;
-            self.window -= count as i64;
+            stream.window.spend(count);
+            self.window.spend(count);
             if ends {
                 self.streams.remove(at);
             } else {

@@ -1,22 +1,25 @@
 //! TLS as a layer between bytes and bytes: cipher text from and to the network, plain text from and to a protocol. No I/O.
 //!
 //! [`Client`] is what all connections of a thread share: trust, our certificate, sessions that can be taken up again.
-//! [`Session`] is one connection. The protocol that was agreed on (ALPN) is the session's to tell; which protocols to
+//! [`Session`] is one connection, of either side; [`ServerTls`] is what a server's have in common. The protocol that was agreed on (ALPN) is the session's to tell; which protocols to
 //! offer stands in the plan.
 //!
-//! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files, the server's side.
+//! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
 
 mod fault;
+mod serving;
 mod trust;
 
 pub use fault::{ConfigError, failure_of};
+pub use serving::{ServedSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind};
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind};
 use std::io::{BufRead, Write};
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 /// Sessions kept for being taken up again: one server name needs no more.
@@ -29,6 +32,16 @@ pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found: Vec<Vec<u8>> = found.ok()?.into_iter().map(|certificate| certificate.to_vec()).collect();
     (!found.is_empty()).then_some(found)
+}
+
+/// Our own certificate with its issuers, and its key, which a file may hold beside it.
+fn own_certificate(
+    pem: &[u8],
+    key_pem: Option<&[u8]>,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ConfigError> {
+    let chain = certificates(pem).ok_or(ConfigError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem.unwrap_or(pem)).map_err(|_| ConfigError::Key)?;
+    Ok((chain.into_iter().map(CertificateDer::from).collect(), key))
 }
 
 /// What the connections of one thread have in common.
@@ -55,11 +68,7 @@ impl Client {
         let mut config = match &spec.certificate_pem {
             None => builder.with_no_client_auth(),
             Some(pem) => {
-                let chain = certificates(pem).ok_or(ConfigError::Certificate)?;
-                let chain = chain.into_iter().map(CertificateDer::from).collect();
-                // A file may hold both.
-                let key = PrivateKeyDer::from_pem_slice(spec.key_pem.as_deref().unwrap_or(pem));
-                let key = key.map_err(|_| ConfigError::Key)?;
+                let (chain, key) = own_certificate(pem, spec.key_pem.as_deref())?;
                 builder.with_client_auth_cert(chain, key).map_err(|e| ConfigError::Pair(e.to_string()))?
             }
         };
@@ -103,13 +112,17 @@ pub struct News {
     pub ended: bool,
 }
 
-/// One connection's TLS.
-pub struct Session {
-    connection: Box<ClientConnection>,
+/// One connection's TLS: a client's, or ([`ServedSession`]) a server's.
+pub struct Session<C = ClientConnection> {
+    connection: Box<C>,
     established: bool,
 }
 
-impl Session {
+impl<C, D> Session<C>
+where
+    C: DerefMut<Target = ConnectionCommon<D>>,
+    D: 'static,
+{
     /// Takes cipher text from the network, all of it, and appends the plain text that it holds to `plain`.
     ///
     /// After an error the session is over; what is left to send is the alert that tells the peer.
@@ -158,6 +171,11 @@ impl Session {
         }
     }
 
+    /// Says properly that nothing more will be sent.
+    pub fn end(&mut self) {
+        self.connection.send_close_notify();
+    }
+
     /// Whether cipher text waits to be sent.
     pub fn wants_to_send(&self) -> bool {
         self.connection.wants_write()
@@ -180,7 +198,7 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl<C> std::fmt::Debug for Session<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session").field("established", &self.established).finish_non_exhaustive()
     }

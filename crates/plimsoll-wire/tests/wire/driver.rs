@@ -20,7 +20,7 @@ pub trait Parser {
 
 impl Parser for ResponseParser {
     fn begin(&mut self, head_request: bool) {
-        self.begin(Expect { head_request, content: false });
+        self.begin(Expect { head_request, content: false, call: false });
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
@@ -154,7 +154,7 @@ pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
             heard.bytes.extend_from_slice(piece.bytes);
             heard.content.extend_from_slice(piece.content());
         }
-        Fact::Answered { exchange: 7, status, body_bytes, piece, surplus } if heard.answer.is_none() => {
+        Fact::Answered { exchange: 7, status, body_bytes, piece, surplus, .. } if heard.answer.is_none() => {
             heard.bytes.extend_from_slice(&piece.bytes[..piece.bytes.len() - surplus]);
             heard.content.extend_from_slice(piece.content());
             heard.surplus += surplus;

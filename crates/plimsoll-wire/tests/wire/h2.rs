@@ -563,15 +563,86 @@ fn there_are_never_more_streams_than_the_server_takes() {
 }
 
 #[test]
-fn a_large_answer_never_uses_the_window_up() {
-    let asked = request("GET", b"", false);
+fn the_status_of_a_call_is_told_with_its_answer() {
+    let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
+        let asked = request("GET", b"", false);
+        // Twice: the second time heads are known.
+        for _ in 0..2 {
+            let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+            for (number, id) in [(0, 1u8), (1, 3)] {
+                conn.start(number, &asked);
+                let count = conn.out(|_| &asked, &mut scratch).len();
+                conn.sent(count, &scratch);
+                let mut bytes = if number == 0 { begun() } else { Vec::new() };
+                for piece in pieces {
+                    let mut piece = piece.clone();
+                    piece[8] = id;
+                    bytes.extend(piece);
+                }
+                let mut received = conn.receive(&bytes, &mut plain);
+                let mut told = None;
+                while let Some(fact) = conn.next(&mut received) {
+                    match fact {
+                        Fact::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
+                        Fact::Piece { .. } | Fact::Owes => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                assert_eq!(told, Some(grpc_status), "{pieces:?}");
+                let count = conn.out(|_| &asked, &mut scratch).len();
+                conn.sent(count, &scratch);
+            }
+        }
+    };
+    let trailers = |status: &str| head(1, END, &[("grpc-status", status), ("grpc-message", "x")]);
+    let message = frame(DATA, 0, 1, &[0, 0, 0, 0, 1, 8]);
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("0")], Some(0));
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("14")], Some(14));
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("70000")], None);
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("")], None);
+    // Without content the head says it.
+    check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
+    check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
+}
+
+/// A connection with one exchange, of whose answer the head has come.
+fn half_answered(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
-    conn.start(0, &asked);
-    let count = conn.out(|_| &asked, &mut scratch).len();
+    conn.start(0, asked);
+    let count = conn.out(|_| asked, &mut scratch).len();
     conn.sent(count, &scratch);
     let first = [begun(), head(1, 0, &[STATUS])].concat();
     let mut received = conn.receive(&first, &mut plain);
     while conn.next(&mut received).is_some() {}
+    conn
+}
+
+#[test]
+fn a_window_that_runs_empty_while_nothing_can_be_sent_is_told_once() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut scratch, mut plain) = (half_answered(&asked), Vec::new(), Vec::new());
+    let (piece, mut empty, frames_of_a_gib) = (frame(DATA, 0, 1, &[b'x'; 16_384]), 0, 1 << 16);
+    for _ in 0..frames_of_a_gib {
+        let mut received = conn.receive(&piece, &mut plain);
+        while let Some(fact) = conn.next(&mut received) {
+            assert!(matches!(fact, Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty), "{fact:?}");
+            empty += u32::from(fact == Fact::WindowEmpty);
+        }
+    }
+    assert_eq!(empty, 1);
+    let count = conn.out(|_| &asked, &mut scratch).len();
+    let full = (1u32 << 30).to_be_bytes().to_vec();
+    let told: Vec<_> = frames(&scratch[..count]).into_iter().filter(|frame| frame.0 == WINDOW_UPDATE).collect();
+    assert_eq!(told, [(WINDOW_UPDATE, 0, 0, full.clone()), (WINDOW_UPDATE, 0, 1, full)]);
+    conn.sent(count, &scratch);
+    let mut received = conn.receive(&piece, &mut plain);
+    assert!(matches!(conn.next(&mut received), Some(Fact::Piece { .. })) && conn.next(&mut received).is_none());
+}
+
+#[test]
+fn a_large_answer_never_uses_the_window_up() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut scratch, mut plain) = (half_answered(&asked), Vec::new(), Vec::new());
     let (piece, mut windows) = (frame(DATA, 0, 1, &[b'x'; 16_384]), [1i64 << 30; 2]);
     let (mut told, frames_of_3_gib) = (0u64, 3 << 16);
     for _ in 0..frames_of_3_gib {

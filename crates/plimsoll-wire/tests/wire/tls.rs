@@ -2,7 +2,7 @@
 
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{TlsFailure, TlsSpec};
-use plimsoll_wire::tls::{Client, ConfigError, Session, certificates};
+use plimsoll_wire::tls::{Client, ConfigError, ServerTls, Session, certificates};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
@@ -212,4 +212,63 @@ fn whom_to_trust_is_decided_before_anything_is_sent() {
     }
     assert_eq!(certificates(b""), None);
     assert_eq!(certificates(b"-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n"), None);
+}
+
+#[test]
+fn both_sides_of_ours_agree_whatever_the_pieces() {
+    let key = KeyPair::generate().expect("a key");
+    let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
+    let certificate = parameters.self_signed(&key).expect("signed").pem();
+    // Both in one file, or each in its own.
+    let both = format!("{certificate}{}", key.serialize_pem());
+    let one = ServerTls::new(both.as_bytes(), None).expect("a server");
+    let two = ServerTls::new(certificate.as_bytes(), Some(key.serialize_pem().as_bytes())).expect("a server");
+    let roots = certificates(certificate.as_bytes()).expect("a certificate");
+    for (server, offered, agreed) in
+        [(&one, &["h2", "http/1.1"][..], Some(&b"h2"[..])), (&two, &["http/1.1"], Some(b"http/1.1")), (&two, &[], None)]
+    {
+        let alpn = offered.iter().map(|name| (*name).to_owned()).collect();
+        let client = Client::new(&TlsSpec { alpn, roots: roots.clone(), ..spec() }).expect("a client");
+        let mut resumed = Vec::new();
+        for piece_bytes in [1, 7, 1 << 16] {
+            let (mut session, mut served) = (client.session().expect("begins"), server.session().expect("begins"));
+            let (mut heard, mut asked, mut ended) = (Vec::new(), Vec::new(), false);
+            let (mut is_asked, mut is_answered) = (false, false);
+            for _ in 0..8 {
+                let mut bytes = Vec::new();
+                if session.is_established() && !std::mem::replace(&mut is_asked, true) {
+                    session.send(b"question");
+                }
+                session.take_cipher(&mut bytes);
+                bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
+                bytes.clear();
+                if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
+                    // More than a client's session would hold back.
+                    assert_eq!(served.send(&vec![b'x'; 100_000]), 100_000);
+                    served.end();
+                }
+                served.take_cipher(&mut bytes);
+                for piece in bytes.chunks(piece_bytes) {
+                    ended |= session.receive(piece, &mut heard).expect("is taken").ended;
+                }
+            }
+            assert_eq!((heard.len(), ended), (100_000, true), "{offered:?} in pieces of {piece_bytes}");
+            assert_eq!((session.protocol(), served.protocol()), (agreed, agreed));
+            resumed.push(session.is_resumed());
+        }
+        assert_eq!(resumed, [false, true, true]);
+    }
+}
+
+#[test]
+fn a_server_needs_a_certificate_and_its_key() {
+    let key = KeyPair::generate().expect("a key").serialize_pem();
+    let other = KeyPair::generate().expect("a key");
+    let pem = CertificateParams::new(vec!["x".into()]).expect("a name").self_signed(&other).expect("signed").pem();
+    let error = |certificate: &str, key: Option<&str>| {
+        ServerTls::new(certificate.as_bytes(), key.map(str::as_bytes)).expect_err("no server")
+    };
+    assert_eq!(error("", None), ConfigError::Certificate);
+    assert_eq!(error(&pem, None), ConfigError::Key);
+    assert!(matches!(error(&pem, Some(&key)), ConfigError::Pair(_)));
 }

@@ -209,6 +209,12 @@ pub struct BaselineArgs {
     /// Address to listen on; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
+    /// Speak TLS with this certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// The key of the certificate (PEM) [default: in the --cert file]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
@@ -216,7 +222,7 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
     /// Answer /items when this server behind has answered, over --pool connections: a limit to explain
-    #[arg(long, value_name = "URL", requires = "pool", conflicts_with_all = ["threads", "connections"])]
+    #[arg(long, value_name = "URL", requires = "pool", conflicts_with_all = ["threads", "connections", "cert"])]
     pub behind: Option<String>,
     /// Connections to the server behind
     #[arg(long, value_name = "N", requires = "behind")]
@@ -297,6 +303,15 @@ pub struct RerunArgs {
     /// The key of our certificate
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
     pub key: Option<String>,
+    /// A file that describes messages of gRPC (repeatable, in its order)
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub proto: Vec<String>,
+    /// Where its imports are (repeatable, in its order)
+    #[arg(long, value_name = "DIR", help_heading = "Left out of the record")]
+    pub proto_path: Vec<String>,
+    /// What protoc made of such files
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    pub descriptor_set: Option<String>,
     /// The control group to watch
     #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
     pub cgroup: Option<String>,

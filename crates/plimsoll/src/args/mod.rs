@@ -2,15 +2,18 @@
 //! and terms of it.
 //!
 //! What is said to them: to those that put load on something in `measuring` and `prove`, to those that read what is there
-//! in `reading`, to those that are another tool by name in `doors`; what several have in common in `shared`, which knows none of them.
+//! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`; what several have
+//! in common in `shared`, which knows none of them.
 
 mod doors;
+mod grpc;
 mod measuring;
 mod prove;
 mod reading;
 mod shared;
 
 pub use doors::{VegetaArgs, Wrk2Args, WrkArgs};
+pub use grpc::{GrpcArgs, GrpcShown};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
 };
@@ -19,7 +22,7 @@ pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
 };
 pub use shared::{
-    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs,
+    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
 };
 
 use clap::{Parser, Subcommand};
@@ -57,6 +60,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Serve the reference target: bare, fast, with known costs
     Baseline(BaselineArgs),
+    /// Show what a gRPC server offers: its services, or a method with a body to start from
+    Grpc(GrpcArgs),
     /// Find, explain and prove, on a server with a planted limit: two minutes
     Demo(DemoArgs),
     /// Print again what run files hold

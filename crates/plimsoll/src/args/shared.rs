@@ -35,6 +35,11 @@ pub struct RequestArgs {
     /// Statuses that count as success
     #[arg(long, value_name = "SET", default_value = "100-399")]
     pub ok_status: String,
+    /// Ends of gRPC calls that count as success, by name or code [default: OK]
+    #[arg(long, value_name = "SET")]
+    pub ok_grpc: Option<String>,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
     /// Open a new connection for each request
     #[arg(long)]
     pub no_keepalive: bool,
@@ -52,6 +57,21 @@ pub struct RequestArgs {
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
     pub redact: Redact,
+}
+
+/// Where the messages of gRPC are described.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Request")]
+pub struct SchemaArgs {
+    /// Messages of gRPC are described there, instead of by the server's reflection (repeatable)
+    #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
+    pub proto: Vec<PathBuf>,
+    /// Imports of --proto files are looked for there [default: beside them] (repeatable)
+    #[arg(long, value_name = "DIR", requires = "proto")]
+    pub proto_path: Vec<PathBuf>,
+    /// Messages of gRPC are described there: what protoc --include_imports -o FILE writes
+    #[arg(long, value_name = "FILE")]
+    pub descriptor_set: Option<PathBuf>,
 }
 
 /// How connections are opened, secured and closed.

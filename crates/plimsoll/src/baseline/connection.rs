@@ -7,6 +7,7 @@ use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::h2::PREFACE;
+use plimsoll_wire::tls::ServedSession;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -24,6 +25,8 @@ pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 pub(super) struct Tools {
     pub(super) input: Box<[u8]>,
     pub(super) output: Vec<u8>,
+    /// What TLS makes of the input.
+    pub(super) plain: Vec<u8>,
     pub(super) timers: Timers,
 }
 
@@ -59,9 +62,11 @@ pub(super) enum Turn {
 
 pub(super) struct ServedConnection {
     pub(super) socket: Socket,
+    /// Where TLS lies below.
+    tls: Option<Box<ServedSession>>,
     /// Received but not consumed: a head cut in two, or requests behind one that takes its time. Mostly empty.
     pub(super) held: Vec<u8>,
-    /// Answers that the socket did not take. Mostly empty.
+    /// Answers that the socket did not take, over TLS as cipher text. Mostly empty.
     pub(super) unsent: Vec<u8>,
     /// Bytes of filler to send after them.
     pub(super) filler_left: u64,
@@ -84,9 +89,10 @@ pub(super) struct ServedConnection {
 }
 
 impl ServedConnection {
-    pub(super) fn new(socket: Socket, slot: u32) -> ServedConnection {
+    pub(super) fn new(socket: Socket, tls: Option<Box<ServedSession>>, slot: u32) -> ServedConnection {
         ServedConnection {
             socket,
+            tls,
             held: Vec::new(),
             unsent: Vec::new(),
             filler_left: 0,
@@ -151,10 +157,13 @@ impl ServedConnection {
                 self.send(&mut tools.output);
                 continue;
             }
-            match self.phase {
+            let phase = self.phase;
+            match phase {
                 ServingPhase::Open | ServingPhase::Draining => {}
                 ServingPhase::Delayed(_) => return Turn::Wait,
+                ServingPhase::Closing if self.say_end(tools) => continue,
                 ServingPhase::Closing => return Turn::Close,
+                ServingPhase::Refusing if self.say_end(tools) => continue,
                 ServingPhase::Refusing => {
                     if self.socket.shutdown_send().is_err() {
                         return Turn::Close;
@@ -184,8 +193,17 @@ impl ServedConnection {
             };
             // Fewer bytes than there was room for: the socket is empty, and the next byte will be an event.
             self.readable = received == tools.input.len() || self.hangup;
-            let input = &tools.input[..received];
             if self.phase == ServingPhase::Draining {
+                continue;
+            }
+            let input = match self.tls {
+                None => &tools.input[..received],
+                Some(_) => {
+                    self.decrypt(received, tools);
+                    &tools.plain[..]
+                }
+            };
+            if input.is_empty() {
                 continue;
             }
             if self.held.is_empty() {
@@ -197,6 +215,31 @@ impl ServedConnection {
             }
         }
         Turn::Again
+    }
+
+    /// Takes so many bytes of cipher text in; what they hold is in `plain`. A handshake goes on, and what breaks TLS ends the connection.
+    fn decrypt(&mut self, received: usize, tools: &mut Tools) {
+        let Some(tls) = &mut self.tls else { return };
+        tools.plain.clear();
+        let news = tls.receive(&tools.input[..received], &mut tools.plain);
+        tls.take_cipher(&mut tools.output);
+        self.send_bytes(&mut tools.output);
+        if news.is_err() {
+            // The alert, which was the last to be sent, says why: nothing more is encrypted.
+            self.tls = None;
+            tools.plain.clear();
+            self.phase = ServingPhase::Refusing;
+        }
+    }
+
+    /// Over TLS an end is said before it comes; whether it has to be said now, which is done.
+    fn say_end(&mut self, tools: &mut Tools) -> bool {
+        // Once: there is no TLS after it.
+        let Some(mut tls) = self.tls.take() else { return false };
+        tls.end();
+        tls.take_cipher(&mut tools.output);
+        self.send_bytes(&mut tools.output);
+        true
     }
 
     /// Keeps what is left of bytes held before; without a rest their memory is given back.
@@ -283,8 +326,18 @@ impl ServedConnection {
         timers.push(Reverse((self.due_ns, self.slot)));
     }
 
-    /// Sends `output` behind what is unsent, and empties it.
+    /// Sends `output`, encrypted where that is agreed on, behind what is unsent, and empties it.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
+        if let Some(tls) = &mut self.tls {
+            tls.send(output);
+            output.clear();
+            tls.take_cipher(output);
+        }
+        self.send_bytes(output);
+    }
+
+    /// Sends bytes as they are on the wire.
+    fn send_bytes(&mut self, output: &mut Vec<u8>) {
         let mut sent = 0;
         if self.unsent.is_empty() && !output.is_empty() {
             match self.socket.send(output) {
@@ -312,7 +365,14 @@ impl ServedConnection {
             }
         } else if self.filler_left > 0 {
             let piece = self.filler_left.min(FILLER.len() as u64) as usize;
-            self.filler_left -= self.socket.send(&FILLER[..piece])? as u64;
+            match &mut self.tls {
+                None => self.filler_left -= self.socket.send(&FILLER[..piece])? as u64,
+                Some(tls) => {
+                    tls.send(&FILLER[..piece]);
+                    tls.take_cipher(&mut self.unsent);
+                    self.filler_left -= piece as u64;
+                }
+            }
         }
         Ok(self.unsent.is_empty() && self.filler_left == 0)
     }

@@ -1,5 +1,5 @@
 //! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, and HTTP/2 to clients that begin with it
-//! (h2c with prior knowledge); bare and fast, so that what is measured against it is the client and the kernel.
+//! (h2c with prior knowledge; over TLS, with a certificate, both are offered); bare and fast, so that what is measured against it is the client and the kernel.
 //!
 //! One edge-triggered event loop a thread, each with a listener of its own. A request that arrives whole is read in
 //! place, answered into a buffer of the thread and sent at once: one `recv` and one `send`, no `epoll_ctl`, no
@@ -9,7 +9,7 @@
 //! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; anything else is a 404. Any method will do, and
 //! a body is read and dropped.
 //!
-//! Not here: TLS, files, timeouts of idle connections, logs. It is no server for the open internet.
+//! Not here: files, timeouts of idle connections, logs. It is no server for the open internet.
 
 mod answer;
 mod connection;
@@ -24,6 +24,7 @@ use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
 use plimsoll_sys::tcp::{Listener, Socket};
+use plimsoll_wire::tls::ServerTls;
 use std::cmp::Reverse;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::net::SocketAddr;
@@ -37,12 +38,14 @@ const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 const BACKLOG: i32 = 65_535;
 
 /// What to listen on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The address; port 0 takes any free one.
     pub listen: SocketAddr,
     /// Event loops, each on its own thread; at least 1.
     pub threads: usize,
+    /// Speak TLS, and nothing else.
+    pub tls: Option<ServerTls>,
 }
 
 /// A server that runs until it is stopped or dropped.
@@ -73,13 +76,13 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
     for index in 0..options.threads {
         let (address, shared) = (server.address, options.threads > 1);
         let (told, began) = mpsc::channel();
-        let stopped = Arc::clone(&stopped);
+        let (stopped, tls) = (Arc::clone(&stopped), options.tls.clone());
         let thread = std::thread::Builder::new().name(format!("baseline-{index}"));
         server.threads.push(thread.spawn(move || {
             // Each thread may have as many connections as the limit of open files allows a process.
             let _ = process::own_file_table(Some(stopped.as_fd()));
             let begun = Listener::bind(&address, BACKLOG, shared)
-                .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped)?)));
+                .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped, tls)?)));
             let (begun, each) = match begun {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
@@ -133,6 +136,7 @@ struct Loop {
     connections: Connections,
     tools: Tools,
     listener: Listener,
+    tls: Option<ServerTls>,
     /// When to accept next, if there may be somebody to accept.
     accept_due_ns: Option<u64>,
     /// Watched; it only has to live as long as the loop.
@@ -166,10 +170,12 @@ impl Connections {
         }
     }
 
-    fn add(&mut self, socket: Socket, epoll: &Epoll) -> io::Result<()> {
+    fn add(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
-        let connection = Some(ServedConnection::new(socket, slot));
+        // It fails where the system has no random numbers.
+        let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.text()));
+        let connection = Some(ServedConnection::new(socket, tls.map(session).transpose()?, slot));
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = connection,
             None => self.slots.push(connection),
@@ -179,17 +185,18 @@ impl Connections {
 }
 
 impl Loop {
-    fn new(listener: Listener, stopped: Arc<PipeReader>) -> io::Result<Loop> {
+    fn new(listener: Listener, stopped: Arc<PipeReader>, tls: Option<ServerTls>) -> io::Result<Loop> {
         let epoll = Epoll::new(512)?;
         epoll.add_level(stopped.as_raw_fd(), TOKEN_STOP)?;
         epoll.add(listener.as_raw_fd(), TOKEN_LISTENER)?;
         let tools = Tools {
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             output: Vec::with_capacity(2 * OUTPUT_BYTES),
+            plain: Vec::new(),
             timers: Timers::new(),
         };
         let connections = Connections::default();
-        Ok(Loop { epoll, connections, tools, listener, accept_due_ns: None, _stopped: stopped })
+        Ok(Loop { epoll, connections, tools, listener, tls, accept_due_ns: None, _stopped: stopped })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -241,7 +248,8 @@ impl Loop {
         }
         self.accept_due_ns = Some(0);
         for _ in 0..TURNS_MAX {
-            match self.listener.accept().and_then(|socket| self.connections.add(socket, &self.epoll)) {
+            match self.listener.accept().and_then(|socket| self.connections.add(socket, self.tls.as_ref(), &self.epoll))
+            {
                 Ok(()) => {}
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {

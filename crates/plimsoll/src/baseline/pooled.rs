@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn so_many_are_asked_at_a_time_and_no_more() {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let store = start_plain(Options { listen: any, threads: 1 }).expect("starts");
+        let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
         assert!(asked(address, "/other").starts_with("HTTP/1.1 404"));

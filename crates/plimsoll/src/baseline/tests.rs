@@ -226,7 +226,7 @@ fn an_idle_connection_is_small() {
 // The server, over real sockets.
 
 fn server(threads: usize) -> ReferenceServer {
-    start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads }).expect("starts")
+    start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads, tls: None }).expect("starts")
 }
 
 fn connect(server: &ReferenceServer) -> TcpStream {
@@ -431,6 +431,6 @@ fn many_connections_on_two_threads() {
 
 #[test]
 fn no_thread_is_no_server() {
-    let options = Options { listen: "127.0.0.1:0".parse().expect("an address"), threads: 0 };
+    let options = Options { listen: "127.0.0.1:0".parse().expect("an address"), threads: 0, tls: None };
     assert_eq!(start(options).err().expect("an error").kind(), io::ErrorKind::InvalidInput);
 }

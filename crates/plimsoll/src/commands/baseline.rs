@@ -3,11 +3,15 @@
 use crate::args::BaselineArgs;
 use crate::baseline::{Options, pooled, start};
 use crate::capacity::Limits;
+use crate::connecting::tls_refused;
 use crate::failure::{Failure, exit};
+use crate::files::{Use, read};
 use crate::output::print;
 use crate::quantity::positive;
 use crate::target::{Url, system_text};
+use plimsoll_wire::tls::ServerTls;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Serves, and says with which code to end.
@@ -22,8 +26,15 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
         None => cores.max(Limits::of_machine().threads_for(connections)),
     } as usize;
     let listen = args.listen;
-    let server = start(Options { listen, threads }).map_err(|error| cannot_serve(listen, &error))?;
-    serve_until_interrupted(server.address());
+    let read = |flag: &str, path: &PathBuf| {
+        read(path, Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{}' {why}", path.display())))
+    };
+    let certificate = args.cert.as_ref().map(|path| read("--cert", path)).transpose()?;
+    let key = args.key.as_ref().map(|path| read("--key", path)).transpose()?;
+    let tls = certificate.map(|pem| ServerTls::new(&pem, key.as_deref())).transpose().map_err(|e| tls_refused(&e))?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let server = start(Options { listen, threads, tls }).map_err(|error| cannot_serve(listen, &error))?;
+    serve_until_interrupted(scheme, server.address());
     server.stop().map_err(|error| cannot_serve(listen, &error))?;
     Ok(exit::DONE)
 }
@@ -33,7 +44,7 @@ fn with_a_pool(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Fail
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = positive("--pool", pool)?.min(1 << 16) as usize;
     let address = pooled::start(args.listen, &url, connections).map_err(|error| cannot_serve(args.listen, &error))?;
-    serve_until_interrupted(address);
+    serve_until_interrupted("http", address);
     Ok(exit::DONE)
 }
 
@@ -41,8 +52,8 @@ fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
     Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(error)))
 }
 
-fn serve_until_interrupted(address: SocketAddr) {
-    print(&format!("http://{address}\n"));
+fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
+    print(&format!("{scheme}://{address}\n"));
     // An address that nobody was told is of no use.
     let told = crate::output::failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {

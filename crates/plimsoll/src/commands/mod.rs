@@ -10,6 +10,7 @@ pub mod diff;
 pub mod experiment;
 pub mod explain;
 pub mod find;
+pub mod grpc;
 pub mod overload;
 pub mod profile;
 pub mod prove;
@@ -24,7 +25,7 @@ pub mod traffic;
 use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-use plimsoll_model::{HttpChoice, Injector, Plan, Terms};
+use plimsoll_model::{GrpcStatus, HttpChoice, Injector, Plan, Terms};
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count. What the server has
 /// taken of the protocols offered is what all loads speak from there on.
@@ -41,9 +42,9 @@ pub fn first_answer(
     if !terms.preflight {
         return Ok((None, 0));
     }
-    let Some(crate::preflight::Answer { status, is_h2, took_ns, text }) = crate::preflight::ask(plan, injector)? else {
-        return Ok((None, 0));
-    };
+    crate::grpc::refuse_unhealthy(plan)?;
+    let Some(answer) = crate::preflight::ask(plan, injector)? else { return Ok((None, 0)) };
+    let crate::preflight::Answer { status, grpc_status, is_h2, took_ns, text } = answer;
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
@@ -51,13 +52,19 @@ pub fn first_answer(
             carriage.streams_max
         )));
     }
-    carriage.http = if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 };
-    if let Some(tls) = &mut carriage.tls {
-        tls.alpn = carriage.http.alpn();
-    }
-    let warning = (!plan.traffic.succeeds(status)).then(|| {
-        format!("the first answer had status {status}, which does not count as success (--ok-status): {text}")
-    });
+    carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+    let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
+    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    let warning = match call {
+        _ if !plan.traffic.succeeds(status) => {
+            Some(format!("the first answer had status {status}, which does not count as success (--ok-status): {text}"))
+        }
+        Some(call) if !call.ok.contains(ended) => {
+            let ended = ended.name();
+            Some(format!("the first call ended with {ended}, which does not count as success (--ok-grpc): {text}"))
+        }
+        _ => None,
+    };
     Ok((warning, took_ns))
 }
 

@@ -98,6 +98,9 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Issuers => "--cacert",
         TextKind::Certificate => "--cert",
         TextKind::Key => "--key",
+        TextKind::Proto => "--proto",
+        TextKind::ProtoPath => "--proto-path",
+        TextKind::DescriptorSet => "--descriptor-set",
         TextKind::Cgroup => "--cgroup",
         TextKind::Metrics => "--metrics",
         TextKind::Profiles => "--pprof",
@@ -139,9 +142,12 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     let identities: Vec<String> =
         args.identities.iter().map(|text| changes::identity(text)).collect::<Result<_, _>>()?;
     given.texts.insert(TextKind::Identity, identities.into());
+    given.texts.insert(TextKind::Proto, args.proto.clone().into());
+    given.texts.insert(TextKind::ProtoPath, args.proto_path.clone().into());
     for (kind, text) in [
         (TextKind::Traffic, &args.traffic),
         (TextKind::Script, &args.lua),
+        (TextKind::DescriptorSet, &args.descriptor_set),
         (TextKind::BuildA, &args.a),
         (TextKind::BuildB, &args.b),
         (TextKind::BeforeBlock, &args.before_block),

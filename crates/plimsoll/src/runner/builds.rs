@@ -9,7 +9,7 @@ use crate::probes::{Finder, MachineSeen};
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, prepare_authored};
-use plimsoll_model::{ArmIndex, Ending, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::group::CpuClocks;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -48,6 +48,8 @@ pub struct Builds<'a> {
     on: Option<(Tag, Option<Running>)>,
     /// Whether any build was started already.
     any_started: bool,
+    /// Which HTTP the first build has answered in, where builds have a say in it: all speak that.
+    spoken: Option<HttpChoice>,
     /// The last block before which the command was run.
     block: Option<u32>,
     /// The load whose connections are ready, and what is seen while it runs.
@@ -65,7 +67,7 @@ impl<'a> Builds<'a> {
         beside: PathBuf,
     ) -> Builds<'a> {
         let (began, plan, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
-        let (on, any_started, block) = (None, false, None);
+        let (on, any_started, spoken, block) = (None, false, None, None);
         Builds {
             targets,
             fitting,
@@ -77,6 +79,7 @@ impl<'a> Builds<'a> {
             began,
             on,
             any_started,
+            spoken,
             block,
             ready: None,
             seen: None,
@@ -111,9 +114,23 @@ impl<'a> Builds<'a> {
                 patience: self.start_patience,
                 after_another: std::mem::replace(&mut self.any_started, true),
             };
-            self.on = Some((tag, Some(subject.start(&target.base)?)));
+            let mut base = target.base.clone();
+            let is_open = base.plan.carriage.is_open();
+            self.settle_http(&mut base.plan);
+            let running = subject.start(&base)?;
+            if is_open && self.spoken.is_none() {
+                self.spoken = running.is_h2.map(|is_h2| if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+            }
+            self.on = Some((tag, Some(running)));
         }
         Ok(())
+    }
+
+    /// What builds have a say in is what the first has said.
+    fn settle_http(&self, plan: &mut Plan) {
+        if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
+            plan.carriage.speak(http);
+        }
     }
 
     fn output_of(&self, what: &str) -> PathBuf {
@@ -142,7 +159,9 @@ impl Runner for Builds<'_> {
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
         self.turn_to(trial.tag).map_err(Unready::Failed)?;
         let base = self.target().map_or(&self.fitting.base, |target| &target.base);
-        self.plan = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
+        let mut plan = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
+        self.settle_http(&mut plan);
+        self.plan = plan;
         let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;
         trial.plan = self.plan.record();
         Ok(fitted)

@@ -148,7 +148,10 @@ fn sample(command: &str, id: &str) -> String {
         (_, "measure") => "p99",
         (_, "a" | "b" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
-        (_, "unix" | "cacert" | "cert" | "key" | "cgroup") => "/run/a b/x=y.pem",
+        (_, "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path" | "descriptor_set") => {
+            "/run/a b/x=y.pem"
+        }
+        (_, "ok_grpc") => "OK,NOT_FOUND",
         (_, "output" | "dir") => "/run/a b/x.y",
         (_, "listen") => "127.0.0.1:0",
         (_, "timeout" | "resolve_every" | "duration" | "warmup" | "budget" | "level_time" | "start_timeout") => "3s",
@@ -191,6 +194,7 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
 /// What a command needs besides, so that a flag has a meaning.
 fn besides(command: &str, id: &str) -> Vec<String> {
     const URL: &str = "http://127.0.0.1:1/";
+    const GRPC: &str = "grpc://target.test:1/pkg.Service/Method";
     const TLS: &str = "https://127.0.0.1:1/";
     let words: &[&str] = match (command, id) {
         ("prove", "words") => {
@@ -207,6 +211,14 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("prove", "b") => &["--a=./a", URL],
         ("prove", "url" | "more") => &[URL],
         ("prove", "insecure" | "cacert" | "cert" | "no_resumption") => &[TLS, TLS],
+        ("grpc", "url") => &[],
+        ("grpc", "key") => &["list", "--cert=/run/own.pem", GRPC],
+        ("grpc", "proto_path") => &["list", "--proto=/run/a.proto", GRPC],
+        ("grpc", _) => &["list", GRPC],
+        ("prove", "ok_grpc" | "proto" | "descriptor_set") => &[GRPC, GRPC],
+        ("prove", "proto_path") => &["--proto=/run/a.proto", GRPC, GRPC],
+        (_, "ok_grpc" | "proto" | "descriptor_set") => &[GRPC],
+        (_, "proto_path") => &["--proto=/run/a.proto", GRPC],
         ("prove", "key") => &["--cert=/run/own.pem", TLS, TLS],
         ("prove", "streams") => &["--http=2", URL, URL],
         (_, "streams") => &["--http=2", URL],
@@ -215,6 +227,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("prove", _) => &[URL, URL],
         ("baseline", "behind") => &["--pool=4"],
         ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
+        ("baseline", "key") => &["--cert=/run/own.pem"],
         ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
@@ -230,6 +243,11 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         _ => &[URL],
     };
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What stands before it.
+fn before(command: &str, id: &str) -> Vec<String> {
+    if (command, id) == ("grpc", "url") { vec!["list".into()] } else { vec![] }
 }
 
 /// Flags that a command has and always refuses.
@@ -286,6 +304,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
             }
             for value in values {
                 for words in spellings(arg, &value, has_quiet) {
+                    let words = [before(name, id), words].concat();
                     tried += 1;
                     match understood_as(name, &words, &besides(name, id)) {
                         Ok((cli, hidden)) => {

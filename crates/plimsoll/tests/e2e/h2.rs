@@ -1,9 +1,10 @@
 //! HTTP/2: servers in use, what is agreed on over TLS, and servers that refuse, reset and go away.
 
 use crate::rig::{
-    assert_ledger_closes, baseline, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls, number,
-    plimsoll, unhindered,
+    assert_ledger_closes, baseline, baseline_tls, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls,
+    number, plimsoll, unhindered,
 };
+use crate::tls::self_signed;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -100,6 +101,52 @@ fn what_is_spoken_over_tls_is_agreed_on_and_said() {
 }
 
 #[test]
+fn the_reference_server_speaks_both_over_tls() {
+    let (certificate, key) = self_signed();
+    let server = baseline_tls(&certificate, &key);
+    assert!(server.url.starts_with("https://"), "{}", server.url);
+    for (path, flags, protocol) in [
+        ("/healthz", &["-c", "4", "-n", "200"][..], "HTTP/2"),
+        ("/healthz", &["-c", "16", "--streams", "8", "-n", "400"], "HTTP/2"),
+        ("/bytes/300000", &["-c", "4", "--streams", "2", "-n", "40"], "HTTP/2"),
+        ("/bytes/300000", &["-c", "2", "-n", "20", "--http", "1.1"], "HTTP/1.1"),
+        ("/delay/5", &["-c", "4", "-n", "40", "--http", "1.1"], "HTTP/1.1"),
+        ("/healthz", &["-c", "4", "-n", "100", "--no-keepalive"], "HTTP/2"),
+        ("/healthz", &["-c", "4", "-n", "100", "--no-keepalive", "--http", "1.1"], "HTTP/1.1"),
+    ] {
+        let (url, what) = (format!("{}{path}", server.url), format!("{flags:?} of {path}"));
+        let document = unhindered(&[&["run", &url, "--insecure"], flags].concat());
+        assert_ledger_closes(&document, &what);
+        assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
+        assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
+        if flags.contains(&"--no-keepalive") {
+            assert!(number(&document, "handshakes_resumed") > 50.0, "{what}");
+        }
+    }
+    // Nobody who speaks no TLS is answered, nor does it end the server.
+    let plain = server.url.replace("https", "http");
+    let done = plimsoll(&["run", &plain, "-n", "1"]);
+    assert!(done.code == 2 && !done.stderr.is_empty(), "{}", done.stderr);
+    assert_eq!(
+        number(&json(&["run", &format!("{}/healthz", server.url), "--insecure", "-n", "3"]), "success_rate"),
+        1.0
+    );
+}
+
+#[test]
+fn both_sides_of_a_comparison_speak_what_the_first_answers_in() {
+    let (certificate, key) = self_signed();
+    let (new, old) = (baseline_tls(&certificate, &key), nginx_tls(&certificate, &key));
+    let (new, old) = (format!("{}/healthz", new.url), format!("{}/", old.url));
+    let flags = ["prove", "--insecure", "--budget", "4s"];
+    // The other takes HTTP/1.1 only.
+    let done = plimsoll(&[&flags[..], &[&new, &old]].concat());
+    assert!(done.code == 2 && done.stderr.contains("A has answered in HTTP/2"), "{}", done.stderr);
+    let document = json(&[&flags[..], &[&old, &new]].concat());
+    assert!(document.to_string().contains("\"http\":\"1.1\""), "{document:#}");
+}
+
+#[test]
 fn a_server_of_http11_is_said_to_be_one() {
     let server = nginx();
     let done = plimsoll(&["run", &server.url, "--http", "2", "-n", "1"]);
@@ -121,14 +168,14 @@ fn the_end_of_connections_costs_no_request() {
     }
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream. Its
 /// threads end with the process.
-fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
+pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {

@@ -18,6 +18,7 @@ mod files;
 mod find;
 mod floods;
 mod gates;
+mod grpc;
 mod h2;
 mod hostile;
 mod live;

@@ -169,10 +169,18 @@ pub fn baseline(threads: u32) -> Server {
 
 /// `plimsoll baseline` on an address.
 pub fn baseline_at(listen: &str, threads: u32) -> Server {
-    let mut child = command(&["baseline", "--listen", listen, "--threads", &threads.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
+    baseline_with(&["--listen", listen, "--threads", &threads.to_string()])
+}
+
+/// `plimsoll baseline` with a certificate, on a free port.
+pub fn baseline_tls(certificate: &Path, key: &Path) -> Server {
+    let [certificate, key] = [certificate, key].map(|path| path.to_str().expect("text"));
+    baseline_with(&["--listen", "127.0.0.1:0", "--threads", "1", "--cert", certificate, "--key", key])
+}
+
+fn baseline_with(flags: &[&str]) -> Server {
+    let mut child =
+        command(&[&["baseline"], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
     let url = first_line(&mut child);
     Server { child, url, has_children: false }
 }

@@ -120,7 +120,7 @@ fn help_fits_eighty_columns() {
     let folder = folder("help");
     for command in [
         "", "find", "explain", "overload", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show",
-        "profile", "diff", "report", "rerun", "clean",
+        "profile", "diff", "report", "rerun", "clean", "grpc",
     ] {
         for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");

@@ -83,6 +83,9 @@ fn bad_use_is_one_sentence() {
         (&["sweep", "--name", "a/b", url], "--name"),
         (&["baseline", "--listen", "nowhere"], "--listen"),
         (&["baseline", "--threads", "0"], "--threads"),
+        (&["baseline", "--cert", "/no/such.pem"], "/no/such.pem"),
+        (&["baseline", "--key", "/no/such.key"], "--cert"),
+        (&["baseline", "--cert", "/proc/self/status"], "--cert"),
         (&["demo", "--budget", "x"], "--budget"),
         (&["show", "/no/such/file"], "/no/such/file"),
     ] {
@@ -238,7 +241,7 @@ fn a_taken_port_is_said() {
 
 #[test]
 fn every_command_explains_itself_with_an_example() {
-    for name in ["find", "prove", "run", "sweep", "baseline", "demo", "show"] {
+    for name in ["find", "prove", "run", "sweep", "baseline", "demo", "show", "grpc"] {
         let done = plimsoll(&[name, "--help"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(

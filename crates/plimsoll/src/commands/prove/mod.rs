@@ -5,7 +5,6 @@ mod question;
 mod targets;
 
 use super::capture::Capture;
-use super::preflight;
 use crate::capacity::Limits;
 use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
@@ -17,7 +16,7 @@ use crate::results::page::write_beside;
 use crate::runner::Builds;
 use crate::runner::builds::BuildTarget;
 use crate::runner::machine::Fitting;
-use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict, arm_name};
+use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::{
     Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
@@ -42,35 +41,32 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
-    let targets = targets::reach(&blocks.arms, terms, criterion)?;
+    let mut targets = targets::reach(&blocks.arms, terms, criterion)?;
+    let warnings = targets::first_answers(&mut targets, terms)?;
     let wanted = profiles::asked(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::asked);
     let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
-    compare(blocks, Some(criterion), terms, &targets, record, wanted)
+    compare(blocks, Some(criterion), terms, (&targets, warnings), record, wanted)
 }
 
 /// The same of the rungs of a ladder.
 pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let targets = targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let mut targets = targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let warnings = targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
-    compare(asked.blocks, None, terms, &targets, record, None)
+    compare(asked.blocks, None, terms, (&targets, warnings), record, None)
 }
 
-/// Measures in blocks. `criterion`: what decides between two sides; `record`: what is recorded of the question.
+/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of; `record`: what is
+/// recorded of the question.
 fn compare(
     blocks: BlocksAsked<Plan>,
     criterion: Option<Criterion>,
     terms: &Terms<String>,
-    targets: &[BuildTarget],
+    (targets, mut warnings): (&[BuildTarget], Vec<String>),
     record: impl FnOnce(BlocksAsked) -> Asked,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
-    let mut warnings = Vec::new();
-    for (number, arm) in targets.iter().enumerate().filter(|(_, arm)| arm.command.is_none()) {
-        if let Some(warning) = preflight(&mut arm.base.plan.clone(), &arm.base.injector, terms)? {
-            warnings.push(format!("{}: {warning}", arm_name(number as u8)));
-        }
-    }
     let (differing, hint) = if criterion.is_some() { targets::pasts(targets) } else { (None, None) };
     warnings.extend(differing);
     let mut live = Live::new(terms.output.quiet);

@@ -1,6 +1,7 @@
 //! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
 //! that are going to be started; and what is to be said of two servers with different pasts.
 
+use super::super::preflight;
 use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, FoundServer};
@@ -8,7 +9,7 @@ use crate::runner::builds::BuildTarget;
 use crate::scripted::{Scripted, shared};
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
-use plimsoll_model::{Arm, Criterion, Plan, Terms};
+use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Terms};
 use plimsoll_report::spelled;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
@@ -33,6 +34,33 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
         targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
     }
     Ok(targets)
+}
+
+/// Asks the servers that run already once each. Where they have a say in which HTTP is spoken, all speak what the first has
+/// answered in: two protocols are no comparison of two servers. Returns what is to be warned of.
+pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    // Which, and of whom.
+    let mut spoken: Option<(HttpChoice, String)> = None;
+    for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
+        let plan = &mut target.base.plan;
+        let (is_open, name) = (plan.carriage.is_open(), arm_name(number as u8));
+        if let (true, Some((http, _))) = (is_open, &spoken) {
+            plan.carriage.speak(*http);
+        }
+        let warning = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
+            Some((http, first)) if is_open => Failure::start(format!(
+                "{failure}; {first} has answered in HTTP/{}, and {name} is to speak the same (--http 1.1 has all speak that)",
+                http.name()
+            )),
+            _ => failure,
+        })?;
+        if is_open && spoken.is_none() && !plan.carriage.is_open() {
+            spoken = Some((plan.carriage.http, name.to_string()));
+        }
+        warnings.extend(warning.map(|warning| format!("{name}: {warning}")));
+    }
+    Ok(warnings)
 }
 
 /// What is known of the past of a server on this machine.

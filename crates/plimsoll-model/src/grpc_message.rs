@@ -1,0 +1,137 @@
+//! Messages of gRPC calls as they stand in content: each with a byte that says whether it is compressed, and its length in four
+//! more. Not here: what messages hold, how compression is done.
+
+/// Bytes before each message.
+const PREFIX_BYTES: usize = 5;
+
+/// Appends a message, as it is sent.
+pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
+    out.push(u8::from(is_compressed));
+    // Longer ones are refused where they are made.
+    out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    out.extend_from_slice(message);
+}
+
+/// Why content is no messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// It ends within a message.
+    #[error("the answer ends in the middle of a message")]
+    Cut,
+    /// Nobody asked for compression.
+    #[error("the answer has a compressed message, which nobody asked for")]
+    Compressed,
+}
+
+/// The messages in the whole content of an answer, in order.
+#[derive(Debug, Clone)]
+pub struct Messages<'a>(&'a [u8]);
+
+impl<'a> Messages<'a> {
+    /// Those in `content`.
+    pub fn of(content: &'a [u8]) -> Messages<'a> {
+        Messages(content)
+    }
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Result<&'a [u8], MessageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let taken = match self.0 {
+            [0, a, b, c, d, rest @ ..] => match rest.split_at_checked(u32::from_be_bytes([*a, *b, *c, *d]) as usize) {
+                Some((message, after)) => Ok((message, after)),
+                None => Err(MessageError::Cut),
+            },
+            all if all.len() < PREFIX_BYTES => Err(MessageError::Cut),
+            _ => Err(MessageError::Compressed),
+        };
+        // After an error there is nothing more to be understood.
+        self.0 = taken.map_or(&[], |(_, after)| after);
+        Some(taken.map(|(message, _)| message))
+    }
+}
+
+/// Counts messages in content that comes in pieces, compressed or not, without looking into them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageCount {
+    whole: u32,
+    /// What is missing of the message that has begun.
+    left: u32,
+    /// Of the bytes before a message, how many have come; and of its length.
+    prefix: u8,
+    length: u32,
+}
+
+impl MessageCount {
+    /// Takes the next piece of the content.
+    pub fn take(&mut self, mut piece: &[u8]) {
+        while let [first, after @ ..] = piece {
+            if self.left > 0 {
+                let bytes = piece.len().min(self.left as usize);
+                self.left -= bytes as u32;
+                piece = &piece[bytes..];
+            } else {
+                self.length = if self.prefix == 0 { 0 } else { self.length << 8 | u32::from(*first) };
+                self.prefix += 1;
+                piece = after;
+                if usize::from(self.prefix) < PREFIX_BYTES {
+                    continue;
+                }
+                (self.prefix, self.left) = (0, self.length);
+            }
+            self.whole = self.whole.saturating_add(u32::from(self.left == 0));
+        }
+    }
+
+    /// How many have come whole.
+    pub fn whole(&self) -> u32 {
+        self.whole
+    }
+
+    /// Whether a message has begun that is not whole.
+    pub fn is_cut(&self) -> bool {
+        self.left > 0 || self.prefix > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written_however_they_are_cut() {
+        let texts: [&[u8]; 5] = [b"", b"a", &[7; 300], b"", b"end"];
+        let mut content = Vec::new();
+        texts.iter().for_each(|text| write_message(text, false, &mut content));
+        assert_eq!(Messages::of(&content).collect::<Result<Vec<_>, _>>(), Ok(texts.to_vec()));
+        for cut in 0..content.len() {
+            let read: Vec<_> = Messages::of(&content[..cut]).collect();
+            let mut count = MessageCount::default();
+            count.take(&content[..cut]);
+            assert_eq!(count.is_cut(), read.last() == Some(&Err(MessageError::Cut)), "{cut}");
+            assert_eq!(count.whole() as usize, read.iter().filter(|one| one.is_ok()).count(), "{cut}");
+            count.take(&content[cut..]);
+            assert_eq!((count.whole(), count.is_cut()), (5, false), "{cut}");
+        }
+        let mut count = MessageCount::default();
+        content.iter().for_each(|byte| count.take(&[*byte]));
+        assert_eq!((count.whole(), count.is_cut()), (5, false));
+        let read: Vec<_> = Messages::of(&[1, 0, 0, 0, 0]).collect();
+        assert_eq!(read, [Err(MessageError::Compressed)]);
+        assert_eq!(Messages::of(b"").next(), None);
+    }
+
+    #[test]
+    fn compressed_messages_are_counted() {
+        let mut content = Vec::new();
+        write_message(b"xyz", true, &mut content);
+        assert_eq!(content, [1, 0, 0, 0, 3, b'x', b'y', b'z']);
+        let mut count = MessageCount::default();
+        count.take(&content);
+        assert_eq!((count.whole(), count.is_cut()), (1, false));
+    }
+}

@@ -1,0 +1,128 @@
+//! Messages for people: a body to start from, and the fields of a type. Not here: what a body stands for.
+
+use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
+
+/// Messages within messages, in an example: types may hold themselves.
+const DEPTH_MAX: usize = 3;
+/// Bytes of an example: types may hold very many others.
+const EXAMPLE_BYTES_MAX: usize = 16 << 10;
+
+/// A body with every field of the type, each with a value of its kind; of a oneof its first.
+pub(super) fn example(message: &MessageDescriptor) -> String {
+    let mut out = String::new();
+    write_message(message, DEPTH_MAX, &mut out);
+    out
+}
+
+fn write_message(message: &MessageDescriptor, depth: usize, out: &mut String) {
+    if let Some(text) = well_known(message.full_name()) {
+        out.push_str(text);
+        return;
+    }
+    out.push('{');
+    let mut first = true;
+    for field in message.fields() {
+        let others_of_oneof = field
+            .containing_oneof()
+            .is_some_and(|oneof| oneof.fields().next().is_some_and(|first| first.number() != field.number()));
+        let is_too_deep = depth == 0 && matches!(field.kind(), Kind::Message(_));
+        if others_of_oneof || is_too_deep || out.len() > EXAMPLE_BYTES_MAX {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push_str(", ");
+        }
+        // Names of fields are letters, digits and underscores.
+        out.push_str(&format!("\"{}\": ", field.json_name()));
+        write_field(&field, depth, out);
+    }
+    out.push('}');
+}
+
+fn write_field(field: &FieldDescriptor, depth: usize, out: &mut String) {
+    let kind = field.kind();
+    if let (true, Kind::Message(entry)) = (field.is_map(), &kind) {
+        let value = entry.map_entry_value_field();
+        // Keys are texts in JSON, whatever they are.
+        let key = match entry.map_entry_key_field().kind() {
+            Kind::String => "key",
+            Kind::Bool => "true",
+            _ => "1",
+        };
+        out.push_str(&format!("{{\"{key}\": "));
+        write_value(&value.kind(), depth, out);
+        out.push('}');
+    } else if field.cardinality() == Cardinality::Repeated {
+        out.push('[');
+        write_value(&kind, depth, out);
+        out.push(']');
+    } else {
+        write_value(&kind, depth, out);
+    }
+}
+
+fn write_value(kind: &Kind, depth: usize, out: &mut String) {
+    match kind {
+        Kind::Message(message) => write_message(message, depth.saturating_sub(1), out),
+        Kind::Enum(kind) => match kind.values().next() {
+            Some(value) => out.push_str(&format!("\"{}\"", value.name())),
+            None => out.push('0'),
+        },
+        Kind::String => out.push_str("\"\""),
+        Kind::Bytes => out.push_str("\"AA==\""),
+        Kind::Bool => out.push_str("false"),
+        // 64 bits are text in canonical JSON; a number is taken, too, and is easier to change.
+        _ => out.push('0'),
+    }
+}
+
+/// Types that have a JSON of their own.
+fn well_known(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "google.protobuf.Timestamp" => "\"2026-01-01T00:00:00Z\"",
+        "google.protobuf.Duration" => "\"1s\"",
+        "google.protobuf.FieldMask" => "\"\"",
+        "google.protobuf.Struct" | "google.protobuf.Any" | "google.protobuf.Empty" => "{}",
+        "google.protobuf.Value" => "null",
+        "google.protobuf.ListValue" => "[]",
+        "google.protobuf.StringValue" | "google.protobuf.BytesValue" => "\"\"",
+        "google.protobuf.BoolValue" => "false",
+        "google.protobuf.DoubleValue"
+        | "google.protobuf.FloatValue"
+        | "google.protobuf.Int64Value"
+        | "google.protobuf.UInt64Value"
+        | "google.protobuf.Int32Value"
+        | "google.protobuf.UInt32Value" => "0",
+        _ => return None,
+    })
+}
+
+/// The fields of a type, a line each.
+pub(super) fn shape(message: &MessageDescriptor) -> String {
+    let mut out = format!("message {} {{\n", message.full_name());
+    for field in message.fields() {
+        let many = match (field.is_map(), field.cardinality()) {
+            (false, Cardinality::Repeated) => "repeated ",
+            (_, Cardinality::Required) => "required ",
+            _ => "",
+        };
+        let oneof = field.containing_oneof().map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
+        out.push_str(&format!("  {many}{} {} = {};{oneof}\n", kind_text(&field), field.name(), field.number()));
+    }
+    out.push('}');
+    out
+}
+
+fn kind_text(field: &FieldDescriptor) -> String {
+    let name = |kind: Kind| match kind {
+        Kind::Message(message) => message.full_name().to_owned(),
+        Kind::Enum(kind) => kind.full_name().to_owned(),
+        simple => format!("{simple:?}").to_ascii_lowercase(),
+    };
+    match field.kind() {
+        Kind::Message(entry) if field.is_map() => {
+            format!("map<{}, {}>", name(entry.map_entry_key_field().kind()), name(entry.map_entry_value_field().kind()))
+        }
+        kind => name(kind),
+    }
+}

@@ -1,0 +1,55 @@
+//! What a server says of a service's health (`grpc.health.v1.Health`): the question as bytes, the answer understood.
+//!
+//! Not here: who asks, and over what.
+
+use plimsoll_model::grpc_message::{Messages, write_message};
+use prost::Message;
+
+/// The method to ask.
+pub const PATH: &str = "/grpc.health.v1.Health/Check";
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthQuestion {
+    #[prost(string, tag = "1")]
+    service: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct HealthAnswer {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+/// The question after a service, as the content of a call.
+pub fn question(service: &str) -> Vec<u8> {
+    let mut content = Vec::new();
+    write_message(&HealthQuestion { service: service.to_owned() }.encode_to_vec(), false, &mut content);
+    content
+}
+
+/// Whether the content of an answer says that the service does not serve; one that cannot be understood says nothing.
+pub fn says_no(content: &[u8]) -> bool {
+    const NOT_SERVING: i32 = 2;
+    let answer = Messages::of(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());
+    answer.is_some_and(|answer| answer.status == NOT_SERVING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_is_read_as_servers_write_it() {
+        assert_eq!(question("a.B"), b"\0\0\0\0\x05\x0a\x03a.B");
+        for (content, no) in [
+            (&b"\0\0\0\0\x02\x08\x02"[..], true),
+            (b"\0\0\0\0\x02\x08\x01", false),
+            (b"\0\0\0\0\x00", false),
+            (b"\0\0\0\0\x02\x08", false),
+            (b"", false),
+            (b"\x01\0\0\0\x02\x08\x02", false),
+        ] {
+            assert_eq!(says_no(content), no, "{content:?}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What a server says of itself (`grpc.reflection.v1.ServerReflection`, and its first version, `v1alpha`): questions as bytes, answers
+//! understood. Each question is a call of its own, a stream of one message either way.
+//!
+//! Not here: who asks, and over what.
+
+use super::schema::{Schema, SchemaError};
+use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
+use prost::Message;
+use prost_types::FileDescriptorProto;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The methods to ask, the newer first.
+pub const PATHS: [&str; 2] = [
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+/// Files, and bytes of them, that a server may describe itself with.
+const FILES_MAX: usize = 4_096;
+const BYTES_MAX: usize = 64 << 20;
+
+/// A question. The host is nobody's concern.
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectionQuestion {
+    #[prost(oneof = "ReflectionAsked", tags = "3, 4, 7")]
+    asked: Option<ReflectionAsked>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum ReflectionAsked {
+    #[prost(string, tag = "3")]
+    FileByFilename(String),
+    #[prost(string, tag = "4")]
+    FileContainingSymbol(String),
+    #[prost(string, tag = "7")]
+    ListServices(String),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectionAnswer {
+    #[prost(oneof = "ReflectionAnswered", tags = "4, 6, 7")]
+    answered: Option<ReflectionAnswered>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum ReflectionAnswered {
+    #[prost(message, tag = "4")]
+    ReflectedFiles(ReflectedFiles),
+    #[prost(message, tag = "6")]
+    ReflectedServices(ReflectedServices),
+    #[prost(message, tag = "7")]
+    Error(ReflectedError),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectedFiles {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    files: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectedServices {
+    #[prost(message, repeated, tag = "1")]
+    services: Vec<ReflectedService>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectedService {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ReflectedError {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+/// Why nothing is learned of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReflectionError {
+    /// The content of the answer is no message.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// What came is no answer to what was asked.
+    #[error("the server's reflection does not answer what it was asked")]
+    Other,
+    /// The server says no.
+    #[error("the server's reflection says: {0}")]
+    Said(String),
+    /// It describes itself without end.
+    #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
+    TooMuch,
+    /// What it describes does not fit together.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+/// Learns what a server describes, question by question: first its services, then the files that describe those that are of
+/// interest, and what these import.
+#[derive(Debug, Default)]
+pub struct Learner {
+    /// By name, as they came.
+    files: BTreeMap<String, Vec<u8>>,
+    bytes: usize,
+    /// What is still to be asked, and what was, so that nothing is asked twice.
+    symbols: BTreeSet<String>,
+    imports: BTreeSet<String>,
+    asked: BTreeSet<String>,
+    /// What the last question was after.
+    last: Option<ReflectionAsked>,
+}
+
+impl Learner {
+    /// Of these services.
+    pub fn of_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
+        Learner { symbols: names.map(str::to_owned).collect(), ..Learner::default() }
+    }
+
+    /// Of all that the server has.
+    pub fn of_all() -> Learner {
+        Learner { last: Some(ReflectionAsked::ListServices(String::new())), ..Learner::default() }
+    }
+
+    /// The next question as the content of a call; `None`: all is known.
+    pub fn question(&mut self) -> Option<Vec<u8>> {
+        let asked = match self.last.take() {
+            // Only before the first answer.
+            Some(all @ ReflectionAsked::ListServices(_)) => all,
+            _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
+                (Some(symbol), import) => {
+                    self.imports.extend(import);
+                    ReflectionAsked::FileContainingSymbol(symbol)
+                }
+                (None, Some(import)) => ReflectionAsked::FileByFilename(import),
+                (None, None) => return None,
+            },
+        };
+        self.last = Some(asked.clone());
+        let mut content = Vec::new();
+        write_message(&ReflectionQuestion { asked: Some(asked) }.encode_to_vec(), false, &mut content);
+        Some(content)
+    }
+
+    /// The answer to the last question.
+    pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
+        let last = self.last.take();
+        let message = Messages::of(content).next().ok_or(ReflectionError::Other)??;
+        let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;
+        match (last, answer.answered) {
+            (_, Some(ReflectionAnswered::Error(ReflectedError { code, message }))) => {
+                Err(ReflectionError::Said(if message.is_empty() { format!("error {code}") } else { message }))
+            }
+            (Some(ReflectionAsked::ListServices(_)), Some(ReflectionAnswered::ReflectedServices(list))) => {
+                self.symbols.extend(list.services.into_iter().map(|service| service.name).take(FILES_MAX));
+                Ok(())
+            }
+            (
+                Some(ReflectionAsked::FileByFilename(_) | ReflectionAsked::FileContainingSymbol(_)),
+                Some(ReflectionAnswered::ReflectedFiles(list)),
+            ) => list.files.into_iter().try_for_each(|file| self.learn(file)),
+            _ => Err(ReflectionError::Other),
+        }
+    }
+
+    fn learn(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
+        let file = FileDescriptorProto::decode(bytes.as_slice()).map_err(|_| ReflectionError::Other)?;
+        let name = file.name().to_owned();
+        if self.files.contains_key(&name) {
+            return Ok(());
+        }
+        self.bytes += bytes.len();
+        if self.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
+            return Err(ReflectionError::TooMuch);
+        }
+        self.imports.remove(&name);
+        for import in file.dependency {
+            if !self.files.contains_key(&import) && self.asked.insert(import.clone()) {
+                self.imports.insert(import);
+            }
+        }
+        self.files.insert(name, bytes);
+        Ok(())
+    }
+
+    /// What was learned.
+    pub fn schema(self) -> Result<Schema, ReflectionError> {
+        let files: Vec<Vec<u8>> = self.files.into_values().collect();
+        Ok(Schema::of_files(&files)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(answered: ReflectionAnswered) -> Vec<u8> {
+        let mut content = Vec::new();
+        write_message(&ReflectionAnswer { answered: Some(answered) }.encode_to_vec(), false, &mut content);
+        content
+    }
+
+    fn file(name: &str, imports: &[&str], package: &str, message: &str) -> Vec<u8> {
+        let dependency = imports.iter().map(|name| (*name).to_owned()).collect();
+        let message = prost_types::DescriptorProto { name: Some(message.into()), ..Default::default() };
+        FileDescriptorProto {
+            name: Some(name.into()),
+            package: Some(package.into()),
+            dependency,
+            message_type: vec![message],
+            syntax: Some("proto3".into()),
+            ..Default::default()
+        }
+        .encode_to_vec()
+    }
+
+    #[test]
+    fn what_is_imported_is_asked_for_once() {
+        let mut learner = Learner::of_services(["a.A"].into_iter());
+        assert!(learner.question().is_some());
+        learner
+            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+                files: vec![file("a", &["b", "c"], "a", "A")],
+            })))
+            .expect("a");
+        assert!(learner.question().is_some());
+        learner
+            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+                files: vec![file("b", &["c"], "b", "B")],
+            })))
+            .expect("b");
+        assert!(learner.question().is_some());
+        learner
+            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+                files: vec![file("c", &[], "c", "C")],
+            })))
+            .expect("c");
+        assert_eq!(learner.question(), None);
+        assert!(learner.schema().is_ok());
+    }
+
+    #[test]
+    fn a_server_that_imports_without_end_is_left() {
+        let mut learner = Learner::of_all();
+        assert!(learner.question().is_some());
+        let services = vec![ReflectedService { name: "x.X".into() }];
+        learner
+            .answer(&content(ReflectionAnswered::ReflectedServices(ReflectedServices { services })))
+            .expect("a list");
+        let mut number = 0;
+        let error = loop {
+            assert!(learner.question().is_some() && number < 10_000);
+            let (name, next) = (number.to_string(), (number + 1).to_string());
+            let files = vec![file(&name, &[&next], "x", &format!("M{number}"))];
+            number += 1;
+            if let Err(error) = learner.answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles { files }))) {
+                break error;
+            }
+        };
+        assert_eq!(error, ReflectionError::TooMuch);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said() {
+        let check = |content: &[u8], error: ReflectionError| {
+            let mut learner = Learner::of_services(["a.A"].into_iter());
+            learner.question();
+            assert_eq!(learner.answer(content), Err(error));
+        };
+        check(b"", ReflectionError::Other);
+        check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));
+        check(&content(ReflectionAnswered::ReflectedServices(ReflectedServices::default())), ReflectionError::Other);
+        let said = ReflectedError { code: 5, message: "no such symbol".into() };
+        check(&content(ReflectionAnswered::Error(said)), ReflectionError::Said("no such symbol".into()));
+    }
+}

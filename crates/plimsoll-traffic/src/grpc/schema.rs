@@ -1,0 +1,278 @@
+//! Services, methods and the types of their messages, from wherever they are described.
+
+use super::example::{example, shape};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use plimsoll_model::grpc_message::write_message;
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
+use prost_types::FileDescriptorProto;
+use protox::file::{File, FileResolver, GoogleFileResolver};
+use std::io::Write;
+
+/// The longest message: servers take 4 MB by default, and a body is held in memory.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Names shown where one was not found.
+const NEAR_MAX: usize = 3;
+
+/// Why a call cannot be made of what was given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// A `.proto` file cannot be compiled: where and why, as its compiler says it.
+    #[error("{0}")]
+    Proto(String),
+    /// Bytes that are no set of descriptors, or one that lacks something.
+    #[error("these are no usable descriptors: {0}")]
+    Descriptors(String),
+    /// A path that is no method's.
+    #[error("'{0}' is no method: write /package.Service/Method")]
+    Path(String),
+    /// There is no such service, but others.
+    #[error("there is no service '{name}'; {near}")]
+    Service {
+        /// What was asked for.
+        name: String,
+        /// Which there are.
+        near: String,
+    },
+    /// There is no such method of the service, but others.
+    #[error("{service} has no method '{name}'; {near}")]
+    Method {
+        /// Of which service.
+        service: String,
+        /// What was asked for.
+        name: String,
+        /// Which there are.
+        near: String,
+    },
+    /// JSON that does not fit the message.
+    #[error("the body does not fit {message}: {why}")]
+    Body {
+        /// The full name of the message's type.
+        message: String,
+        /// What does not fit, and where.
+        why: String,
+    },
+    /// A list of messages for a method that takes one, or none.
+    #[error("{method} takes one message, the body has {count}")]
+    Count {
+        /// Which method.
+        method: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A message that no server would take.
+    #[error("the message has {0} bytes, more than 64 MiB")]
+    TooLong(usize),
+}
+
+/// All that is known of services.
+#[derive(Debug, Clone)]
+pub struct Schema(DescriptorPool);
+
+/// The text of files by the names under which they are imported.
+struct Texts<F> {
+    known: GoogleFileResolver,
+    text: F,
+}
+
+impl<F: Fn(&str) -> Option<Result<String, String>>> FileResolver for Texts<F> {
+    fn resolve_path(&self, path: &std::path::Path) -> Option<String> {
+        path.to_str().map(str::to_owned)
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match (self.text)(name) {
+            Some(Ok(text)) => File::from_source(name, &text),
+            Some(Err(why)) => Err(protox::Error::new(std::io::Error::other(why))),
+            // Those that every compiler brings along.
+            None => self.known.open_file(name),
+        }
+    }
+}
+
+impl Schema {
+    /// Compiles `.proto` files. `text` gives the text of the file with a name, as it stands in an `import`: `None` where there is no
+    /// such file, an error where it cannot be read.
+    pub fn of_protos(
+        names: &[String],
+        text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
+    ) -> Result<Schema, SchemaError> {
+        let mut compiler = protox::Compiler::with_file_resolver(Texts { known: GoogleFileResolver::new(), text });
+        compiler.include_imports(true);
+        for name in names {
+            compiler.open_file(name).map_err(|error| SchemaError::Proto(error.to_string()))?;
+        }
+        Ok(Schema(compiler.descriptor_pool()))
+    }
+
+    /// The descriptors that a compiler wrote (`protoc --include_imports -o FILE`).
+    pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
+        DescriptorPool::decode(bytes).map(Schema).map_err(|error| SchemaError::Descriptors(error.to_string()))
+    }
+
+    /// Descriptors of single files, in any order.
+    pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
+        let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
+        let files: Result<Vec<FileDescriptorProto>, _> =
+            files.iter().map(|bytes| FileDescriptorProto::decode(bytes.as_slice())).collect();
+        let mut pool = DescriptorPool::new();
+        pool.add_file_descriptor_protos(files.map_err(|error| descriptors(&error))?)
+            .map_err(|error| descriptors(&error))?;
+        Ok(Schema(pool))
+    }
+
+    /// The full names of the services, those of the machinery (reflection, health) last.
+    pub fn services(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.0.services().map(|service| service.full_name().to_owned()).collect();
+        names.sort_by_key(|name| (name.starts_with("grpc."), name.clone()));
+        names
+    }
+
+    /// The methods of a service, each as a line that says what it takes and gives.
+    pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
+        let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
+        Ok(self
+            .service(service)?
+            .methods()
+            .map(|method| {
+                format!(
+                    "{}({}{}) -> {}{}",
+                    method.name(),
+                    stream(method.is_client_streaming()),
+                    method.input().full_name(),
+                    stream(method.is_server_streaming()),
+                    method.output().full_name()
+                )
+            })
+            .collect())
+    }
+
+    fn service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
+        self.0
+            .get_service_by_name(name)
+            .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: near(name, self.services()) })
+    }
+
+    /// The method that a path names: `/package.Service/Method`.
+    pub fn method(&self, path: &str) -> Result<Method, SchemaError> {
+        let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        let (service, name) = named
+            .filter(|(service, method)| !service.is_empty() && !method.is_empty())
+            .ok_or_else(|| SchemaError::Path(path.to_owned()))?;
+        let described = self.service(service)?;
+        let found = described.methods().find(|method| method.name() == name);
+        found.map(Method).ok_or_else(|| SchemaError::Method {
+            service: service.to_owned(),
+            name: name.to_owned(),
+            near: near(name, described.methods().map(|method| method.name().to_owned()).collect()),
+        })
+    }
+}
+
+/// Which names there are, those most like `name` first.
+fn near(name: &str, mut names: Vec<String>) -> String {
+    let name = name.to_ascii_lowercase();
+    let parts = |text: &str| -> Vec<[u8; 2]> {
+        text.to_ascii_lowercase().as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
+    };
+    let wanted = parts(&name);
+    // Pairs of letters in common.
+    names.sort_by_cached_key(|other| {
+        let have = parts(other);
+        std::cmp::Reverse(wanted.iter().filter(|pair| have.contains(pair)).count())
+    });
+    let left = names.len().saturating_sub(NEAR_MAX);
+    names.truncate(NEAR_MAX);
+    match (names.as_slice(), left) {
+        ([], _) => "there is none at all".into(),
+        (names, 0) => format!("there is {}", names.join(", ")),
+        (names, left) => format!("there is {} and {left} more", names.join(", ")),
+    }
+}
+
+/// A method, and so the types of what it takes and gives.
+#[derive(Debug, Clone)]
+pub struct Method(MethodDescriptor);
+
+impl Method {
+    /// Whether it takes a list of messages.
+    pub fn takes_stream(&self) -> bool {
+        self.0.is_client_streaming()
+    }
+
+    /// Whether it gives a list of messages.
+    pub fn gives_stream(&self) -> bool {
+        self.0.is_server_streaming()
+    }
+
+    /// The messages that a body of JSON stands for, as they are sent, compressed with gzip if that is wanted: an object is one, a list
+    /// (where the method takes one) several, no body at all is a message without fields.
+    pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
+        let write = |message: &[u8], content: &mut Vec<u8>| match gzip {
+            true => write_message(&compressed(message), true, content),
+            false => write_message(message, false, content),
+        };
+        let input = self.0.input();
+        let unfit = |why: String| SchemaError::Body { message: input.full_name().to_owned(), why };
+        let text = std::str::from_utf8(body).map_err(|_| unfit("it is no text".into()))?;
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        let mut content = Vec::new();
+        if !text.trim_start().starts_with('[') {
+            write(&encoded(&input, text)?, &mut content);
+            return Ok(content);
+        }
+        let list: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(text).map_err(|error| unfit(error.to_string()))?;
+        if !self.takes_stream() && list.len() != 1 {
+            return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
+        }
+        for one in list {
+            write(&encoded(&input, one.get())?, &mut content);
+        }
+        Ok(content)
+    }
+
+    /// A message of an answer as JSON.
+    pub fn text(&self, message: &[u8]) -> Result<String, SchemaError> {
+        let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
+        let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
+        serde_json::to_string(&message).map_err(|error| unfit(error.to_string()))
+    }
+
+    /// A body to start from, with every field.
+    pub fn example(&self) -> String {
+        let one = example(&self.0.input());
+        if self.takes_stream() { format!("[{one}]") } else { one }
+    }
+
+    /// What it takes and gives, field by field, for people.
+    pub fn shape(&self) -> String {
+        format!("{}\n{}", shape(&self.0.input()), shape(&self.0.output()))
+    }
+}
+
+fn compressed(message: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(message);
+    encoder.finish().unwrap_or_default()
+}
+
+/// The bytes of one message of JSON.
+fn encoded(message: &MessageDescriptor, text: &str) -> Result<Vec<u8>, SchemaError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    // With the place in the message, not only in the text.
+    let mut track = serde_path_to_error::Track::new();
+    let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let read = DynamicMessage::deserialize(message.clone(), path).map_err(|error| error.to_string());
+    let read = match read {
+        Ok(read) => json.end().map(|()| read).map_err(|error| error.to_string()),
+        Err(why) => {
+            let path = track.path().to_string();
+            Err(if path.is_empty() || path == "." { why } else { format!("at {path}: {why}") })
+        }
+    };
+    let bytes = read.map_err(|why| SchemaError::Body { message: message.full_name().to_owned(), why })?.encode_to_vec();
+    if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
+}

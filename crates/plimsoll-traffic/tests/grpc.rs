@@ -1,0 +1,179 @@
+//! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and what is said where that fails.
+
+use plimsoll_model::grpc_message::Messages;
+use plimsoll_traffic::grpc::{Schema, SchemaError};
+use proptest::prelude::*;
+use std::sync::OnceLock;
+
+const ITEMS: &str = r#"
+syntax = "proto3";
+package shop.v1;
+import "shop/money.proto";
+import "google/protobuf/timestamp.proto";
+
+enum Color { COLOR_NONE = 0; RED = 1; }
+
+message Item {
+  int64 id = 1;
+  string name = 2;
+  repeated string tags = 3;
+  map<string, Money> prices = 4;
+  Color color = 5;
+  google.protobuf.Timestamp since = 6;
+  Item part = 7;
+  oneof kind { bool new = 8; uint32 used_years = 9; }
+  bytes picture = 10;
+}
+message Query { int64 id = 1; Item like = 2; }
+
+service Items {
+  rpc Get(Query) returns (Item);
+  rpc Watch(Query) returns (stream Item);
+  rpc Put(stream Item) returns (Query);
+}
+"#;
+
+const MONEY: &str = "syntax = \"proto3\"; package shop.v1; message Money { string currency = 1; int64 cents = 2; }";
+
+fn text(name: &str) -> Option<Result<String, String>> {
+    match name {
+        "shop/items.proto" => Some(Ok(ITEMS.into())),
+        "shop/money.proto" => Some(Ok(MONEY.into())),
+        "broken.proto" => Some(Ok("syntax = \"proto3\"; message A { strong x = 1; }".into())),
+        "unreadable.proto" => Some(Err("'unreadable.proto' is a folder".into())),
+        "lacks.proto" => Some(Ok("syntax = \"proto3\"; import \"not/there.proto\";".into())),
+        _ => None,
+    }
+}
+
+fn schema() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| Schema::of_protos(&["shop/items.proto".into()], text).expect("compiles"))
+}
+
+fn content(method: &str, body: &str) -> Result<Vec<u8>, String> {
+    let method = schema().method(&format!("/shop.v1.Items/{method}")).expect("a method");
+    method.content(body.as_bytes(), false).map_err(|error| error.to_string())
+}
+
+#[test]
+fn json_becomes_messages() {
+    for (method, body, bytes) in [
+        ("Get", "", vec![0, 0, 0, 0, 0]),
+        ("Get", "{}", vec![0, 0, 0, 0, 0]),
+        ("Get", " {\"id\": 7}\n", vec![0, 0, 0, 0, 2, 8, 7]),
+        ("Get", "{\"id\": \"7\"}", vec![0, 0, 0, 0, 2, 8, 7]),
+        ("Get", "[{\"id\": 7}]", vec![0, 0, 0, 0, 2, 8, 7]),
+        ("Put", "{\"id\": 1}", vec![0, 0, 0, 0, 2, 8, 1]),
+        ("Put", "[]", vec![]),
+        ("Put", "[{\"id\": 1}, {\"color\": \"RED\"}]", vec![0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 40, 1]),
+        ("Put", "{\"usedYears\": 3}", vec![0, 0, 0, 0, 2, 72, 3]),
+        ("Put", "{\"used_years\": 3}", vec![0, 0, 0, 0, 2, 72, 3]),
+    ] {
+        assert_eq!(content(method, body), Ok(bytes), "{method} {body}");
+    }
+}
+
+#[test]
+fn messages_are_compressed_where_that_is_wanted() {
+    use std::io::Read;
+    let method = schema().method("/shop.v1.Items/Put").expect("a method");
+    let content = method.content(b"[{\"id\": 7}, {}]", true).expect("two messages");
+    let mut left = content.as_slice();
+    for expect in [&[8, 7][..], &[]] {
+        let [1, length @ .., _, _] = left.first_chunk::<7>().expect("a message") else { panic!("{left:?}") };
+        let length = u32::from_be_bytes(*length) as usize;
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&left[5..5 + length]).read_to_end(&mut text).expect("gzip");
+        assert_eq!(text, expect);
+        left = &left[5 + length..];
+    }
+    assert_eq!(left, b"");
+}
+
+#[test]
+fn a_body_that_does_not_fit_is_told_with_its_place() {
+    for (method, body, said) in [
+        ("Get", "{\"id\": \"seven\"}", &["shop.v1.Query", "id"][..]),
+        ("Get", "{\"like\": {\"part\": {\"name\": 5}}}", &["like.part.name"]),
+        ("Get", "{\"like\": {\"color\": \"BLUE\"}}", &["like.color"]),
+        ("Get", "{\"idd\": 7}", &["idd"]),
+        ("Get", "{\"id\": 7", &["shop.v1.Query"]),
+        ("Get", "{} {}", &["shop.v1.Query"]),
+        ("Get", "7", &["shop.v1.Query"]),
+        ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, the body has 2"]),
+        ("Get", "[]", &["takes one message"]),
+    ] {
+        let error = content(method, body).expect_err(body);
+        said.iter().for_each(|said| assert!(error.contains(said), "{body}: {error}"));
+    }
+    let method = schema().method("/shop.v1.Items/Get").expect("a method");
+    assert!(matches!(method.content(&[0xff], false), Err(SchemaError::Body { .. })));
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    for (path, said) in [
+        ("/shop.v1.Items/Gets", "Items has no method 'Gets'; there is Get,"),
+        ("/shop.v1.Item/Get", "no service 'shop.v1.Item'; there is shop.v1.Items"),
+        ("/shop.v1.Items", "write /package.Service/Method"),
+        ("/", "write /package.Service/Method"),
+        ("//Get", "write /package.Service/Method"),
+    ] {
+        let error = schema().method(path).map(|_| ()).expect_err(path).to_string();
+        assert!(error.contains(said), "{path}: {error}");
+    }
+}
+
+#[test]
+fn files_that_do_not_compile_are_told_with_their_name() {
+    for (name, said) in [
+        ("broken.proto", "strong"),
+        ("unreadable.proto", "is a folder"),
+        ("lacks.proto", "not/there.proto"),
+        ("nowhere.proto", "nowhere.proto"),
+    ] {
+        let error = Schema::of_protos(&[name.into()], text).map(|_| ()).expect_err(name).to_string();
+        assert!(error.contains(said), "{name}: {error}");
+    }
+    assert!(Schema::of_descriptor_set(b"no descriptors").is_err());
+}
+
+#[test]
+fn services_are_listed_and_described() {
+    let schema = schema();
+    assert_eq!(schema.services(), ["shop.v1.Items"]);
+    assert_eq!(
+        schema.methods("shop.v1.Items"),
+        Ok(vec![
+            "Get(shop.v1.Query) -> shop.v1.Item".to_owned(),
+            "Watch(shop.v1.Query) -> stream shop.v1.Item".to_owned(),
+            "Put(stream shop.v1.Item) -> shop.v1.Query".to_owned(),
+        ])
+    );
+    for name in ["Get", "Watch", "Put"] {
+        let method = schema.method(&format!("/shop.v1.Items/{name}")).expect(name);
+        let example = method.example();
+        // What it shows to start from is taken.
+        let content = method.content(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
+        assert_eq!(Messages::of(&content).count(), 1, "{example}");
+        assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());
+    }
+    let shape = schema.method("/shop.v1.Items/Put").expect("Put").shape();
+    for line in ["map<string, shop.v1.Money> prices = 4;", "repeated string tags = 3;", "bool new = 8;  // one of kind"]
+    {
+        assert!(shape.contains(line), "{shape}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_body_and_no_content_makes_it_panic(body in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let method = schema().method("/shop.v1.Items/Put").expect("a method");
+        let _ = method.content(body.as_bytes(), false);
+        let _ = method.content(&bytes, false);
+        let _ = method.text(&bytes);
+        let _ = Messages::of(&bytes).count();
+        let _ = Schema::of_descriptor_set(&bytes);
+    }
+}

@@ -1,0 +1,383 @@
+//! What the server's frames mean to its client: facts, answers to what must be answered, and what breaks a rule.
+
+use super::{H2, KeptHead, Leaving, OUT_BYTES, WINDOW_BYTES};
+use crate::error::{ExchangeError, ProtocolError};
+use crate::fact::{Fact, Piece};
+use crate::h1::INTERIM_REPLIES_MAX;
+use crate::h2::frame::{self, H2Frame, H2Settings};
+use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
+use crate::h2::hpack::{HpackDecoder, HpackError};
+use crate::h2::window::{WindowUse, resize};
+use plimsoll_model::{GrpcStatus, H2Error};
+
+/// Frames in a row that bring no answer forward: a server that keeps a connection alive sends one now and then.
+const IDLE_FRAMES_MAX: u32 = 10_000;
+/// What may be owed to a server that does not read: acknowledgements, mostly.
+const OWED_BYTES_MAX: usize = 256 << 10;
+/// A head longer than this is not compared with the next.
+const HEAD_KEPT_BYTES: usize = 1024;
+/// As much of gRPC's message is kept.
+const CALL_MESSAGE_BYTES: usize = 1024;
+
+impl KeptHead {
+    /// Reads a block; its fields are put down as lines if they are to be kept. What was kept before is not of this one.
+    fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
+        let KeptHead { block: kept, head, fields, call_message } = self;
+        kept.clear();
+        fields.clear();
+        call_message.clear();
+        *head = AnswerHead::default();
+        let field = |name: &[u8], value: &[u8]| {
+            head.field(name, value);
+            if name == b"grpc-message" {
+                call_message.clear();
+                call_message.extend_from_slice(&value[..value.len().min(CALL_MESSAGE_BYTES)]);
+            }
+            if keeps_fields && !name.starts_with(b":") {
+                [name, b": ", value, b"\r\n"].iter().for_each(|part| fields.extend_from_slice(part));
+            }
+        };
+        decoder.decode(block, FIELDS_BYTES_MAX, field).map_err(|error| match error {
+            HpackError::Malformed => ProtocolError::Compression,
+            HpackError::TooLarge => ProtocolError::HeadTooLarge,
+        })
+    }
+}
+
+impl H2 {
+    /// The next fact in `bytes`, which move on behind it.
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
+        loop {
+            if let Some(error) = self.broken {
+                *bytes = &[];
+                return self
+                    .owes()
+                    .or_else(|| self.next_failed())
+                    .or_else(|| (!std::mem::replace(&mut self.closing, true)).then_some(Fact::Broke(error)));
+            }
+            if let Some(fact) = self.next_refused() {
+                return Some(fact);
+            }
+            let all = *bytes;
+            match self.reader.next(bytes) {
+                Ok(None) => return self.starved().or_else(|| self.owes()),
+                Ok(Some(frame)) => match self.take(frame) {
+                    Ok(None) => {}
+                    Ok(Some(fact)) => return Some(fact),
+                    Err(error) => self.break_off(error),
+                },
+                Err(error) => self.break_off(error),
+            }
+            if self.broken == Some(ProtocolError::NotHttp2)
+                && let Some(exchange) = self.next_exchange()
+            {
+                // What came in place of an answer is of interest.
+                let error = ProtocolError::NotHttp2.into();
+                return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
+            }
+        }
+    }
+
+    /// Says once after each piece that came that something is to be sent, if so.
+    fn owes(&mut self) -> Option<Fact<'static>> {
+        (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::Owes)
+    }
+
+    /// Says once after each piece that came that the server has used up a window, if so.
+    fn starved(&mut self) -> Option<Fact<'static>> {
+        std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
+    }
+
+    /// So much of a window of ours was used, of the connection (0) or of a stream that goes on.
+    #[inline]
+    fn note_use(&mut self, id: u32, what: WindowUse) {
+        if what != WindowUse::Plenty {
+            self.starved |= what == WindowUse::Empty;
+            if !self.to_fill.contains(&id) {
+                self.to_fill.push(id);
+            }
+        }
+    }
+
+    /// The server has broken a rule of the connection: that is its end, and the server is told why.
+    #[cold]
+    fn break_off(&mut self, error: ProtocolError) {
+        let error = if self.settled { error } else { ProtocolError::NotHttp2 };
+        self.broken = Some(error);
+        frame::write_go_away(&mut self.owed, 0, error.h2_error() as u32);
+    }
+
+    fn next_failed(&mut self) -> Option<Fact<'static>> {
+        let error = self.broken?;
+        let exchange = self.next_exchange()?;
+        Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
+    }
+
+    /// Takes an exchange away that the server has not taken, and will not.
+    fn next_refused(&mut self) -> Option<Fact<'static>> {
+        let Leaving { last_stream, error } = self.leaving?;
+        let exchange = match self.streams.back() {
+            Some(stream) if stream.id > last_stream => self.streams.pop_back()?.exchange,
+            _ => self.queued.pop_front()?,
+        };
+        Some(Fact::Refused { exchange, error: ExchangeError::Left(error) })
+    }
+
+    /// What a frame means.
+    #[inline]
+    fn take<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
+        match frame {
+            H2Frame::Head { stream, block, ends } if self.settled => self.on_head(stream, block, ends),
+            H2Frame::Data { stream, content, window_bytes, is_last, ends } if self.settled => {
+                self.on_data(stream, content, window_bytes, is_last, ends)
+            }
+            other => self.take_control(other),
+        }
+    }
+
+    /// What is to be done with a frame of a stream that is not, or no longer, under way.
+    #[cold]
+    fn on_other_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
+        // Of a stream that was never opened: no server's to speak of.
+        if id.is_multiple_of(2) || id >= self.next_stream {
+            return Err(ProtocolError::FrameOrder);
+        }
+        self.count_idle()
+    }
+
+    #[inline]
+    fn count_idle(&mut self) -> Result<(), ProtocolError> {
+        self.idle_frames += 1;
+        if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > OWED_BYTES_MAX {
+            return Err(ProtocolError::Flood);
+        }
+        Ok(())
+    }
+
+    fn on_head<'a>(&mut self, id: u32, block: Option<&'a [u8]>, ends: bool) -> Result<Option<Fact<'a>>, ProtocolError> {
+        let place = self.find(id);
+        let is_trailers = place.is_some_and(|at| self.streams[at].status != 0);
+        let head = self.read_head(block, is_trailers)?;
+        let Some(at) = place else {
+            self.on_other_stream(id)?;
+            return Ok(None);
+        };
+        let stream = &mut self.streams[at];
+        let exchange = stream.exchange;
+        let fault = match (stream.status, head.status) {
+            _ if head.fault.is_some() => head.fault,
+            // Trailers: at the end, and without a status.
+            (200.., 0) if ends => None,
+            (200.., _) | (_, 0) => Some(ProtocolError::PseudoHeader),
+            (_, 101) => Some(ProtocolError::UnexpectedUpgrade),
+            (_, 100..200) if ends => Some(ProtocolError::BadStatus),
+            (_, 100..200) => {
+                stream.interims += 1;
+                (stream.interims > INTERIM_REPLIES_MAX).then_some(ProtocolError::TooManyInterim)
+            }
+            (_, status) => {
+                stream.status = status;
+                let is_empty = stream.expect.head_request || matches!(status, 204 | 304);
+                stream.length = if is_empty { None } else { head.length };
+                None
+            }
+        };
+        if let Some(fault) = fault {
+            return Ok(Some(self.fail(at, fault)));
+        }
+        if (100..200).contains(&head.status) {
+            self.count_idle()?;
+            return Ok(None);
+        }
+        self.idle_frames = 0;
+        if ends {
+            self.streams[at].grpc_status = head.grpc_status;
+            self.ended_by = usize::from(is_trailers);
+            return Ok(Some(self.finish(at, Piece::default())));
+        }
+        Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
+    }
+
+    /// What a head says; `None`: the one that came in pieces. Trailers are compared with the last trailers.
+    #[inline]
+    fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
+        let block = block.unwrap_or(self.reader.block());
+        let is_stateless = self.decoder.is_stateless();
+        let kept = &mut self.kept_heads[usize::from(is_trailers)];
+        if is_stateless && !block.is_empty() && *block == *kept.block {
+            return Ok(kept.head);
+        }
+        kept.read(&mut self.decoder, block, self.keeps_fields)?;
+        if is_stateless && block.len() <= HEAD_KEPT_BYTES {
+            kept.block.extend_from_slice(block);
+        }
+        Ok(kept.head)
+    }
+
+    #[inline]
+    fn on_data<'a>(
+        &mut self,
+        id: u32,
+        content: &'a [u8],
+        window_bytes: u32,
+        is_last: bool,
+        ends: bool,
+    ) -> Result<Option<Fact<'a>>, ProtocolError> {
+        // Whoever it is for, it has taken of the connection's window.
+        let used = self.our_window.take(window_bytes, WINDOW_BYTES);
+        if used == WindowUse::Overdrawn {
+            return Err(ProtocolError::Window);
+        }
+        self.note_use(0, used);
+        let Some(at) = self.find(id) else {
+            // Each frame once, in whatever pieces it comes.
+            if is_last {
+                self.on_other_stream(id)?;
+            } else if id.is_multiple_of(2) || id >= self.next_stream {
+                return Err(ProtocolError::FrameOrder);
+            }
+            return Ok(None);
+        };
+        let used = self.streams[at].our_window.take(window_bytes, WINDOW_BYTES);
+        if used == WindowUse::Overdrawn {
+            return Ok(Some(self.fail(at, ProtocolError::Window)));
+        }
+        if !ends {
+            self.note_use(id, used);
+        }
+        let stream = &mut self.streams[at];
+        stream.body_bytes += content.len() as u64;
+        let fault = match stream.status {
+            0 => Some(ProtocolError::FrameOrder),
+            _ if content.is_empty() => None,
+            _ if stream.expect.head_request || matches!(stream.status, 204 | 304) => {
+                Some(ProtocolError::UnexpectedContent)
+            }
+            _ if stream.length.is_some_and(|length| stream.body_bytes > length) => Some(ProtocolError::WrongLength),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            return Ok(Some(self.fail(at, fault)));
+        }
+        if stream.expect.call {
+            stream.messages.take(content);
+        }
+        let piece = Piece { bytes: content, content_bytes: content.len(), content_end: content.len() };
+        if ends {
+            self.idle_frames = 0;
+            return Ok(Some(self.finish(at, piece)));
+        }
+        if content.is_empty() {
+            if is_last {
+                self.count_idle()?;
+            }
+            return Ok(None);
+        }
+        self.idle_frames = 0;
+        let (exchange, status) = (stream.exchange, Some(stream.status));
+        Ok(Some(Fact::Piece { exchange, status, piece }))
+    }
+
+    /// The server has said all of an answer.
+    #[inline]
+    fn finish<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
+        let stream = &self.streams[at];
+        if stream.length.is_some_and(|length| stream.body_bytes != length) {
+            return self.fail(at, ProtocolError::WrongLength);
+        }
+        let (exchange, status, body_bytes) = (stream.exchange, stream.status, stream.body_bytes);
+        let mut grpc_status = stream.grpc_status;
+        if stream.expect.call {
+            self.messages = stream.messages.whole();
+            if stream.messages.is_cut() && grpc_status == Some(GrpcStatus::Ok as u16) {
+                // As every client of gRPC's has it.
+                grpc_status = Some(GrpcStatus::Internal as u16);
+            }
+        }
+        if stream.body_left > 0 {
+            // Answered before all of the request was sent: the rest is not wanted.
+            frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
+        }
+        self.streams.remove(at);
+        Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
+    }
+
+    /// The server has broken a rule of the stream: that is its end.
+    #[cold]
+    fn fail(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
+        let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
+        self.streams.remove(at);
+        frame::write_reset(&mut self.owed, id, error.h2_error() as u32);
+        Fact::Failed { exchange, error: error.into(), piece: Piece::default() }
+    }
+
+    fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
+        if !self.settled {
+            // The first frame of a server is its settings (3.4).
+            let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
+            self.settled = true;
+            self.allowed = u32::MAX;
+        }
+        self.count_idle()?;
+        match frame {
+            H2Frame::Settings(settings) => self.on_settings(settings)?,
+            // Ours hold from now on: blocks need no table.
+            H2Frame::SettingsAck => self.decoder.set_limit(0),
+            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
+            H2Frame::Push => return Err(ProtocolError::Pushed),
+            H2Frame::Window { stream, bytes } => return self.on_window(stream, bytes),
+            H2Frame::Reset { stream, code } => return self.on_reset(stream, code),
+            H2Frame::GoAway { last_stream, code } => {
+                let error = H2Error::of_code(code);
+                let before = self.leaving.map_or(u32::MAX, |leaving| leaving.last_stream);
+                self.leaving = Some(Leaving { last_stream: last_stream.min(before), error });
+                return Ok(Some(Fact::Leaves { error }));
+            }
+            H2Frame::PingAck | H2Frame::Other { .. } => {}
+            H2Frame::Head { .. } | H2Frame::Data { .. } => return Err(ProtocolError::FrameOrder),
+        }
+        Ok(None)
+    }
+
+    fn on_settings(&mut self, settings: H2Settings) -> Result<(), ProtocolError> {
+        // A server that offers to be pushed to (6.5.2).
+        if settings.push.is_some_and(|push| push != 0) {
+            return Err(ProtocolError::Setting);
+        }
+        if let Some(window) = settings.window {
+            resize(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
+        }
+        if let Some(bytes) = settings.payload_bytes_max {
+            self.payload_bytes_max = (bytes as usize).min(OUT_BYTES);
+        }
+        if let Some(streams) = settings.streams_max {
+            self.allowed = streams;
+        }
+        frame::write_settings_ack(&mut self.owed);
+        Ok(())
+    }
+
+    fn on_window<'a>(&mut self, id: u32, bytes: u32) -> Result<Option<Fact<'a>>, ProtocolError> {
+        if id == 0 {
+            return self.window.grow(bytes).map(|()| None);
+        }
+        let Some(at) = self.find(id) else {
+            self.on_other_stream(id)?;
+            return Ok(None);
+        };
+        Ok(self.streams[at].window.grow(bytes).err().map(|error| self.fail(at, error)))
+    }
+
+    fn on_reset<'a>(&mut self, id: u32, code: u32) -> Result<Option<Fact<'a>>, ProtocolError> {
+        let Some(at) = self.find(id) else {
+            self.on_other_stream(id)?;
+            return Ok(None);
+        };
+        let exchange = self.streams[at].exchange;
+        self.streams.remove(at);
+        Ok(Some(match H2Error::of_code(code) {
+            error @ H2Error::RefusedStream => Fact::Refused { exchange, error: ExchangeError::StreamReset(error) },
+            error => Fact::Failed { exchange, error: ExchangeError::StreamReset(error), piece: Piece::default() },
+        }))
+    }
+}

@@ -1,0 +1,155 @@
+//! Windows of flow control, of a stream or of the connection, on either side
+//! ([RFC 9113, 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): what may still be sent ([PeerWindow]), and what the
+//! peer has used of what it may send, and when it is to be told of more ([OurWindow]). Not here: what follows of a fault, which
+//! is the stream's or the connection's.
+
+use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
+use crate::error::ProtocolError;
+
+/// What a window is until something else is said (6.9.2).
+pub(super) const WINDOW_FIRST: u32 = 65_535;
+
+/// How much may still be sent, in bytes; below 0 where the peer made its windows smaller meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerWindow(i64);
+
+impl PeerWindow {
+    /// One of so many bytes.
+    pub(super) fn of(bytes: u32) -> PeerWindow {
+        PeerWindow(i64::from(bytes))
+    }
+
+    /// What may be sent now; 0 or less: nothing.
+    #[inline]
+    pub(super) fn left(self) -> i64 {
+        self.0
+    }
+
+    /// So many bytes are sent.
+    #[inline]
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.0 -= bytes as i64;
+    }
+
+    /// The peer takes so much more (6.9).
+    pub(super) fn grow(&mut self, bytes: u32) -> Result<(), ProtocolError> {
+        if bytes == 0 {
+            return Err(ProtocolError::ZeroWindow);
+        }
+        self.change(i64::from(bytes))
+    }
+
+    fn change(&mut self, bytes: i64) -> Result<(), ProtocolError> {
+        self.0 += bytes;
+        if self.0 > WINDOW_MAX { Err(ProtocolError::Window) } else { Ok(()) }
+    }
+}
+
+/// The peer has said another size for windows of streams: those that are open change by the difference (6.9.2).
+pub(super) fn resize<'a>(
+    first: &mut u32,
+    size: u32,
+    windows: impl Iterator<Item = &'a mut PeerWindow>,
+) -> Result<(), ProtocolError> {
+    let grown = i64::from(size) - i64::from(*first);
+    *first = size;
+    for window in windows {
+        window.change(grown)?;
+    }
+    Ok(())
+}
+
+/// What the peer has used of a window of ours, since it was told to go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OurWindow {
+    used: u32,
+}
+
+/// What a frame's content does to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WindowUse {
+    /// There is enough left.
+    Plenty,
+    /// From here on less than half is left: the peer is to be told of more.
+    BelowHalf,
+    /// From here on less than a frame is left: the peer waits to be told of more.
+    Empty,
+    /// The peer has sent more than it might.
+    Overdrawn,
+}
+
+impl OurWindow {
+    /// Takes so many bytes of a window that has `size` when it is full. What follows of it is said once.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
+        let before = self.used;
+        self.used = before.saturating_add(bytes);
+        let passes = |mark: u32| before < mark && self.used >= mark;
+        match self.used {
+            used if used > size => WindowUse::Overdrawn,
+            _ if passes(size - PAYLOAD_BYTES_MAX as u32 + 1) => WindowUse::Empty,
+            _ if passes(size / 2) => WindowUse::BelowHalf,
+            _ => WindowUse::Plenty,
+        }
+    }
+
+    /// The peer is told now that the window is full again: by how much it grows.
+    pub(super) fn fill(&mut self) -> u32 {
+        std::mem::take(&mut self.used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_the_peer_grows_up_to_its_bound() {
+        let check = |first: u32, spent: usize, more: u32, expect: Result<i64, ProtocolError>| {
+            let mut window = PeerWindow::of(first);
+            window.spend(spent);
+            assert_eq!(window.grow(more).map(|()| window.left()), expect, "{first} - {spent} + {more}");
+        };
+        check(65_535, 0, 1, Ok(65_536));
+        check(65_535, 65_535, 7, Ok(7));
+        check(0, 0, 0, Err(ProtocolError::ZeroWindow));
+        check(0, 0, WINDOW_MAX as u32, Ok(WINDOW_MAX));
+        check(1, 0, WINDOW_MAX as u32, Err(ProtocolError::Window));
+        check(1, 1, WINDOW_MAX as u32, Ok(WINDOW_MAX));
+    }
+
+    #[test]
+    fn another_size_changes_what_is_open_by_the_difference() {
+        let (mut first, mut windows) = (100, [PeerWindow::of(100), PeerWindow::of(100)]);
+        windows[1].spend(60);
+        assert_eq!(resize(&mut first, 50, windows.iter_mut()), Ok(()));
+        assert_eq!((first, windows[0].left(), windows[1].left()), (50, 50, -10), "a window can be below nothing");
+        windows[0].grow(1).expect("there is room");
+        assert_eq!(resize(&mut first, WINDOW_MAX as u32, windows.iter_mut()), Err(ProtocolError::Window));
+    }
+
+    #[test]
+    fn what_follows_of_a_use_is_said_once() {
+        const SIZE: u32 = 100_000;
+        let check = |uses: &[u32], last: WindowUse| {
+            let mut window = OurWindow::default();
+            let said = uses.iter().map(|bytes| window.take(*bytes, SIZE)).last();
+            assert_eq!(said, Some(last), "{uses:?}");
+        };
+        check(&[0], WindowUse::Plenty);
+        check(&[49_999], WindowUse::Plenty);
+        check(&[50_000], WindowUse::BelowHalf);
+        check(&[49_999, 1], WindowUse::BelowHalf);
+        check(&[50_000, 1], WindowUse::Plenty);
+        check(&[50_000, 33_616], WindowUse::Plenty);
+        check(&[50_000, 33_617], WindowUse::Empty);
+        check(&[83_617, 1], WindowUse::Plenty);
+        check(&[100_000], WindowUse::Empty);
+        check(&[100_000, 1], WindowUse::Overdrawn);
+        check(&[50_000, u32::MAX], WindowUse::Overdrawn);
+        let mut window = OurWindow::default();
+        window.take(60_000, SIZE);
+        assert_eq!(window.fill(), 60_000);
+        assert_eq!(window.take(50_000, SIZE), WindowUse::BelowHalf, "full again");
+    }
+}

@@ -1,0 +1,45 @@
+//! TLS from the server's side, as much of it as a reference server needs: one certificate for whoever asks, HTTP/2 where the client
+//! offers it and HTTP/1.1 else, sessions that can be taken up again. Clients are asked for no certificate.
+//!
+//! Not here: sockets, several names, reading of files.
+
+use super::fault::{ConfigError, failure_of};
+use super::{Session, own_certificate};
+use plimsoll_model::TlsFailure;
+use rustls::{ServerConfig, ServerConnection};
+use std::sync::Arc;
+
+/// A server's side of one connection.
+pub type ServedSession = Session<ServerConnection>;
+
+/// What the connections of a server have in common, those of all its threads.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// A server with the certificate, and its issuers, in `certificate_pem`; its key is there, too, or in `key_pem`.
+    pub fn new(certificate_pem: &[u8], key_pem: Option<&[u8]>) -> Result<ServerTls, ConfigError> {
+        let (chain, key) = own_certificate(certificate_pem, key_pem)?;
+        let other = |error: rustls::Error| ConfigError::Other(error.to_string());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(other)?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| ConfigError::Pair(error.to_string()))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Sessions are with the clients: nothing is kept here, nor shared by threads, for each of them.
+        config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(other)?;
+        Ok(ServerTls { config: Arc::new(config) })
+    }
+
+    /// A connection whose client is about to begin.
+    pub fn session(&self) -> Result<ServedSession, TlsFailure> {
+        let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
+        // What is answered is bounded by who answers.
+        connection.set_buffer_limit(None);
+        Ok(Session { connection: Box::new(connection), established: false })
+    }
+}

@@ -1,0 +1,34 @@
+//! What is said to `plimsoll grpc`. Not here: how a call is asked for, which every other command has in the same words (`shared`).
+
+use super::shared::{ConnectionArgs, SchemaArgs};
+use clap::Args;
+
+/// What of a server is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum GrpcShown {
+    /// Its services and their methods
+    List,
+    /// The method that the URL names, or all of the service, with a body to start from
+    Describe,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
+    plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
+pub struct GrpcArgs {
+    /// What is shown
+    #[arg(value_name = "WHAT")]
+    pub shown: GrpcShown,
+    /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
+    pub url: String,
+    /// Header to send, such as 'Authorization: Bearer x' (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Ask an address that is neither loopback nor private
+    #[arg(long)]
+    pub allow_public: bool,
+}

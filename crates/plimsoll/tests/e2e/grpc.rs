@@ -1,0 +1,192 @@
+//! gRPC against a server of frames written by hand: how calls end, and what is said of bodies, methods and descriptions that do not fit.
+
+use crate::h2::{frame, peer};
+use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll};
+use plimsoll_wire::h2::{Secrecy, write_field};
+use std::path::PathBuf;
+
+const PROTO: &str = r#"syntax = "proto3";
+package shop;
+import "money.proto";
+message Query { int64 id = 1; Money most = 2; }
+message Item { string name = 1; }
+service Items { rpc Get(Query) returns (Item); rpc Put(stream Item) returns (Query); }
+"#;
+const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
+
+/// A folder with the description of the service.
+fn protos() -> PathBuf {
+    let folder = folder("protos");
+    std::fs::write(folder.join("items.proto"), PROTO).expect("written");
+    std::fs::write(folder.join("money.proto"), MONEY).expect("written");
+    folder
+}
+
+fn head(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    fields.iter().for_each(|(name, value)| write_field(&mut block, name.as_bytes(), value.as_bytes(), Secrecy::Plain));
+    frame(1, flags | 4, stream, &block)
+}
+
+/// An empty message, and then this status.
+fn ends(stream: u32, status: &str) -> Vec<u8> {
+    [
+        head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
+        frame(0, 0, stream, &[0; 5]),
+        head(1, stream, &[("grpc-status", status), ("grpc-message", "so it is")]),
+    ]
+    .concat()
+}
+
+/// Where such a server is, as a URL of gRPC's.
+fn server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
+    peer(answer).replace("http://", "grpc://")
+}
+
+#[test]
+fn calls_succeed_by_the_status_in_their_trailers() {
+    let proto = protos().join("items.proto").display().to_string();
+    // Every fourth is not found; streams are odd.
+    let url = server(|_, stream| ends(stream, if stream % 8 == 7 { "5" } else { "0" }));
+    let load = ["-t", "1", "-c", "4", "--streams", "4", "-n", "400", "-b", "{\"id\": 7}", "--no-preflight"];
+    let call = format!("{url}shop.Items/Get");
+    let document = json(&[&["run", &call, "--proto", &proto], &load[..]].concat());
+    assert_ledger_closes(&document, "calls");
+    assert_eq!(number(&document, "statuses.200"), 400.0);
+    assert_eq!(number(&document, "grpc_statuses.NOT_FOUND"), 100.0, "{:#}", document["grpc_statuses"]);
+    assert_eq!(number(&document, "grpc_statuses.OK"), 300.0);
+    assert_eq!(number(&document, "ledger.failed.status"), 100.0, "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "grpc_messages"), 400.0);
+    let failed = &document["failed_answers"][0];
+    assert_eq!((&failed["status_line"], &failed["body"]), (&"HTTP/2 200, NOT_FOUND".into(), &"so it is".into()));
+    assert_eq!(number(failed, "requests"), 100.0);
+    let document = json(&[&["run", &call, "--proto", &proto, "--ok-grpc", "OK,NOT_FOUND"], &load[..]].concat());
+    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
+}
+
+#[test]
+fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
+    let proto = protos().join("items.proto").display().to_string();
+    for (fields, name) in [
+        (&[(":status", "200")][..], "UNKNOWN"),
+        (&[(":status", "503")], "UNAVAILABLE"),
+        (&[(":status", "404")], "UNIMPLEMENTED"),
+        // Without content the head says it.
+        (&[(":status", "200"), ("grpc-status", "8")], "RESOURCE_EXHAUSTED"),
+        (&[(":status", "200"), ("grpc-status", "99")], "UNKNOWN"),
+    ] {
+        let url = server(move |_, stream| head(1, stream, fields));
+        let call = format!("{url}shop.Items/Get");
+        let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
+        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 10.0, "{:#}", document["grpc_statuses"]);
+        assert_eq!(number(&document, "ledger.succeeded"), 0.0, "{name}");
+    }
+}
+
+#[test]
+fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
+    let proto = protos().join("items.proto").display().to_string();
+    let messages = |lengths: &[u8]| -> Vec<u8> {
+        lengths.iter().flat_map(|length| [&[0, 0, 0, 0, *length][..], &vec![7; (*length).into()]].concat()).collect()
+    };
+    let whole = messages(&[0, 3, 200]);
+    for (content, name, count) in [(whole.clone(), "OK", 3.0), (whole[..whole.len() - 1].to_vec(), "INTERNAL", 2.0)] {
+        // Cut where no message is.
+        let url = server(move |_, stream| {
+            let head_of = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+            let (one, other) = content.split_at(7);
+            let trailers = head(1, stream, &[("grpc-status", "0")]);
+            [head_of, frame(0, 0, stream, one), frame(0, 0, stream, other), trailers].concat()
+        });
+        let call = format!("{url}shop.Items/Put");
+        let document =
+            json(&["run", &call, "--proto", &proto, "-b", "[{}, {}]", "-c", "2", "-n", "20", "--no-preflight"]);
+        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 20.0, "{:#}", document["grpc_statuses"]);
+        assert_eq!(number(&document, "grpc_messages"), 20.0 * count);
+    }
+}
+
+#[test]
+fn a_file_has_several_calls() {
+    let folder = protos();
+    let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("calls.toml"));
+    let url = server(|_, stream| ends(stream, "0"));
+    let calls = |body: &str| {
+        let requests = format!(
+            "[[request]]\npost = \"/shop.Items/Get\"\nbody = '{body}'\n[[request]]\npost = \"/shop.Items/Put\"\nbody = '[{{}}]'\n"
+        );
+        std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
+        file.display().to_string()
+    };
+    let document = json(&["run", "-f", &calls("{\"id\": 7}"), "--proto", &proto, "-c", "2", "-n", "100"]);
+    assert_eq!(number(&document, "grpc_statuses.OK"), 100.0, "{:#}", document["ledger"]);
+    for (body, said) in [("{\"id\": \"x\"}", "/shop.Items/Get"), ("{\"id\": {{ uuid() }}}", "not filled in")] {
+        let done = plimsoll(&["run", "-f", &calls(body), "--proto", &proto, "-n", "1"]);
+        assert!(done.code == 2 && done.stderr.contains(said), "{body}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_service_that_does_not_serve_is_not_loaded() {
+    let proto = protos().join("items.proto").display().to_string();
+    let url = server(|_, stream| {
+        [
+            head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
+            frame(0, 0, stream, &[0, 0, 0, 0, 2, 8, 2]),
+            head(1, stream, &[("grpc-status", "0")]),
+        ]
+        .concat()
+    });
+    let call = format!("{url}shop.Items/Get");
+    let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1"]);
+    assert!(done.code == 2 && done.stderr.contains("shop.Items does not serve"), "{}", done.stderr);
+    let document = json(&["run", &call, "--proto", &proto, "-n", "1", "--no-preflight"]);
+    assert_eq!(number(&document, "success_rate"), 1.0);
+}
+
+#[test]
+fn what_cannot_be_called_is_said() {
+    let folder = protos();
+    let proto = folder.join("items.proto").display().to_string();
+    std::fs::write(folder.join("lacks.proto"), "syntax = \"proto3\"; import \"gone.proto\";").expect("written");
+    let lacks = folder.join("lacks.proto").display().to_string();
+    // It knows no reflection.
+    let url = server(|_, stream| head(1, stream, &[(":status", "200"), ("grpc-status", "12")]));
+    let web = url.replace("grpc://", "http://");
+    for (path, flags, said) in [
+        ("shop.Items/Get", &["--proto", &proto, "-b", "{\"id\": \"x\"}"][..], "shop.Query"),
+        ("shop.Items/Get", &["--proto", &proto, "-b", "{\"most\": {\"cents\": []}}"], "most.cents"),
+        ("shop.Items/Get", &["--proto", &proto, "-b", "[{}, {}]"], "takes one message"),
+        ("shop.Items/Gat", &["--proto", &proto], "there is Get"),
+        ("shop.Item/Get", &["--proto", &proto], "there is shop.Items"),
+        ("", &["--proto", &proto], "/package.Service/Method"),
+        ("shop.Items/Get", &["--proto", &lacks], "gone.proto"),
+        ("shop.Items/Get", &["--proto", "/no/such.proto"], "/no/such.proto"),
+        ("shop.Items/Get", &["--descriptor-set", "/no/such.bin"], "/no/such.bin"),
+        ("shop.Items/Get", &["--descriptor-set", &proto], "descriptors"),
+        ("shop.Items/Get", &[], "--proto FILE"),
+        ("shop.Items/Get", &["--http", "1.1", "--proto", &proto], "--http 1.1"),
+        ("shop.Items/Get", &["-X", "PUT", "--proto", &proto], "--method"),
+        ("shop.Items/Get", &["--ok-grpc", "FINE", "--proto", &proto], "--ok-grpc"),
+        ("shop.Items/Get", &["-H", "grpc-encoding: br", "--proto", &proto], "grpc-encoding: gzip"),
+    ] {
+        let call = format!("{url}{path}");
+        let done = plimsoll(&[&["run", &call, "-n", "1"], flags].concat());
+        assert!(done.code == 2 && done.stderr.contains(said), "{path} {flags:?}: {}", done.stderr);
+    }
+    for flags in [&["--ok-grpc", "OK"][..], &["--proto", &proto], &["--descriptor-set", &proto]] {
+        let done = plimsoll(&[&["run", &web, "-n", "1"], flags].concat());
+        assert!(done.code == 2 && done.stderr.contains(flags[0]), "{flags:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_description_is_shown_with_a_body_to_start_from() {
+    let proto = protos().join("items.proto").display().to_string();
+    let url = server(|_, stream| ends(stream, "0"));
+    let list = plimsoll(&["grpc", "list", &url, "--proto", &proto]);
+    assert!(list.stdout.contains("shop.Items\n  Get(shop.Query) -> shop.Item"), "{} {}", list.stdout, list.stderr);
+    let shown = plimsoll(&["grpc", "describe", &format!("{url}shop.Items/Get"), "--proto", &proto]);
+    assert!(shown.stdout.contains("int64 id = 1;") && shown.stdout.contains("{\"id\": 0, \"most\": {\"cents\": 0}}"));
+    assert!(!shown.stdout.contains("Put("), "{}", shown.stdout);
+}

@@ -1,0 +1,57 @@
+//! Fuzzes what plimsoll-traffic understands of gRPC by coverage: content of answers as messages, answers of a server's reflection, sets
+//! of descriptors, bodies of JSON for a message with fields of every kind. Nothing may panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_model::grpc_message::{MessageCount, Messages};
+use plimsoll_traffic::grpc::reflection::Learner;
+use plimsoll_traffic::grpc::Schema;
+use std::sync::OnceLock;
+
+const PROTO: &str = r#"syntax = "proto3";
+package p;
+import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto";
+enum E { NONE = 0; ONE = 1; }
+message M {
+  int64 a = 1; uint32 b = 2; sint32 c = 3; fixed64 d = 4; double e = 5; float f = 6; bool g = 7; string h = 8; bytes i = 9;
+  E j = 10; M k = 11; repeated int32 l = 12; map<string, M> m = 13; google.protobuf.Timestamp n = 14;
+  google.protobuf.Struct o = 15; oneof p { int32 q = 16; string r = 17; }
+}
+service S { rpc Call(stream M) returns (M); }
+"#;
+
+fn schema() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let text = |name: &str| (name == "p.proto").then(|| Ok(PROTO.to_owned()));
+        Schema::of_protos(&["p.proto".to_owned()], text).expect("compiles")
+    })
+}
+
+fuzz_target!(|data: &[u8]| {
+    let method = schema().method("/p.S/Call").expect("a method");
+    if let Ok(content) = method.content(data, false) {
+        // What is made of a body is read back.
+        for message in Messages::of(&content) {
+            let text = method.text(message.expect("whole")).expect("a message");
+            assert!(method.content(text.as_bytes(), true).is_ok(), "{text}");
+        }
+    }
+    let _ = method.text(data);
+    let _ = Messages::of(data).count();
+    let (mut whole, mut piecemeal) = (MessageCount::default(), MessageCount::default());
+    whole.take(data);
+    data.chunks(3).for_each(|piece| piecemeal.take(piece));
+    assert_eq!(whole, piecemeal);
+    let _ = plimsoll_model::grpc::message_bytes(data);
+    let mut learner = Learner::of_services(["p.S"].into_iter());
+    while learner.question().is_some() && learner.answer(data).is_ok() {}
+    let _ = learner.schema();
+    if let Ok(schema) = Schema::of_descriptor_set(data) {
+        for service in schema.services() {
+            let _ = schema.methods(&service);
+        }
+    }
+});

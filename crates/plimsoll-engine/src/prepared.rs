@@ -96,6 +96,7 @@ pub fn prepare_authored(
     if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
         return Err(Error::NoAddress);
     }
+    plimsoll_sys::process::release_code();
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));

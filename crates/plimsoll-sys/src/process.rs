@@ -133,6 +133,28 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
+/// Takes the mapped code of this process out of its resident memory; what is used again comes back with a minor fault (the
+/// file stays in the page cache). A load uses a small part of what reading arguments and files touched before it. Where the
+/// system does not say what is mapped, nothing is done.
+pub fn release_code() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for (start, end) in maps.lines().filter_map(code_of_a_file) {
+        // SAFETY: the range is one mapping of this process, of a file, private and not writable: no byte of it differs from
+        // the file, which it is read from again on the next access.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Where the mapping of a line of `/proc/self/maps` begins and ends, where it holds code of a file and cannot be written.
+fn code_of_a_file(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_whitespace();
+    let (range, rights) = (words.next()?, words.next()?);
+    let path = words.nth(3)?;
+    let (start, end) = range.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    (rights == "r-xp" && path.starts_with('/')).then_some((address(start)?, address(end)?))
+}
+
 /// Memory of the machine in bytes (0 if unknown).
 pub fn memory_bytes() -> u64 {
     meminfo_bytes("MemTotal:")
@@ -175,6 +197,23 @@ pub fn terminal_size() -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn code_that_is_given_back_is_there_when_it_is_called() {
+        fn check(line: &str, expect: Option<(usize, usize)>) {
+            assert_eq!(super::code_of_a_file(line), expect, "{line}");
+        }
+        check("1000-3000 r-xp 00002000 fe:00 123 /usr/bin/a b", Some((0x1000, 0x3000)));
+        check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", None);
+        check("1000-3000 rwxp 00002000 fe:00 123 /usr/bin/a", None);
+        check("1000-3000 r-xp 00000000 00:00 0", None);
+        check("7fff1000-7fff3000 r-xp 00000000 00:00 0 [vdso]", None);
+        check("", None);
+        let text = |number: u64| format!("{number:>8}");
+        let before = text(7);
+        super::release_code();
+        assert_eq!(text(7), before);
+    }
+
     #[test]
     fn a_thread_with_a_table_of_its_own_closes_nothing_of_the_others() {
         use std::io::{Read, Write};

@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         Err(error) => return ExitCode::from(explain(&error)),
         Ok((cli, hidden)) => {
             hidden.remember();
+            plimsoll_sys::process::release_code();
             carry_out(&cli)
         }
     };

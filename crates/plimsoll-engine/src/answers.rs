@@ -43,6 +43,7 @@ pub struct AnswerText {
     /// Over HTTP/1.1 everything before its content, over HTTP/2 the lines of its fields.
     head: Vec<u8>,
     content: Vec<u8>,
+    content_bytes: u64,
     bare: bool,
     head_only: bool,
 }
@@ -54,7 +55,7 @@ impl AnswerText {
             room.clear();
             room.shrink_to(ROOM_BYTES_KEPT);
         }
-        (self.bare, self.head_only) = (fields.is_some(), head_only);
+        (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
@@ -66,6 +67,7 @@ impl AnswerText {
             self.head.extend_from_slice(framing);
         }
         let content = piece.content();
+        self.content_bytes += content.len() as u64;
         if self.head_only {
             // Its first byte says that the head is over.
             return self.content.extend(content.first().filter(|_| self.content.is_empty()));
@@ -77,6 +79,11 @@ impl AnswerText {
     /// Its content, as far as it is looked at.
     pub fn content(&self) -> &[u8] {
         &self.content
+    }
+
+    /// How much content has come, kept or not.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     /// Its head with the blank line that ends it, without interim answers before it.
@@ -299,7 +306,7 @@ mod tests {
 
     fn answer(head: &str, content: &str) -> AnswerText {
         let bare = !head.starts_with("HTTP/");
-        AnswerText { head: head.into(), content: content.into(), bare, head_only: false }
+        AnswerText { head: head.into(), content: content.into(), content_bytes: 0, bare, head_only: false }
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {

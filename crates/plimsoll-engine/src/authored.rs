@@ -5,7 +5,7 @@
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
-use plimsoll_wire::{Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
+use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
 
 /// What one worker asks of its author.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Authored {
             delays: author.delays() && !is_open,
             hears: author.hears(),
             messages: author.messages().max(1),
-            like,
+            like: if author.hears() { like.with_content() } else { like },
             author,
             batch: Batch::default(),
             is_written: false,
@@ -93,7 +93,7 @@ impl Authored {
         if self.writes_each {
             self.is_written = false;
             self.sent[at].rewrite_as(&mut self.batch, self.hears);
-        } else if self.sent[at].h1() != self.batch.bytes {
+        } else if !self.batch.bytes.is_empty() && self.sent[at].h1() != self.batch.bytes {
             self.sent[at].rewrite_as(&mut self.batch.clone(), self.hears);
         }
         self.sent[at].messages()
@@ -111,14 +111,14 @@ impl Authored {
     }
 
     /// One of the exchange's answers is whole: its author hears it.
-    pub(crate) fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes) {
+    /// `is_last`: no more of its exchange are to come.
+    pub(crate) fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, is_last: bool) {
         let heard = &mut self.heard[exchange as usize];
         heard.add(piece);
         if self.halted.is_none() {
-            let AnswerTimes { intended_ns, done_ns, is_last } = times;
             let mark = self.marks[exchange as usize].unwrap_or_default();
-            let (head, content) = (heard.head(), heard.content());
-            let answer = HeardAnswer { status, head, content, mark, intended_ns, done_ns };
+            let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
+            let answer = HeardAnswer { status, head, content, content_bytes, mark, times };
             self.halted = self.author.hear(&answer).err();
             if is_last {
                 self.marks[exchange as usize] = None;
@@ -130,16 +130,7 @@ impl Authored {
     /// The exchange has ended without an answer that was heard: its author is told, also after it has halted.
     pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
-            let AnswerTimes { intended_ns, done_ns, .. } = times;
-            self.author.miss(&LostAnswer { mark, failure, intended_ns, done_ns });
+            self.author.miss(&LostAnswer { mark, failure, times });
         }
     }
-}
-
-/// When an answer was to be asked for, and when it was whole; whether no more of its exchange are to come.
-#[derive(Debug, Clone, Copy)]
-pub struct AnswerTimes {
-    pub(crate) intended_ns: u64,
-    pub(crate) done_ns: u64,
-    pub(crate) is_last: bool,
 }

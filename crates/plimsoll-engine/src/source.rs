@@ -5,7 +5,7 @@
 //! when a user begins, and over what its requests travel.
 
 use crate::answers::{AnswerText, Miss};
-use crate::authored::{AnswerTimes, Authored};
+use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::FormValues;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
@@ -13,7 +13,7 @@ use crate::users::{Last, Next, UserNumbers};
 use crate::weighted::Weighted;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
-use plimsoll_wire::{Author, EncodedRequest, Piece};
+use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
 /// Where requests come from.
 #[derive(Debug)]
@@ -150,11 +150,11 @@ impl Source {
         }
     }
 
-    /// An answer is whole, for those who hear.
+    /// An answer is whole, for those who hear; `is_last`: no more of its exchange are to come.
     #[inline(never)]
-    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes) {
+    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, is_last: bool) {
         if let Source::Authored(_, authored) = self {
-            authored.hear(exchange, status, piece, times);
+            authored.hear(exchange, status, piece, times, is_last);
         }
     }
 

@@ -2,7 +2,7 @@
 //! made up here.
 
 use plimsoll_script::{Dialect, Hanging, HookName, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary};
-use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ fn asked(author: &mut impl Author) -> (String, usize) {
 
 fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), Halt> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
-    author.hear(&HeardAnswer { status, head, content, mark: 0, intended_ns: 0, done_ns: 0 })
+    let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
+    author.hear(&HeardAnswer { status, head, content, content_bytes, mark: 0, times })
 }
 
 /// The lines of a request, those of its head in order: Lua's tables have none.

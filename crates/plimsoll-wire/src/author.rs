@@ -50,13 +50,26 @@ pub struct HeardAnswer<'a> {
     pub status: u16,
     /// Status line and fields as they came, with the blank line that ends them.
     pub head: &'a [u8],
-    /// Its content, without framing.
+    /// Its content, without framing, as far as it is kept.
     pub content: &'a [u8],
+    /// Bytes of all its content.
+    pub content_bytes: u64,
     /// That of its batch.
     pub mark: u64,
-    /// When it was to be asked, ns of the clock of the load.
+    /// When it came.
+    pub times: AnswerTimes,
+}
+
+/// When what happened to a request, ns of the clock of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AnswerTimes {
+    /// It was to be asked.
     pub intended_ns: u64,
-    /// When it was whole.
+    /// Its first byte was sent; 0: it never was.
+    pub sent_ns: u64,
+    /// The first byte of its answer came; 0: none did.
+    pub first_byte_ns: u64,
+    /// Its answer was whole, or it was given up.
     pub done_ns: u64,
 }
 
@@ -77,16 +90,14 @@ pub struct LostAnswer {
     pub mark: u64,
     /// Why.
     pub failure: RequestFailure,
-    /// When it was to be asked, ns of the clock of the load.
-    pub intended_ns: u64,
     /// When it was given up.
-    pub done_ns: u64,
+    pub times: AnswerTimes,
 }
 
 /// Messages that go out in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// All of them, one after the other.
+    /// All of them, one after the other. Empty: what is asked is the plan's own request, over whichever protocol it is.
     pub bytes: Vec<u8>,
     /// For each whether it asks for a head alone; their number is the number of answers.
     pub heads_only: Vec<bool>,
@@ -109,7 +120,8 @@ mod tests {
     #[test]
     fn a_head_is_its_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
-        let answer = HeardAnswer { status: 200, head, content: b"", mark: 0, intended_ns: 0, done_ns: 0 };
+        let times = AnswerTimes::default();
+        let answer = HeardAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, times };
         let found: Vec<(&[u8], &[u8])> = answer.fields().collect();
         assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }

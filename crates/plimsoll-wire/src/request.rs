@@ -79,8 +79,8 @@ impl EncodedRequest {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
         (self.h2, self.body_bytes) = (None, 0);
-        // Whether the connection goes on is the server's to say, which has read the request.
-        (self.expect, self.keep_alive) = (Expect { head_request, content, call: false }, true);
+        // Whether the connection goes on is the server's to say, which has read the request, unless it is for one alone.
+        self.expect = Expect { head_request, content, call: false };
     }
 
     /// How many messages it is, each with an answer of its own.

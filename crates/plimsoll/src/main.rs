@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+mod ab;
 mod args;
+mod as_run;
 mod asking;
 mod base;
 mod baseline;
@@ -17,7 +19,10 @@ mod examples;
 mod failure;
 mod fetch;
 mod files;
+mod go_flags;
 mod grpc;
+mod heard;
+mod hey;
 mod keeper;
 mod kept;
 mod live;
@@ -51,6 +56,7 @@ use plimsoll_script::Dialect;
 use secrets::Hidden;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -82,20 +88,29 @@ fn ended(result: Result<u8, Failure>) -> u8 {
 
 /// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's name.
 fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
-    if let Some("vegeta") = words.get(1).and_then(|word| word.to_str()) {
-        let words: Vec<String> = words[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        return Some(vegeta::carry_out(&words));
-    }
-    let called = wrk::called_as(std::path::Path::new(words.first()?));
-    let (dialect, words) = match (called, words.get(1).and_then(|word| word.to_str())) {
-        (Some(dialect), _) => (dialect, &words[1..]),
-        (None, Some("wrk")) => (Dialect::Wrk, &words[2..]),
-        (None, Some("wrk2")) => (Dialect::Wrk2, &words[2..]),
+    let called = Path::new(words.first()?).file_name()?.to_str().unwrap_or_default();
+    let (name, words) = match words.get(1).and_then(|word| word.to_str()) {
+        _ if is_door(called) => (called, &words[1..]),
+        Some(name) if is_door(name) => (name, &words[2..]),
         _ => return None,
     };
-    plimsoll_sys::signal::catch_interrupts();
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Some(wrk::carry_out(&words, dialect))
+    // An attack of vegeta's just ends.
+    if name != "vegeta" {
+        plimsoll_sys::signal::catch_interrupts();
+    }
+    Some(match name {
+        "wrk" => wrk::carry_out(&words, Dialect::Wrk),
+        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2),
+        "ab" => ab::carry_out(&words),
+        "hey" => hey::carry_out(&words),
+        _ => vegeta::carry_out(&words),
+    })
+}
+
+/// Whether another tool has this name that this program can be.
+fn is_door(name: &str) -> bool {
+    ["wrk", "wrk2", "vegeta", "ab", "hey"].contains(&name)
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
@@ -117,6 +132,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),
         Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2),
         Command::Vegeta(args) => vegeta::carry_out(&args.words),
+        Command::Ab(args) => ab::carry_out(&args.words),
+        Command::Hey(args) => hey::carry_out(&args.words),
         measuring @ (Command::Find(_)
         | Command::Prove(_)
         | Command::Run(_)

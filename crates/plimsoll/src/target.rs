@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use plimsoll_model::Origin;
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
+use plimsoll_model::traffic::bracketed;
 use plimsoll_sys::signal;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -42,13 +43,26 @@ impl Url {
         if host.is_empty() {
             return Err(bad("it names no host"));
         }
-        let authorization = authority.as_str().rsplit_once('@').map(|(user_info, _)| {
-            use base64::Engine;
-            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(percent_decoded(user_info)))
-        });
+        let user_info = authority.as_str().rsplit_once('@').map(|(user_info, _)| user_info);
+        let authorization = user_info.map(|user_info| basic(percent_decoded(user_info)));
         let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
         Ok(Url { origin: Origin { scheme, host, port }, path, authorization })
+    }
+}
+
+/// Value of an Authorization header for a name and its password, with a colon between them.
+pub fn basic(user_info: impl AsRef<[u8]>) -> String {
+    use base64::Engine;
+    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
+}
+
+/// What a field `Host` says: the port only where it is not the scheme's own.
+pub fn host_of(origin: &Origin) -> String {
+    let host = bracketed(&origin.host);
+    match default_port(&origin.scheme) == Some(origin.port) {
+        true => host.into_owned(),
+        false => format!("{host}:{}", origin.port),
     }
 }
 

@@ -4,7 +4,6 @@
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
-use crate::authored::AnswerTimes;
 use crate::connection::{Readiness, State};
 use crate::encoded_route::AnswerKept;
 use crate::exchanges::Exchange;
@@ -15,7 +14,7 @@ use crate::session_source::AnswerOf;
 use crate::users::Last;
 use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
-use plimsoll_wire::{ExchangeError, Fact, Piece, ProtocolError};
+use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
 /// A request that servers have not taken so often is not sent once more.
 const RESENT_MAX: u8 = 8;
@@ -175,8 +174,8 @@ impl<N: Net> Worker<N> {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() {
-                        let times = self.times_of(exchange);
-                        self.job.source.hear(exchange, status, piece, times);
+                        let (times, is_last) = self.heard_at(exchange);
+                        self.job.source.hear(exchange, status, piece, times, is_last);
                     }
                     self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
@@ -201,15 +200,15 @@ impl<N: Net> Worker<N> {
         match fact {
             Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.hears() {
-                    let times = self.times_of(exchange);
-                    self.job.source.hear(exchange, status, piece, times);
+                    let (times, is_last) = self.heard_at(exchange);
+                    self.job.source.hear(exchange, status, piece, times, is_last);
                 }
                 self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
             }
             Fact::AnsweredOneOf { exchange, status, piece } => {
                 if self.job.source.hears() {
-                    let times = self.times_of(exchange);
-                    self.job.source.hear(exchange, status, piece, times);
+                    let (times, is_last) = self.heard_at(exchange);
+                    self.job.source.hear(exchange, status, piece, times, is_last);
                 }
                 self.answered_one_of(exchange, status, piece);
             }
@@ -594,10 +593,19 @@ impl<N: Net> Worker<N> {
         (exchange.user, Last { route: exchange.route, status, outcome })
     }
 
+    /// When an answer has come that is whole now, and whether no more of its exchange are to come.
+    fn heard_at(&self, number: u32) -> (AnswerTimes, bool) {
+        let times = self.times_of(number);
+        // All of it may have come at once.
+        let first_byte_ns = if times.first_byte_ns == 0 { self.now_ns } else { times.first_byte_ns };
+        (AnswerTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
+    }
+
     /// What somebody who hears answers is told of an exchange's times.
     fn times_of(&self, number: u32) -> AnswerTimes {
         let exchange = &self.exchanges[number];
-        AnswerTimes { intended_ns: exchange.intended_ns, done_ns: self.now_ns, is_last: exchange.further == 0 }
+        let Exchange { intended_ns, sent_ns, first_byte_ns, .. } = *exchange;
+        AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
     /// Counts one message of an exchange that has ended.

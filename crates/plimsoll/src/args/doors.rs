@@ -46,3 +46,31 @@ pub struct VegetaArgs {
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "Examples:\n  \
+    plimsoll ab -n 1000 -c 10 -k http://localhost:8080/\n  \
+    plimsoll ab -t 30 -c 10 -p body.json -T application/json -g times.tsv http://localhost:8080/"
+)]
+pub struct AbArgs {
+    /// As ab has them
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "Examples:\n  \
+    plimsoll hey -n 1000 -c 10 http://localhost:8080/\n  \
+    plimsoll hey -z 30s -c 10 -q 50 -o csv http://localhost:8080/"
+)]
+pub struct HeyArgs {
+    /// As hey has them
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}

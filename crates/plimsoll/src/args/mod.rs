@@ -12,7 +12,7 @@ mod prove;
 mod reading;
 mod shared;
 
-pub use doors::{VegetaArgs, Wrk2Args, WrkArgs};
+pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
@@ -84,4 +84,8 @@ pub enum Command {
     Wrk2(Wrk2Args),
     /// Be vegeta: attack targets, report what results say, encode them anew
     Vegeta(VegetaArgs),
+    /// Be ab: its command line, its requests, its output and files
+    Ab(AbArgs),
+    /// Be hey: its command line, its requests, its output
+    Hey(HeyArgs),
 }

@@ -213,8 +213,5 @@ pub fn shared(scripted: Scripted) -> Arc<dyn Authoring> {
 fn url_of(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);
-    let host = if origin.host.contains(':') { format!("[{}]", origin.host) } else { origin.host.clone() };
-    let port = Some(origin.port).filter(|port| target::default_port(&origin.scheme) != Some(*port));
-    let port = port.map_or_else(String::new, |port| format!(":{port}"));
-    format!("{}://{host}{port}{target}", origin.scheme)
+    format!("{}://{}{target}", origin.scheme, target::host_of(origin))
 }

@@ -5,19 +5,18 @@
 //! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
 
 use super::words::AttackAsked;
-use crate::args::{Cli, Command};
+use crate::as_run::as_run;
 use crate::commands::run;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::output;
 use crate::runner::Authoring;
 use crate::target::{Url, system_text};
-use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
 use plimsoll_engine::Authorship;
 use plimsoll_model::{LoadShape, RequestFailure, Stop};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget};
-use plimsoll_wire::{Author, Batch, Halt, HeardAnswer, LostAnswer, h1};
+use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer, h1};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -120,10 +119,10 @@ impl Attacker {
         Halt::Failed
     }
 
-    fn tell(&self, mut result: VegetaResult, times: (u64, u64), mark: u64) -> Result<(), Halt> {
+    fn tell(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), Halt> {
         result.seq = mark;
-        result.sent_ns = self.shared.wall_ns + times.0;
-        result.latency_ns = times.1.saturating_sub(times.0);
+        result.sent_ns = self.shared.wall_ns + times.intended_ns;
+        result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
         result.attack.clone_from(&locked(&self.shared.targets).asked.name);
         self.shared.sink.send(result).map_err(|_| Halt::Asked)
     }
@@ -215,7 +214,7 @@ impl Author for Attacker {
         let body = answer.content[..answer.content.len().min(body_max)].to_vec();
         let (code, bytes_in) = (answer.status, body.len() as u64);
         let result = VegetaResult { code, bytes_in, error, body, headers, ..begun };
-        self.tell(result, (answer.intended_ns, answer.done_ns), answer.mark)
+        self.tell(result, answer.times, answer.mark)
     }
 
     fn miss(&mut self, lost: &LostAnswer) {
@@ -230,7 +229,7 @@ impl Author for Attacker {
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
         // Nobody may be there any more to be told.
-        let _ = self.tell(VegetaResult { error, ..begun }, (lost.intended_ns, lost.done_ns), lost.mark);
+        let _ = self.tell(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
 
@@ -290,11 +289,7 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
             Err(error) => return Err(Failure::start(format!("'{path}' cannot be written: {}", system_text(&error)))),
         },
     };
-    let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
-    let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
-    let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
-    let Command::Run(args) = &cli.command else { return Err(Failure::usage("an attack is a run")) };
-    let (mut question, terms) = run::asked(args)?;
+    let (mut question, terms) = as_run(&line)?;
     // Whoever was asked is waited for.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);

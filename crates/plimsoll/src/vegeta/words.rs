@@ -2,6 +2,7 @@
 //!
 //! Not here: what is done.
 
+use crate::go_flags::{go_duration_ns, go_flags};
 use plimsoll_traffic::vegeta::TargetFormat;
 
 /// What is asked.
@@ -48,7 +49,7 @@ impl AttackAsked {
         // Until it is interrupted: ten years.
         let duration = if self.duration_ns == 0 { "87600h".to_owned() } else { ms(self.duration_ns) };
         let mut line: Vec<String> =
-            ["plimsoll", "run", "--quiet", "--no-preflight", "--no-probes", "--http=1.1"].map(str::to_owned).to_vec();
+            ["--quiet", "--no-preflight", "--no-probes", "--http=1.1"].map(str::to_owned).to_vec();
         line.push(format!("--duration={duration}"));
         line.push(format!("--timeout={}", ms(self.timeout_ns)));
         match (self.rate_rps, self.workers_max) {
@@ -271,45 +272,15 @@ fn encode(words: &[String]) -> Result<VegetaAsked, String> {
 const SWITCHES: [&str; 8] =
     ["lazy", "keepalive", "insecure", "http2", "h2c", "session-tickets", "chunked", "allow-public"];
 
-/// Hands flags over with their values; `each` says whether it knows one. Returns what stands behind them, without what stands for
-/// standard input; `None` where help is asked for.
+/// Flags of a command, and the files behind them.
 fn flags(
     command: &str,
     words: &[String],
     each: &mut dyn FnMut(&str, &str) -> Result<bool, String>,
 ) -> Result<Option<Vec<String>>, String> {
-    let mut words = words.iter();
-    let mut files = Vec::new();
-    while let Some(word) = words.next() {
-        let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
-            files.push(word.clone());
-            break;
-        };
-        if flag == "-" {
-            break;
-        }
-        let flag = flag.strip_prefix('-').unwrap_or(flag);
-        let (flag, value) = flag.split_once('=').map_or((flag, None), |(flag, value)| (flag, Some(value)));
-        if matches!(flag, "h" | "help") {
-            return Ok(None);
-        }
-        let given = value.is_some();
-        let switch = SWITCHES.contains(&flag);
-        let value = match (value, switch) {
-            (None, true) => Some("true"),
-            (None, false) => words.next().map(String::as_str),
-            (value, _) => value,
-        };
-        if !each(flag, value.unwrap_or_default())? {
-            return Err(format!("vegeta {command}: -{flag} is not known here"));
-        }
-        if value.is_none() && !given {
-            return Err(format!("-{flag}: the value is missing"));
-        }
-    }
-    files.extend(words.cloned());
-    files.retain(|file| file != "stdin" && file != "-");
-    Ok(Some(files))
+    let mut files = go_flags(&format!("vegeta {command}"), &SWITCHES, words, each)?;
+    files.iter_mut().for_each(|files| files.retain(|file| file != "stdin" && file != "-"));
+    Ok(files)
 }
 
 /// `[0,1ms,10ms]`, as ns; what is below the first is a bucket, too.
@@ -328,32 +299,6 @@ fn buckets(text: &str) -> Result<Vec<u64>, String> {
         bounds.push(bound);
     }
     Ok(bounds)
-}
-
-/// A time as Go reads it: `1h2m3.5s`, `100us`, `0`.
-pub fn go_duration_ns(text: &str) -> Option<u64> {
-    if text == "0" {
-        return Some(0);
-    }
-    let (mut rest, mut sum) = (text, 0f64);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|digits| *digits > 0)?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let scale = match &rest[..unit] {
-            "ns" => 1.0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return None,
-        };
-        rest = &rest[unit..];
-        sum += number * scale;
-    }
-    (!text.is_empty() && sum < 1e19).then_some(sum.round() as u64)
 }
 
 #[cfg(test)]
@@ -404,8 +349,6 @@ mod tests {
         let encode = EncodeAsked { csv: true, output: None, files: vec!["r.json".into()] };
         assert_eq!(read("encode -to csv r.json"), Ok(VegetaAsked::Encode(encode)));
         assert_eq!(read("report -h"), Ok(VegetaAsked::Usage));
-        assert_eq!(go_duration_ns("1h2m3.5s"), Some(3_723_500_000_000));
-        assert_eq!(["", "5", "s", "1x", "-1s"].map(go_duration_ns), [None; 5]);
     }
 
     #[test]

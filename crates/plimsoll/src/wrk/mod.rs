@@ -7,29 +7,16 @@ mod printed;
 mod units;
 mod words;
 
-use crate::args::{Cli, Command};
+use crate::as_run::as_run;
 use crate::commands::run::{self, MeasuredRun};
 use crate::failure::{Failure, exit};
 use crate::output;
 use crate::results::Results;
 use crate::scripted::{Scripted, ToldFigures, shared};
-use crate::secrets::Hidden;
-use clap::{CommandFactory, FromArgMatches};
 use plimsoll_script::Dialect;
 use printed::{Distribution, WrkPrinted, announced, printed};
-use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::Path;
 use words::{WrkAsked, WrkRefusal, understood};
-
-/// Whose part this program plays by the name that it is called.
-pub fn called_as(name: &Path) -> Option<Dialect> {
-    match name.file_name()?.to_str()? {
-        "wrk" => Some(Dialect::Wrk),
-        "wrk2" => Some(Dialect::Wrk2),
-        _ => None,
-    }
-}
 
 /// Carries out what the words after the name ask for.
 pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
@@ -48,15 +35,7 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
     if asked.version {
         output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
     }
-    let line = as_run(&asked).into_iter().map(OsString::from);
-    let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
-    let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
-    let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
-    if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
-        Hidden::of(command, matches).remember();
-    }
-    let Command::Run(args) = &cli.command else { return Err(Failure::usage("a line of wrk is a line of run")) };
-    let (mut question, terms) = run::asked(args)?;
+    let (mut question, terms) = as_run(&line_of_run(&asked))?;
     // All of them are kept open, also those that a rate would not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     let scripted = Scripted::of_url(Some(asked.url()), &question.plan, &terms)?;
@@ -91,9 +70,9 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
 }
 
 /// The same as a line of `run`.
-fn as_run(asked: &WrkAsked) -> Vec<String> {
+fn line_of_run(asked: &WrkAsked) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
-    let mut line = ["plimsoll", "run"].map(str::to_owned).to_vec();
+    let mut line = Vec::new();
     let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
     add("--lua", asked.script.as_deref().unwrap_or_default());
     add("--duration", &ms(asked.duration_ns));

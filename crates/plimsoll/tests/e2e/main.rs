@@ -10,6 +10,7 @@ mod builds;
 mod capture;
 #[cfg(feature = "png")]
 mod diff;
+mod doors;
 mod explain;
 mod extremes;
 mod faults;

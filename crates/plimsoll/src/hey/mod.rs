@@ -1,0 +1,108 @@
+//! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output over a load of plimsoll's own.
+//!
+//! Not here: how a load is carried out, and what is counted of answers (`heard`).
+
+mod printed;
+mod words;
+
+use crate::as_run::as_run;
+use crate::commands::run::{self, MeasuredRun};
+use crate::failure::{Failure, exit};
+use crate::files::{self, Use};
+use crate::heard::{Heard, Hearing};
+use crate::output;
+use crate::results::Results;
+use crate::target::{Url, host_of};
+use plimsoll_model::{Request, traffic::Filled};
+use printed::{csv, summary};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use words::{HeyAsked, understood};
+
+const USAGE: &str = "Usage: hey [options...] <url>
+
+  -n N     requests [200]               -c N   workers [50]
+  -z T     as long as that, such as 10s, instead of -n
+  -q N     requests a second of each worker
+  -t S     timeout of a request [20]; 0: none
+  -o csv   a line for each answer instead of the summary
+  -m METHOD, -d BODY, -D FILE
+  -H 'Name: value', -A ACCEPT, -T TYPE [text/html], -U AGENT, -host HOST
+  -a user:password
+  -h2, -disable-compression, -disable-keepalive, -disable-redirects
+  -cpus N  threads
+
+  -output FILE    keep the run in this file
+  -json           print plimsoll's results as JSON
+  -allow-public   load on addresses that are not private
+What differs from hey: docs/coming-from.md
+";
+
+/// Carries out what the words after the name ask for.
+pub fn carry_out(words: &[String]) -> Result<u8, Failure> {
+    match understood(words).map_err(Failure::usage)? {
+        None => output::print(USAGE),
+        Some(asked) => return load(&asked),
+    }
+    Ok(exit::DONE)
+}
+
+fn load(asked: &HeyAsked) -> Result<u8, Failure> {
+    let url = Url::read(&asked.url)?;
+    let body = match &asked.body_file {
+        None => asked.body.clone().into_bytes(),
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
+    };
+    let (mut question, terms) = as_run(&asked.as_run())?;
+    // Over HTTP/2 the plan's own is asked.
+    let request = match asked.is_2 {
+        false => asked.request(&host_of(&url.origin), &url.path, &body),
+        true => Vec::new(),
+    };
+    let route = &mut question.plan.traffic.routes[0];
+    let mut headers = if asked.is_2 { asked.headers.clone() } else { Vec::new() };
+    if let (true, Some(host)) = (asked.is_2, &asked.host) {
+        headers.push(("Host".to_owned(), host.clone()));
+    }
+    // What is asked is as it was written, braces too.
+    (route.request, route.filled) =
+        (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, Filled::default());
+    // Connecting is in what hey measures, and whoever was asked is waited for.
+    (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
+    let heard = Heard::new(Hearing {
+        request,
+        is_head: asked.method == "HEAD",
+        keeps_rows: asked.is_csv,
+        ..Hearing::default()
+    });
+    let measured = run::measure(question, &terms, Some(Arc::new(heard.clone())))?;
+    let tally = heard.tally();
+    let (from_ns, to_ns) = measured.run().window_ns;
+    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    if asked.json {
+        results.print(true, true);
+    } else if asked.is_csv {
+        let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
+        output::print(&csv(&tally.rows, began_us));
+        if tally.rows_left_out > 0 {
+            output::note(&format!("warning: -o csv: {} answers have no line", tally.rows_left_out));
+        }
+    } else {
+        let host = format!("{}:{}", url.origin.host, url.origin.port);
+        // Its tabs are hey's.
+        output::print_as_it_is(&summary(asked, &host, &tally, to_ns - from_ns));
+        if std::io::stdout().is_terminal() {
+            // What hey cannot say.
+            results.print(false, false);
+        }
+    }
+    let redirects: u64 = tally.statuses.range(300..400).map(|(_, count)| count).sum();
+    let MeasuredRun { note, mut live, .. } = measured;
+    note.into_iter().for_each(|note| live.note(&note));
+    if redirects > 0 {
+        live.note(&format!("warning: {redirects} answers were redirects, which are not followed"));
+    }
+    // As hey: figures are no failure.
+    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
+}

@@ -1,0 +1,258 @@
+//! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The server is one of the test's own, which
+//! writes down every byte that comes.
+
+use crate::rig::{folder, plimsoll};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// A server that speaks HTTP/1.0 as servers do to ab: it closes unless it is asked not to.
+struct Plain {
+    url: String,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Plain {
+    fn start() -> Plain {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let writing = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let log = Arc::clone(&writing);
+                std::thread::spawn(move || answer(&stream, &log));
+            }
+        });
+        Plain { url, log }
+    }
+
+    fn host(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// What was asked since the last time, each request with its content.
+    fn taken(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().expect("no panic"))
+    }
+}
+
+fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
+    let _ = stream.set_nodelay(true);
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut request, mut length) = (String::new(), 0);
+        while !request.ends_with("\r\n\r\n") {
+            let from = request.len();
+            if !reader.read_line(&mut request).is_ok_and(|bytes| bytes > 0) {
+                return;
+            }
+            if let Some(value) = request[from..].to_ascii_lowercase().strip_prefix("content-length: ") {
+                length = value.trim().parse().expect("a length");
+            }
+        }
+        let mut content = vec![0; length];
+        if reader.read_exact(&mut content).is_err() {
+            return;
+        }
+        let lower = request.to_ascii_lowercase();
+        let stays = match lower.contains(" http/1.0\r\n") {
+            true => lower.contains("connection: keep-alive\r\n"),
+            false => !lower.contains("connection: close\r\n"),
+        };
+        let status = if request.contains("/missing") { "404 Not Found" } else { "200 OK" };
+        let text =
+            if request.contains("/grows") { "x".repeat(3 + log.lock().expect("no panic").len()) } else { "abc".into() };
+        log.lock().expect("no panic").push(request + &String::from_utf8_lossy(&content));
+        let kept = if stays { "Connection: keep-alive\r\n" } else { "" };
+        let head = format!("HTTP/1.1 {status}\r\nServer: plain/1\r\n{kept}Content-Length: {}\r\n\r\n", text.len());
+        if (&*stream).write_all((head + &text).as_bytes()).is_err() || !stays {
+            return;
+        }
+    }
+}
+
+/// The word after a label, as awk takes it out of a line.
+fn after(text: &str, label: &str) -> String {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
+    line.unwrap_or_else(|| panic!("no '{label}' in {text}")).split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn ab_asks_and_prints_as_ab() {
+    let server = Plain::start();
+    let dir = folder("ab");
+    let (csv, tsv) = (dir.join("e.csv"), dir.join("g.tsv"));
+    let (csv, tsv) = (csv.to_str().expect("UTF-8"), tsv.to_str().expect("UTF-8"));
+    let url = format!("{}/a?b=c", server.url);
+    let done = plimsoll(&["ab", "-n", "20", "-c4", "-e", csv, "-g", tsv, &url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let asked = server.taken();
+    let expect =
+        format!("GET /a?b=c HTTP/1.0\r\nHost: {}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n", server.host());
+    assert_eq!(asked, vec![expect; 20]);
+    let labels = [
+        "",
+        "",
+        "",
+        "",
+        "Benchmarking 127.0.0.1 (be patient).....done",
+        "",
+        "",
+        "Server Software:        plain/1",
+        "Server Hostname:        127.0.0.1",
+        "Server Port:            ",
+        "",
+        "Document Path:          /a?b=c",
+        "Document Length:        3 bytes",
+        "",
+        "Concurrency Level:      4",
+        "Time taken for tests:   ",
+        "Complete requests:      20",
+        "Failed requests:        0",
+        "Total transferred:      1160 bytes",
+        "HTML transferred:       60 bytes",
+        "Requests per second:    ",
+        "Time per request:       ",
+        "Time per request:       ",
+        "Transfer rate:          ",
+        "",
+        "Connection Times (ms)",
+        "              min  mean[+/-sd] median   max",
+        "Connect:     ",
+        "Processing:  ",
+        "Waiting:     ",
+        "Total:       ",
+    ];
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    for (line, start) in lines.iter().zip(labels) {
+        assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
+    }
+    // What people take out of it.
+    let seconds: f64 = after(&done.stdout, "Time taken for tests:").parse().expect("a number");
+    let rate: f64 = after(&done.stdout, "Requests per second:").parse().expect("a number");
+    assert!(seconds < 5.0 && rate > 0.0 && after(&done.stdout, "50%").parse::<u64>().is_ok(), "{}", done.stdout);
+    assert!(done.stdout.ends_with(" (longest request)\n"), "{}", done.stdout);
+    let written = std::fs::read_to_string(csv).expect("written");
+    assert!(written.starts_with("Percentage served,Time in ms\n0,") && written.lines().count() == 101, "{written}");
+    let written = std::fs::read_to_string(tsv).expect("written");
+    let rows: Vec<Vec<&str>> = written.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows[0], ["starttime", "seconds", "ctime", "dtime", "ttime", "wait"]);
+    assert!(
+        rows.len() == 21 && rows[1..].iter().all(|row| row.len() == 6 && row[1].parse::<u64>().is_ok()),
+        "{written}"
+    );
+}
+
+#[test]
+fn ab_counts_what_ab_counts() {
+    let server = Plain::start();
+    let dir = folder("ab");
+    let body = dir.join("body");
+    std::fs::write(&body, "a={{b}}").expect("written");
+    let body = body.to_str().expect("UTF-8");
+    let missing = format!("{}/missing", server.url);
+    let done =
+        plimsoll(&["ab", "-q", "-kn200", "-c", "2", "-p", body, "-T", "a/b", "-A", "u:p", "-C", "c=d", &missing]);
+    let expect = format!(
+        "POST /missing HTTP/1.0\r\nConnection: Keep-Alive\r\nCookie: c=d\r\nAuthorization: Basic dTpw\r\nContent-length: 7\r\n\
+         Content-type: a/b\r\nHost: {}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\na={{{{b}}}}",
+        server.host()
+    );
+    let (asked, bytes) = (server.taken(), 200 * expect.len());
+    assert_eq!(asked, vec![expect; 200], "{} {}", done.stdout, done.stderr);
+    for line in [
+        "Non-2xx responses:      200\n",
+        "Keep-Alive requests:    200\n",
+        &format!("Total body sent:        {bytes}\n"),
+    ] {
+        assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
+    }
+    assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
+    // Answers of other lengths than the first.
+    let grows = format!("{}/grows", server.url);
+    let done = plimsoll(&["ab", "-n", "200", &grows]);
+    assert!(
+        done.stdout.contains("Failed requests:        199\n   (Connect: 0, Receive: 0, Length: 199, Exceptions: 0)\n")
+    );
+    assert!(
+        done.stderr.contains("Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n"),
+        "{}",
+        done.stderr
+    );
+    let done = plimsoll(&["ab", "-l", "-n", "10", "-v2", "--http11", &grows]);
+    assert!(done.stdout.contains("Failed requests:        0\n") && done.stdout.contains("Length:        Variable\n"));
+    assert_eq!(done.stdout.matches("LOG: header received:\nHTTP/1.1 200 OK\n").count(), 10, "{}", done.stdout);
+    assert!(
+        server.taken().last().is_some_and(|asked| asked.starts_with("GET /grows HTTP/1.1\r\nConnection: close\r\n"))
+    );
+    // Nobody is there.
+    let done = plimsoll(&["ab", "-n", "50", "http://127.0.0.1:1/"]);
+    assert!(
+        done.code == 1 && done.stderr.contains("Connection refused (111)\nTotal of 0 requests completed\n"),
+        "{}",
+        done.stderr
+    );
+    let done = plimsoll(&["ab", "-r", "-n", "5", "http://127.0.0.1:1/"]);
+    assert!(done.code == 0 && done.stdout.contains("   (Connect: 5, Receive: 0,"), "{}", done.stdout);
+}
+
+#[test]
+fn hey_asks_and_prints_as_hey() {
+    let server = Plain::start();
+    let missing = format!("{}/missing", server.url);
+    let done =
+        plimsoll(&["hey", "-n", "22", "-c", "4", "-m", "post", "-d", "{{x}}", "-a", "u:p", "-H", "x-y: z", &missing]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let expect = format!(
+        "POST /missing HTTP/1.1\r\nHost: {}\r\nUser-Agent: hey/0.0.1\r\nContent-Length: 5\r\nAuthorization: Basic dTpw\r\n\
+         Content-Type: text/html\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n{{{{x}}}}",
+        server.host()
+    );
+    // Those that the workers cannot share evenly, too.
+    assert_eq!(server.taken(), vec![expect; 22]);
+    let text = &done.stdout;
+    for label in ["Total:", "Slowest:", "Fastest:", "Average:", "Requests/sec:", "DNS+dialup:", "resp wait:", "99% in"]
+    {
+        assert!(after(text, label).trim_end_matches(',').parse::<f64>().is_ok(), "{label}: {text}");
+    }
+    for part in [
+        "\n  Total data:\t66 bytes\n  Size/request:\t3 bytes\n",
+        "\nStatus code distribution:\n  [404]\t22 responses\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.starts_with("\nSummary:\n  Total:\t") && !text.contains("Error distribution"), "{text}");
+    let done = plimsoll(&["hey", "-n", "9", "-c", "3", "-o", "csv", "-disable-keepalive", &server.url]);
+    let rows: Vec<Vec<&str>> = done.stdout.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        rows[0].join(","),
+        "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset"
+    );
+    assert!(rows.len() == 10 && rows[1..].iter().all(|row| row.len() == 8 && row[6] == "200"), "{}", done.stdout);
+    assert!(server.taken().iter().all(|asked| asked.ends_with("Accept-Encoding: gzip\r\nConnection: close\r\n\r\n")));
+    let done = plimsoll(&["hey", "-z", "300ms", "-c", "2", "-q", "20", &server.url]);
+    assert!(done.stdout.contains("  [200]\t12 responses\n"), "{}", done.stdout);
+    let done = plimsoll(&["hey", "-n", "3", "-c", "1", "http://127.0.0.1:1/"]);
+    let refused =
+        "Error distribution:\n  [3]\tGet \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n";
+    assert!(done.code == 0 && done.stdout.contains(refused), "{}", done.stdout);
+}
+
+#[test]
+fn what_is_wrong_is_one_sentence() {
+    for (words, said) in [
+        (&["ab", "-n", "1", "-c", "2", "http://h/"][..], "-c: there cannot be more"),
+        (&["ab", "-p", "/no/such", "http://127.0.0.1:1/"], "-p, -u: the file '/no/such'"),
+        (&["ab", "-X", "proxy:1", "http://h/"], "-X is not done here"),
+        (&["ab", "-n", "1", "http://8.8.8.8/"], "--allow-public"),
+        (&["hey", "-x", "http://proxy:1", "http://h/"], "-x is not done here"),
+        (&["hey", "-n", "1", "http://h/"], "-n: there cannot be fewer"),
+        (&["hey", "-D", "/no/such", "http://127.0.0.1:1/"], "-D: the file '/no/such'"),
+        (&["hey", "-a", "secret", "http://h/"], "-a: write it as name:password"),
+    ] {
+        let done = plimsoll(words);
+        assert!(done.code == 2 && done.stderr.contains(said), "{words:?}: {} {}", done.code, done.stderr);
+        assert!(done.stderr.lines().count() == 1 && !done.stderr.contains("secret"), "{}", done.stderr);
+    }
+}

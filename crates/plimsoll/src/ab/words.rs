@@ -144,10 +144,10 @@ pub fn understood(words: &[String]) -> Result<AbWords, String> {
         return Err("-c: there cannot be more at a time than requests (-n)".to_owned());
     }
     let check = |line: &String| match line.chars().any(char::is_control) {
-        true => Err("-H, -C, -A: a line of a head has no control characters".to_owned()),
+        true => Err("-H, -C, -T: a line of a head has no control characters".to_owned()),
         false => Ok(()),
     };
-    asked.lines.iter().chain(&cookies).try_for_each(check)?;
+    asked.lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
     let path = Url::read(url).map_err(|failure| failure.to_string())?;
     if let (None, Some(value)) = (&authorization, path.authorization) {
         authorization = Some(format!("Authorization: {value}"));
@@ -341,6 +341,22 @@ mod tests {
             let written = load(line).request("h:1", "/", body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_more_than_one_request() {
+        let flags =
+            ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
+        let mut understood_n = 0;
+        for seed in 0..30_000 {
+            let words = crate::examples::mangled(seed, &flags);
+            if let Ok(AbWords::Load(asked)) = understood(&words) {
+                understood_n += 1;
+                let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
+                assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
+            }
+        }
+        assert!(understood_n > 100, "{understood_n}");
     }
 
     #[test]

@@ -58,7 +58,9 @@ pub fn summary(asked: &HeyAsked, host: &str, tally: &HeardTally, total_ns: u64) 
         let _ = writeln!(text, "  [{status}]\t{count} responses");
     }
     text += "\n";
-    if !tally.lost.is_empty() {
+    if tally.lost.is_empty() {
+        text += "\n";
+    } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.lost {
             let _ = writeln!(text, "  [{count}]\t{}", lines(&error(asked, host, *failure)));
@@ -169,7 +171,7 @@ Response time histogram:
             "\n  99% in 0.09",
             "\n\nDetails (average, fastest, slowest):\n  DNS+dialup:\t0.0001 secs, 0.0001 secs, 0.0001 secs\n  DNS-lookup:\t0.0000 secs, 0.0000 secs, 0.0000 secs\n  req write:\t",
             "  resp wait:\t0.0404 secs, 0.0008 secs, 0.0800 secs\n",
-            "\n\nStatus code distribution:\n  [200]\t90 responses\n  [404]\t10 responses\n\n\n",
+            "\n\nStatus code distribution:\n  [200]\t90 responses\n  [404]\t10 responses\n\n\n\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

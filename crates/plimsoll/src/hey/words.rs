@@ -143,8 +143,8 @@ pub fn understood(words: &[String]) -> Result<Option<HeyAsked>, String> {
     }
     asked.headers = said.headers();
     let is_wrong = |text: &String| text.chars().any(char::is_control);
-    if asked.headers.iter().any(|(name, value)| is_wrong(name) || is_wrong(value)) {
-        return Err("-H, -A, -T, -U: a field of a head has no control characters".to_owned());
+    if asked.headers.iter().any(|(name, value)| is_wrong(name) || is_wrong(value)) || asked.host.iter().any(is_wrong) {
+        return Err("-H, -A, -T, -U, -host: a field of a head has no control characters".to_owned());
     }
     Ok(Some(asked))
 }
@@ -311,6 +311,24 @@ mod tests {
             let written = load(line).request("h:1", "/", body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_more_than_one_request() {
+        let flags = [
+            "-n=5", "-c=2", "-c", "-z", "-q", "-H", "-H=X: y", "-A", "-a", "-d", "-T", "-U", "-host", "-m", "-h2",
+            "-json",
+        ];
+        let mut understood_n = 0;
+        for seed in 0..30_000 {
+            let words = crate::examples::mangled(seed, &flags);
+            if let Ok(Some(asked)) = understood(&words) {
+                understood_n += 1;
+                let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
+                assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
+            }
+        }
+        assert!(understood_n > 100, "{understood_n}");
     }
 
     #[test]

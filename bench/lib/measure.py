@@ -110,6 +110,8 @@ def peak_bytes(pid):
 class Server:
     """A server process on its own core until the `with` block ends. Its address is what it prints first."""
 
+    ADDRESS = rb"(127\.0\.0\.1:\d+)\D"
+
     def __init__(self, command, cpus):
         self.command, self.cpus = command, cpus
 
@@ -131,7 +133,7 @@ class Server:
             while time.monotonic() < end and self.child.poll() is None:
                 if selector.select(0.1):
                     said += os.read(self.child.stdout.fileno(), 4096)
-                    found = re.search(rb"(127\.0\.0\.1:\d+)\D", said)
+                    found = re.search(self.ADDRESS, said)
                     if found:
                         return found.group(1).decode()
         self.__exit__()

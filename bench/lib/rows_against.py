@@ -17,7 +17,7 @@ WORSE_MAX = 1.02
 
 
 def against(settings):
-    """This plimsoll against another build of it (`--against BINARY`), measure by measure."""
+    """This plimsoll against another build of it (`--against BINARY`), measure by measure; `--server NAME`: of that alone."""
     if not settings.against:
         raise Failure("name the other build: --against BINARY")
     server_cpus, client_cpus = measure.cores(settings.smoke)
@@ -45,6 +45,10 @@ def against(settings):
         "memory": (lambda: measure.baseline(server_cpus), client_cpus, ["-c", few], peak_mb, "MB", 3),
         "many": (lambda: measure.baseline(server_cpus), every_cpu, ["-c", many, "--timeout", "30s"], peak_mb, "MB", 3),
     }
+    for name in settings.servers or []:
+        if name not in measures:
+            raise Failure(f"no measure is called {name}; there are {', '.join(measures)}")
+    measures = {name: measures[name] for name in settings.servers or measures}
     parts, data, notes, holds = [], {}, [], True
     for name, (serve, cpus, flags, figure, unit, usual) in measures.items():
         def side(binary):

@@ -1,5 +1,8 @@
-"""The row of bench/run about HTTP/2: what a request costs the client, against h2load, and what connections take. Not here:
-HTTP/1.1 (rows.py), what is right (the tests)."""
+"""The rows of bench/run about HTTP/2 and gRPC: what a request costs the client, against h2load and ghz, and what connections take.
+Not here: HTTP/1.1 (rows.py), what is right (the tests)."""
+
+import os
+import subprocess
 
 import measure
 import report
@@ -56,4 +59,95 @@ def http2(settings):
                       "h2c <= 0.80, TLS <= 0.90 of h2load's; <= 40 MB", "; ".join(parts), holds, data, notes)
 
 
-ROWS = {"http2": http2}
+# As Go knows it; it is built where it is not installed.
+GHZ = "github.com/bojand/ghz/cmd/ghz@v0.121.0"
+PROTO = os.path.join(measure.ROOT, "lab", "internal", "ladder", "ladderpb", "ladder.proto")
+CALL = "plimsoll.lab.ladder.v1.Ladder"
+
+
+def built_by_go(name, arguments, folder):
+    """The path of a program that Go builds into bench/run's own folder, once."""
+    into = os.path.join(report.OUTPUT, "go")
+    path = os.path.join(into, name)
+    if not os.access(path, os.X_OK):
+        if not tool("go"):
+            raise Failure(f"{name} is built with Go, which is not installed")
+        os.makedirs(into, exist_ok=True)
+        built = subprocess.run(["go", *arguments], cwd=folder, env={**os.environ, "GOBIN": into}, capture_output=True, text=True,
+                               timeout=900)
+        if built.returncode:
+            raise Failure(f"{name} was not built: {built.stderr.strip()[-300:]}")
+    return path
+
+
+class GrpcLadder(measure.Server):
+    """The lab's gRPC service, whose call does nothing."""
+
+    def __init__(self, cpus):
+        lab = os.path.join(measure.ROOT, "lab")
+        into = os.path.join(report.OUTPUT, "go", "ladder")
+        ladder = built_by_go("ladder", ["build", "-o", into, "./cmd/ladder"], lab)
+        # The first address that it prints is that of HTTP: its port is of no interest.
+        super().__init__([ladder, "--grpc-listen", "127.0.0.1:0", "--log-level", "error"], cpus)
+
+    ADDRESS = rb'"grpc":"(127\.0\.0\.1:\d+)"'
+
+    def url(self, _):
+        return f"grpc://{self.address}/{CALL}/Empty"
+
+
+def grpc(settings):
+    """Client CPU a unary call, 64 in flight on 8 connections, one thread, no spinning, a Go server on its own core, against ghz."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    client_cpus = {min(client_cpus)}
+    seconds, notes = settings.seconds(3), []
+    # What only has to work is not worth fetching it.
+    ghz_program = tool("ghz") or (None if settings.smoke else built_by_go("ghz", ["install", GHZ], measure.ROOT))
+
+    def ours(url):
+        done = plimsoll_run(url, client_cpus, seconds, "--proto", PROTO, "-c", 64, "--streams", 8, "--spin", "off",
+                            "--no-preflight", "--no-probes")
+        found = done.json()
+        if found["success_rate"] < 1:
+            raise Failure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
+        return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
+                "rps": found["requests"] / found["duration_s"], "p50_us": found["response_time_ns"]["p50"] / 1e3}
+
+    def ghz(url):
+        whole = max(1, round(seconds))
+        command = [ghz_program, "--insecure", "--proto", PROTO, "--call", f"{CALL}/Empty", "-d", "{}", "-c", "64",
+                   "--connections", "8", "--cpus", "1", "-z", f"{whole}s", "--duration-stop", "wait", "-O", "json",
+                   url.split("/")[2]]
+        done = run(command, client_cpus, whole + 60)
+        found = done.json()
+        if set(found["statusCodeDistribution"]) != {"OK"}:
+            raise Failure(f"ghz: {found['statusCodeDistribution']}")
+        p50 = next(each["latency"] for each in found["latencyDistribution"] if each["percentage"] == 50)
+        return {"cpu_s": done.cpu_s, "calls": found["count"], "wall_s": done.wall_s, "rps": found["rps"], "p50_us": p50 / 1e3}
+
+    def measured(side):
+        def of(url):
+            figures = side(url)
+            return {**figures, "cpu_us": figures["cpu_s"] * 1e6 / figures["calls"]}
+        return of
+
+    sides = {"plimsoll": measured(ours), **({"ghz": measured(ghz)} if ghz_program else {})}
+    if not ghz_program:
+        notes.append("ghz is not installed: its side is left out")
+    with GrpcLadder(server_cpus) as server:
+        rounds = alternate(settings, 7, sides, server, notes,
+                           lambda f: f"{f['cpu_us']:.1f} us ({f['rps']:.0f}/s, p50 {f['p50_us']:.0f} us)")
+    for each in rounds:
+        for figures in each.values():
+            figures["server_us"] = figures["server_busy"] * figures["wall_s"] * 1e6 / figures["calls"]
+    over = report.ratios(rounds, "cpu_us", "plimsoll", "ghz")
+    server_over = report.ratios(rounds, "server_us", "plimsoll", "ghz")
+    text = f"{report.spread(over)} of ghz ("
+    text += ", ".join(f"{side} {report.spread(report.values(rounds, side, 'cpu_us'), 1)} us, "
+                      f"{report.spread(report.values(rounds, side, 'rps'), 0)}/s" for side in sides)
+    text += f"); CPU a call of the server {report.spread(server_over)} of that under ghz"
+    return report.Row("grpc", "client CPU a unary call of gRPC, closed, 64 in flight on 8 connections, one thread, `--spin off`",
+                      "<= 0.25 of ghz's", text, report.median(over) <= 0.25 if over else None, rounds, notes)
+
+
+ROWS = {"http2": http2, "grpc": grpc}

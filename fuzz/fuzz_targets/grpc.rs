@@ -35,11 +35,12 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(content) = method.content(data, false) {
         // What is made of a body is read back.
         for message in Messages::of(&content) {
-            let text = method.text(message.expect("whole")).expect("a message");
-            assert!(method.content(text.as_bytes(), true).is_ok(), "{text}");
+            let mut text = Vec::new();
+            method.write_text(message.expect("whole"), &mut text).expect("a message");
+            assert!(method.content(&text, true).is_ok(), "{}", String::from_utf8_lossy(&text));
         }
     }
-    let _ = method.text(data);
+    let _ = method.write_text(data, &mut Vec::new());
     let _ = Messages::of(data).count();
     let (mut whole, mut piecemeal) = (MessageCount::default(), MessageCount::default());
     whole.take(data);

@@ -5,7 +5,7 @@
 //! nothing of its line. Not here: how the line is found, and that the load is made (`study::overload`).
 
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Histogram, RequestFailure, RouteFigures, Run};
+use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
 /// The steps, as shares of the line; the last is the way back.
@@ -33,7 +33,7 @@ pub struct OverloadStep {
 /// What became of requests that did not succeed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Answered with 429 or 503.
+    /// Answered with 429 or 503, or, of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
     /// Answered with another status that is no success.
     pub status: u64,
@@ -147,7 +147,11 @@ impl Overloaded {
             Some(_) if least >= DEGRADES => OverloadVerdict::Degrades,
             _ => OverloadVerdict::Collapses,
         });
-        let turned_away = run.failed_answers.iter().filter(|answer| TOO_MUCH.contains(&answer.status));
+        let is_of_limit = |answer: &&FailedAnswer| match answer.grpc_status {
+            Some(end) => GrpcStatus::of_code(end.into()).is_refusal(),
+            None => TOO_MUCH.contains(&answer.status),
+        };
+        let turned_away = run.failed_answers.iter().filter(is_of_limit);
         Overloaded {
             line_rps,
             steps,
@@ -192,10 +196,16 @@ impl<'a> RunByTime<'a> {
             scheduled += whole.ledger.scheduled;
             in_time += self.in_time(whole);
             accepted.merge_sparse(&whole.response);
-            let unwanted = whole.statuses.iter().filter(|(status, _)| !self.run.plan.traffic.succeeds(*status));
-            for (status, times) in unwanted {
-                let count = if TOO_MUCH.contains(&status) { &mut refused.too_much } else { &mut refused.status };
-                *count += times;
+            let traffic = &self.run.plan.traffic;
+            let unwanted = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
+            let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
+            let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
+            let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
+            // How a call ended says what the status of HTTP does, and more.
+            let of_calls = !whole.grpc_statuses.is_empty();
+            let ends = ends.map(|(end, times)| (end.is_refusal(), times));
+            for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
+                *(if is_too_much { &mut refused.too_much } else { &mut refused.status }) += times;
             }
             let timeouts = whole.ledger.failed[RequestFailure::Timeout as usize];
             refused.timeout += timeouts;
@@ -256,7 +266,7 @@ impl<'a> RunByTime<'a> {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Curve, Ending, Interval, LoadShape, Plan, Stage};
+    use plimsoll_model::{Curve, Ending, GrpcStatusSet, Interval, LoadShape, Plan, Stage, Tally};
 
     /// What a server with a line of 100/s does in a second, by the number of the second and what is offered.
     struct Told {
@@ -360,6 +370,30 @@ mod tests {
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
         assert!(third.refused.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
         assert_eq!(shed.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
+    }
+
+    #[test]
+    fn calls_are_refused_by_the_status_they_end_with() {
+        let mut called = run(sheds);
+        called.plan.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
+        for interval in called.intervals.values_mut() {
+            let figures = interval.routes.of_mut(0);
+            let refused = figures.ledger.failed[RequestFailure::Status as usize];
+            // Whatever the call ends with, the status of HTTP is 200.
+            figures.statuses = Tally::default();
+            figures.statuses.add(200, figures.ledger.scheduled);
+            for (end, times) in [
+                (GrpcStatus::Ok, figures.ledger.succeeded),
+                (GrpcStatus::ResourceExhausted, refused / 2),
+                (GrpcStatus::Unavailable, refused / 4),
+                (GrpcStatus::Internal, refused - refused / 2 - refused / 4),
+            ] {
+                figures.grpc_statuses.add(end as u16, times);
+            }
+        }
+        let found = Overloaded::of(&called, 100.0, Some(500 * MS));
+        assert_eq!((found.steps[4].refused.too_much, found.steps[4].refused.status), (300, 100));
+        assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
     #[test]

@@ -7,10 +7,12 @@
 use crate::json_find;
 use memchr::memmem::Finder;
 use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
+use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::{RequestFailure, Route};
 use plimsoll_wire::Piece;
 use regex::bytes::Regex;
+use std::sync::Arc;
 
 /// Bytes of a head that are kept: more than a connection takes of one.
 const HEAD_BYTES_MAX: usize = 128 << 10;
@@ -148,6 +150,10 @@ pub struct AnswerChecks {
     /// What is said of a miss, in the order of the checks: nothing secret.
     reasons: Vec<String>,
     scratch: Vec<u8>,
+    /// Content that is messages is read as their text.
+    messages: Option<Arc<dyn MessageText>>,
+    /// Room for that.
+    text: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -234,12 +240,34 @@ impl AnswerChecks {
             captures: captures.iter().map(|capture_of| capture(&capture_of.from)).collect::<Result<_, _>>()?,
             reasons,
             scratch: Vec::new(),
+            messages: None,
+            text: Vec::new(),
         }))
+    }
+
+    /// Content is messages, which are looked through as their text.
+    pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
+        let of_content = |capture: &CaptureCheck| matches!(capture, CaptureCheck::Json(_) | CaptureCheck::Regex(..));
+        if self.body.is_some() || !self.json.is_empty() || self.captures.iter().any(of_content) {
+            self.reasons.push("the content is no message of the method's type".to_owned());
+            self.messages = Some(messages);
+        }
     }
 
     /// The first thing that an answer misses, which was whole so long after the intended start of its request; else what was to be
     /// taken from it is handed to `taken`, by number.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
+        let content: &[u8] = match &self.messages {
+            None => &answer.content,
+            Some(messages) => {
+                self.text.clear();
+                self.text.shrink_to(ROOM_BYTES_KEPT);
+                if !messages.read(&answer.content, &mut self.text) {
+                    return Some(Miss { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
+                }
+                &self.text
+            }
+        };
         let mut check = 0;
         let mut missed = |holds: bool| {
             check += 1;
@@ -256,20 +284,20 @@ impl AnswerChecks {
             }
         }
         for (path, expected) in &self.json {
-            let value = json_find::find(&answer.content, path);
+            let value = json_find::find(content, path);
             let holds = value.is_some_and(|value| json_find::is_expected(value, expected, &mut self.scratch));
             if let Some(miss) = missed(holds) {
                 return Some(miss);
             }
         }
         if let Some(expected) = &self.body
-            && let Some(miss) = missed(expected.holds(&answer.content))
+            && let Some(miss) = missed(expected.holds(content))
         {
             return Some(miss);
         }
         for (number, capture) in self.captures.iter_mut().enumerate() {
             let found = match capture {
-                CaptureCheck::Json(path) => match json_find::find(&answer.content, path) {
+                CaptureCheck::Json(path) => match json_find::find(content, path) {
                     Some(value) => {
                         self.scratch.clear();
                         json_find::write_text(value, &mut self.scratch);
@@ -278,8 +306,8 @@ impl AnswerChecks {
                     None => None,
                 },
                 CaptureCheck::Regex(pattern, places) => {
-                    let matched = pattern.captures_read(places, &answer.content);
-                    matched.and_then(|_| places.get(1).or(places.get(0))).map(|(from, to)| &answer.content[from..to])
+                    let matched = pattern.captures_read(places, content);
+                    matched.and_then(|_| places.get(1).or(places.get(0))).map(|(from, to)| &content[from..to])
                 }
                 CaptureCheck::Header(name) => answer.fields(name).next(),
                 CaptureCheck::Cookie(name) => answer.cookie(name),

@@ -5,9 +5,11 @@
 use crate::answers::{AnswerChecks, PatternError};
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
+use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Plan, Request, Route, RouteNumber};
 use plimsoll_wire::{EncodedRequest, h1};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Why the requests of a plan cannot be made.
@@ -22,6 +24,9 @@ pub enum SourceError {
     /// What an answer is to be cannot be told.
     #[error(transparent)]
     Pattern(#[from] PatternError),
+    /// A body that is filled in is no message.
+    #[error("its body, filled in, does not fit the message that the method takes")]
+    Message,
 }
 
 /// What is kept of an answer while it comes.
@@ -66,6 +71,15 @@ pub(crate) struct RouteForm {
     cookie: Option<(String, String)>,
     host: String,
     keep_alive: bool,
+    /// Of a call: what makes messages of the body.
+    messages: Option<FilledMessages>,
+}
+
+/// Bodies that are made into messages.
+#[derive(Debug, Clone)]
+struct FilledMessages {
+    text: Arc<dyn MessageText>,
+    content: Vec<u8>,
 }
 
 impl RouteForm {
@@ -76,7 +90,16 @@ impl RouteForm {
 
     fn parts(&self) -> h1::RequestParts<'_> {
         let Request { method, target, headers, body } = &self.request;
+        let body = self.messages.as_ref().map_or(body, |messages| &messages.content);
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
+    }
+
+    /// Makes the body into messages, of a call. Returns whether it stands for any: else there are none, and it is the server that
+    /// says so.
+    fn make_messages(&mut self) -> bool {
+        let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
+        content.clear();
+        text.write(&self.request.body, content)
     }
 
     /// Whether it has cookies of its own: then a user's are not sent with it.
@@ -112,6 +135,23 @@ pub(crate) struct RouteCompiler<'a> {
     pub cookies: bool,
 }
 
+impl EncodedRoute {
+    /// Answers are messages with this text, and so is a body that is filled in, which is to fit as it is for the first.
+    pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
+        if let Some(checks) = &mut self.checks {
+            checks.read_by(Arc::clone(text));
+        }
+        let fills_body = |form: &&mut Box<RouteForm>| form.form.as_ref().is_some_and(RequestForm::fills_body);
+        let Some(form) = self.form.as_mut().filter(fills_body) else { return Ok(()) };
+        form.messages = Some(FilledMessages { text: Arc::clone(text), content: Vec::new() });
+        let fits = form.make_messages();
+        let like = self.request.clone();
+        self.request.rewrite(&like, &form.parts());
+        // What is captured is not known before the first answer.
+        if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
+    }
+}
+
 impl RouteCompiler<'_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
         let mut request = route.on_wire().into_owned();
@@ -134,7 +174,7 @@ impl RouteCompiler<'_> {
             form: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);
                 let headers = request.headers.len();
-                Box::new(RouteForm { form, request, headers, cookie: None, host, keep_alive })
+                Box::new(RouteForm { form, request, headers, cookie: None, host, keep_alive, messages: None })
             }),
             request: if kept == AnswerKept::Nothing { encoded } else { encoded.with_content() },
             kept,
@@ -186,6 +226,7 @@ impl FilledRoutes {
         let filled = &mut self.filled[exchange as usize];
         if let Some(templates) = &form.form {
             self.values.fill(templates, &mut form.request, turn);
+            form.make_messages();
         }
         form.set_cookie(cookies);
         filled.request.rewrite(&route.request, &form.parts());

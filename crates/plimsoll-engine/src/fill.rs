@@ -202,6 +202,11 @@ impl FormValues {
 }
 
 impl RequestForm {
+    /// Whether its body is filled in.
+    pub fn fills_body(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// What of `route` is filled in; `None`: nothing.
     pub fn compile(plan: &Plan, route: &Route) -> Result<Option<RequestForm>, FormError> {
         if !route.filled.any() {

@@ -38,13 +38,15 @@ pub use answers::{PatternError, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
-pub use prepared::{Authorship, Prepared, prepare, prepare_authored};
+pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;
 use fill::FormValues;
+use plimsoll_model::grpc_message::{MessageText, MessageTexts};
 use plimsoll_model::{Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
+use std::sync::Arc;
 use users::{Last, Next};
 
 /// Why a plan could not be carried out at all.
@@ -64,13 +66,13 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
-/// The request of a route as the first session would send it.
-pub fn first_request(plan: &Plan, route: RouteNumber) -> Result<EncodedRequest, Error> {
-    Ok(Source::compile(plan)?.route(route).request.clone())
+/// The request of a route as the first session would send it. `texts`: of calls' messages, as in [`Aids`].
+pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
+    Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
 
-/// Whether a route of the plan can be asked, whatever is filled in.
-pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
+/// Whether a route of the plan can be asked, whatever is filled in. `text`: of its messages, if it is a call.
+pub fn check_route(plan: &Plan, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
     if !route.filled.any() {
         encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
         return Ok(());
@@ -78,7 +80,8 @@ pub fn check_route(plan: &Plan, route: &Route) -> Result<(), Error> {
     // With none of the other routes, of which there may be very many.
     let mut values = FormValues::new(plan);
     let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns: 0, cookies: false };
-    compiler.compile(route)?;
+    let mut compiled = compiler.compile(route)?;
+    text.map_or(Ok(()), |text| compiled.translate(plan, text))?;
     Ok(())
 }
 

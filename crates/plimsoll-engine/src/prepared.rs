@@ -9,6 +9,7 @@ use crate::job::{Job, Resources};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
+use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stop, Stripe};
 use plimsoll_wire::Author;
 use std::net::SocketAddr;
@@ -36,6 +37,15 @@ pub struct Authorship {
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
     pub address: Option<SocketAddr>,
+}
+
+/// Who helps workers with what a plan alone does not tell them.
+#[derive(Debug, Default)]
+pub struct Aids {
+    /// Who writes what is asked: one for each worker, in their order, or none at all.
+    pub authors: Vec<Authorship>,
+    /// The texts of calls' messages, by the number of the route; none where nobody looks into any.
+    pub texts: MessageTexts,
 }
 
 /// Says of a worker that panics that it is gone: else nobody would hear of another tick until the others are done.
@@ -80,15 +90,15 @@ pub fn prepare(
     stripe: Stripe,
     on_tick: &mut TickListener,
 ) -> Result<Prepared, Error> {
-    prepare_authored(plan, injector, stripe, Vec::new(), on_tick)
+    prepare_aided(plan, injector, stripe, Aids::default(), on_tick)
 }
 
-/// The same with somebody who writes what is asked: one for each worker, in their order, or none at all.
-pub fn prepare_authored(
+/// The same with somebody who helps.
+pub fn prepare_aided(
     plan: &Plan,
     injector: &Injector,
     stripe: Stripe,
-    authors: Vec<Authorship>,
+    Aids { authors, texts }: Aids,
     on_tick: &mut TickListener,
 ) -> Result<Prepared, Error> {
     assert!(authors.is_empty() || authors.len() as u64 == u64::from(injector.workers.max(1)), "one for each worker");
@@ -100,7 +110,7 @@ pub fn prepare_authored(
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
-    let source = Source::compile(plan)?;
+    let source = Source::compile(plan)?.translated(plan, &texts)?;
     let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
     let (sender, receiver) = mpsc::channel::<Message>();

@@ -11,6 +11,7 @@ use crate::fill::FormValues;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
 use crate::weighted::Weighted;
+use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
@@ -51,6 +52,22 @@ impl Source {
             Choice::Weighted => Source::Weighted(Weighted::new(plan, filled, users)),
             Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, filled, users)?)),
         })
+    }
+
+    /// The same with the texts of calls' messages, for those who look into answers or fill bodies in.
+    pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
+        let routes = match &mut self {
+            Source::Single(routes) => &mut routes[..],
+            Source::Weighted(weighted) => &mut weighted.filled.routes,
+            Source::Sessions(sessions) => &mut sessions.filled.routes,
+            Source::Authored(routes, _) => &mut routes[..],
+            #[cfg(test)]
+            Source::Script { routes, .. } => routes,
+        };
+        for (route, text) in routes.iter_mut().zip(texts) {
+            text.as_ref().map_or(Ok(()), |text| route.translate(plan, text))?;
+        }
+        Ok(self)
     }
 
     /// The same for one worker: its part of the load, of which there are so many users, if they are always the same ones.

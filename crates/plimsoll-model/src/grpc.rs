@@ -4,6 +4,7 @@
 //! it ended ([the protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: what messages hold, bytes.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How a call ended. The discriminant is the code on the wire, and what stands in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +106,9 @@ pub struct GrpcCall {
     /// The messages that the body, which is JSON, stands for, each with its length before it; `None` until somebody who knows their
     /// types has made them.
     pub content: Option<Vec<u8>>,
+    /// What messages are described by (a `FileDescriptorSet` of protobuf's), where somebody looks into answers, or the body is
+    /// filled in and made into messages anew each time.
+    pub types: Option<Arc<[u8]>>,
 }
 
 /// A set of ends of calls.

@@ -1,5 +1,7 @@
 //! Messages of gRPC calls as they stand in content: each with a byte that says whether it is compressed, and its length in four
-//! more. Not here: what messages hold, how compression is done.
+//! more. Not here: what messages hold (whoever knows their types is a [`MessageText`]), how compression is done.
+
+use std::sync::Arc;
 
 /// Bytes before each message.
 const PREFIX_BYTES: usize = 5;
@@ -11,6 +13,19 @@ pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
+
+/// The messages of one method as JSON, for those who look into answers and fill in what is asked.
+pub trait MessageText: Send + Sync + std::fmt::Debug {
+    /// Writes the content of an answer behind `json`: an object, or a list of them where the method gives several. False: it is no
+    /// such content.
+    fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
+
+    /// Writes the messages that a body stands for behind `content`. False: it stands for none; nothing is written then.
+    fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
+}
+
+/// By the number of the route, for those whose messages somebody looks into.
+pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
 
 /// Why content is no messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,26 +47,34 @@ impl<'a> Messages<'a> {
     pub fn of(content: &'a [u8]) -> Messages<'a> {
         Messages(content)
     }
+
+    /// The next message, and whether it is compressed.
+    pub fn next_packed(&mut self) -> Option<Result<(bool, &'a [u8]), MessageError>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let taken = match self.0 {
+            [packed, a, b, c, d, rest @ ..] => rest
+                .split_at_checked(u32::from_be_bytes([*a, *b, *c, *d]) as usize)
+                .map(|(message, after)| ((*packed != 0, message), after)),
+            _ => None,
+        };
+        // After an error there is nothing more to be understood.
+        self.0 = taken.map_or(&[], |(_, after)| after);
+        Some(taken.map(|(message, _)| message).ok_or(MessageError::Cut))
+    }
 }
 
 impl<'a> Iterator for Messages<'a> {
     type Item = Result<&'a [u8], MessageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
+        let next = self.next_packed()?;
+        if matches!(next, Ok((true, _))) {
+            self.0 = &[];
+            return Some(Err(MessageError::Compressed));
         }
-        let taken = match self.0 {
-            [0, a, b, c, d, rest @ ..] => match rest.split_at_checked(u32::from_be_bytes([*a, *b, *c, *d]) as usize) {
-                Some((message, after)) => Ok((message, after)),
-                None => Err(MessageError::Cut),
-            },
-            all if all.len() < PREFIX_BYTES => Err(MessageError::Cut),
-            _ => Err(MessageError::Compressed),
-        };
-        // After an error there is nothing more to be understood.
-        self.0 = taken.map_or(&[], |(_, after)| after);
-        Some(taken.map(|(message, _)| message))
+        Some(next.map(|(_, message)| message))
     }
 }
 

@@ -289,10 +289,11 @@ fn route(out: &mut Vec<u8>, route: &Route) {
             bytes(out, 2, from.text().as_bytes());
         });
     }
-    if let Some(GrpcCall { ok, content }) = grpc {
+    if let Some(GrpcCall { ok, content, types }) = grpc {
         field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
             content.iter().for_each(|content| bytes(out, 2, content));
+            types.iter().for_each(|types| bytes(out, 3, types));
         });
     }
 }
@@ -480,13 +481,14 @@ fn read_route(message: Reader) -> Option<Route> {
 }
 
 fn read_call(message: Reader) -> Option<GrpcCall> {
-    let (mut ok, mut content) = (None, None);
+    let (mut ok, mut content, mut types) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => once(&mut content, value.bytes.to_vec()),
+        3 => once(&mut types, value.bytes.into()),
         _ => None,
     })?;
-    Some(GrpcCall { ok: ok?, content })
+    Some(GrpcCall { ok: ok?, content, types })
 }
 
 fn read_header(message: Reader) -> Option<(String, String)> {

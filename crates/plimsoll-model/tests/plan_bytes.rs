@@ -59,6 +59,7 @@ fn route(rng: &mut Rng) -> Route {
         grpc: some(rng, |rng| GrpcCall {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
             content: some(rng, blob),
+            types: some(rng, |rng| blob(rng).into()),
         }),
     }
 }

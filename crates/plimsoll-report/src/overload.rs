@@ -39,10 +39,10 @@ fn watched(found: &Overloaded) -> String {
 }
 
 /// What became of what did not succeed.
-fn refused_text(refused: &Refused) -> String {
+fn refused_text(refused: &Refused, is_grpc: bool) -> String {
     let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
-        (too_much, "429 or 503"),
+        (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
         (status, "other status"),
         (timeout, "timeout"),
         (connection, "connection"),
@@ -54,14 +54,14 @@ fn refused_text(refused: &Refused) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") + &after }
 }
 
-fn step_row(step: &OverloadStep) -> Vec<String> {
+fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     vec![
         format!("{} x", step.factor),
         format!("{}/s", rate(step.offered_rps)),
         format!("{}/s", rate(step.goodput_rps)),
         share(step.kept_share.clamp(0.0, 1.0)),
         step.accepted_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
-        refused_text(&step.refused),
+        refused_text(&step.refused, is_grpc),
     ]
 }
 
@@ -79,7 +79,9 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         ("Retry-After", text.to_owned())
     }));
     report.facts(facts);
-    report.table(&STEP_HEADINGS, found.overloaded.steps.iter().map(step_row).collect());
+    let is_grpc = found.plan.traffic.origin.is_grpc();
+    let rows = found.overloaded.steps.iter().map(|step| step_row(step, is_grpc));
+    report.table(&STEP_HEADINGS, rows.collect());
     report
 }
 

@@ -1,9 +1,10 @@
 //! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and what is said where that fails.
 
-use plimsoll_model::grpc_message::Messages;
-use plimsoll_traffic::grpc::{Schema, SchemaError};
+use plimsoll_model::grpc_message::{MessageText, Messages};
+use plimsoll_model::{GrpcCall, Origin, Request, Route, Traffic};
+use plimsoll_traffic::grpc::{Schema, SchemaError, texts};
 use proptest::prelude::*;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 const ITEMS: &str = r#"
 syntax = "proto3";
@@ -91,6 +92,46 @@ fn messages_are_compressed_where_that_is_wanted() {
     assert_eq!(left, b"");
 }
 
+/// The text of the messages of a method, as a load has it.
+fn text_of(method: &str) -> Arc<dyn MessageText> {
+    static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
+    let types = TYPES.get_or_init(|| schema().to_descriptor_set().into()).clone();
+    let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get() });
+    route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
+    let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
+    texts(&Traffic::one(origin, route)).expect("types").remove(0).expect("of a call")
+}
+
+#[test]
+fn answers_are_read_as_json_with_all_their_fields() {
+    let packed = schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
+    for (method, content, json) in [
+        // Numbers are numbers, and what has its usual value is there, too.
+        ("Put", &[0, 0, 0, 0, 2, 8, 7][..], r#"{"id":7}"#),
+        ("Put", &[0, 0, 0, 0, 0], r#"{"id":0}"#),
+        ("Put", &packed, r#"{"id":7}"#),
+        // An item whose name is "a"; and two in a stream.
+        (
+            "Get",
+            &[0, 0, 0, 0, 3, 18, 1, b'a'],
+            r#"{"id":0,"name":"a","tags":[],"prices":{},"color":"COLOR_NONE","picture":""}"#,
+        ),
+        ("Watch", &[], "[]"),
+    ] {
+        let mut text = Vec::new();
+        assert!(text_of(method).read(content, &mut text), "{method} {content:?}");
+        assert_eq!(String::from_utf8(text).as_deref(), Ok(json), "{method}");
+    }
+    let mut two = Vec::new();
+    assert!(text_of("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
+    let two: serde_json::Value = serde_json::from_slice(&two).expect("JSON");
+    assert_eq!((&two[0]["id"], &two[1]["id"]), (&1.into(), &2.into()));
+    // None, two where there is one, cut, no message, and no gzip.
+    for content in [&[][..], &[0; 10], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 1, 8], &[1, 0, 0, 0, 1, 8]] {
+        assert!(!text_of("Put").read(content, &mut Vec::new()), "{content:?}");
+    }
+}
+
 #[test]
 fn a_body_that_does_not_fit_is_told_with_its_place() {
     for (method, body, said) in [
@@ -172,7 +213,10 @@ proptest! {
         let method = schema().method("/shop.v1.Items/Put").expect("a method");
         let _ = method.content(body.as_bytes(), false);
         let _ = method.content(&bytes, false);
-        let _ = method.text(&bytes);
+        let _ = method.write_text(&bytes, &mut Vec::new());
+        let text = &text_of("Put");
+        let _ = text.read(&bytes, &mut Vec::new());
+        let _ = text.write(&bytes, &mut Vec::new());
         let _ = Messages::of(&bytes).count();
         let _ = Schema::of_descriptor_set(&bytes);
     }

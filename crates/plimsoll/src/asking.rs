@@ -166,7 +166,7 @@ fn make_call(route: &mut Route, ok: GrpcStatusSet) {
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
         }
     }
-    route.grpc = Some(GrpcCall { ok, content: None });
+    route.grpc = Some(GrpcCall { ok, ..GrpcCall::default() });
 }
 
 /// Whether a text reads as base64, with or without padding.
@@ -283,19 +283,6 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
         let is_grpc = origin.is_grpc();
         let mut traffic = file.traffic(origin, &path, &defaults, redact);
         for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
-            let of_content = route.expect.body.is_some() || !route.expect.json.is_empty() || !route.captures.is_empty();
-            if of_content {
-                return Err(Failure::usage(format!(
-                    "-f: the request '{}': answers of gRPC calls are not read: expect headers, within and how it ends (--ok-grpc)",
-                    route.label
-                )));
-            }
-            if route.filled.body {
-                return Err(Failure::usage(format!(
-                    "-f: the request '{}': bodies of gRPC calls are made into messages before the load, and are not filled in",
-                    route.label
-                )));
-            }
             route.request.method = "POST".into();
             make_call(route, mix.ok_grpc.unwrap_or_default());
         }

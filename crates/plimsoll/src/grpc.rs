@@ -8,6 +8,7 @@ use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::files::{self, Use};
 use plimsoll_engine::{encode_request, tls_client};
+use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
 use plimsoll_sys::tcp::Socket;
@@ -31,10 +32,17 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         Some(files) => of_files(files)?,
         None => of_server(plan)?,
     };
+    let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
     for route in &mut plan.traffic.routes {
-        let Route { label, request, grpc: Some(call), .. } = route else { continue };
+        let Route { label, request, filled, expect, captures, grpc: Some(call), .. } = route else { continue };
         // A query is nothing that gRPC has.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
+        if filled.body || !expect.is_empty() || !captures.is_empty() {
+            call.types = Some(types.clone());
+        }
+        if filled.body {
+            continue;
+        }
         let content = method.content(&request.body, is_gzip(request)?).map_err(|error| {
             let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
             Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example()))
@@ -42,6 +50,11 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         call.content = Some(content);
     }
     Ok(())
+}
+
+/// The texts of messages, of those calls of a plan that bring their types along.
+pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
+    plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// What the files of the terms describe.

@@ -3,6 +3,7 @@
 use crate::client::{AskError, BlockingSocket, Question};
 use crate::connecting::tls_refused;
 use crate::failure::Failure;
+use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::{AddressRange, FailedAnswer, HttpChoice, Injector, Plan};
 use plimsoll_sys::probe::listener::listening_on;
@@ -46,7 +47,8 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> 
         };
     };
     let first = First {
-        request: plimsoll_engine::first_request(plan, number).map_err(|e| Failure::usage(e.to_string()))?,
+        request: plimsoll_engine::first_request(plan, &grpc::texts(plan)?, number)
+            .map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(TIMEOUT_MAX),
         http: plan.carriage.http,
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::{self, Use};
+use crate::grpc;
 use plimsoll_model::Plan;
 use plimsoll_model::data::Pick;
 use plimsoll_model::redact::REDACTED;
@@ -35,8 +36,9 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
 
 /// Whether every request of a plan from a file can be written as HTTP. The error names the request.
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
-    plan.traffic.routes.iter().try_for_each(|route| {
-        plimsoll_engine::check_route(plan, route)
+    let texts = grpc::texts(plan)?;
+    plan.traffic.routes.iter().zip(&texts).try_for_each(|(route, text)| {
+        plimsoll_engine::check_route(plan, route, text.as_ref())
             .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
 }

@@ -32,7 +32,7 @@ pub enum Signal {
     InFlight,
     /// Share of the requests that failed.
     Failed,
-    /// Share of the requests that were answered with 429 or 503.
+    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     Refused,
     /// Median time to a failure that is not a timeout.
     FailedAfter,
@@ -148,7 +148,12 @@ impl Signal {
             Signal::Service => ("service_p50", "ns", "service time p50", "the load"),
             Signal::InFlight => ("in_flight", "", "requests in flight", "the load"),
             Signal::Failed => ("failed", "share", "requests that failed", "the load"),
-            Signal::Refused => ("refused", "share", "answers with 429 or 503", "the load"),
+            Signal::Refused => (
+                "refused",
+                "share",
+                "answers that it is too much (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)",
+                "the load",
+            ),
             Signal::FailedAfter => ("failed_after", "ns", "time to a failure p50", "the load"),
             Signal::Connect => ("connect_p99", "ns", "time to connect p99", "the load"),
             Signal::ConnectFailed => ("connect_failed", "share", "connections that failed", "the load"),

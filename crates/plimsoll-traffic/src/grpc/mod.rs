@@ -7,5 +7,7 @@ mod example;
 pub mod health;
 pub mod reflection;
 mod schema;
+mod text;
 
 pub use schema::{Method, Schema, SchemaError};
+pub use text::texts;

@@ -5,7 +5,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::grpc_message::write_message;
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions, ServiceDescriptor,
+};
 use prost_types::FileDescriptorProto;
 use protox::file::{File, FileResolver, GoogleFileResolver};
 use std::io::Write;
@@ -122,6 +124,11 @@ impl Schema {
         Ok(Schema(pool))
     }
 
+    /// All of it as one set of descriptors.
+    pub fn to_descriptor_set(&self) -> Vec<u8> {
+        self.0.encode_to_vec()
+    }
+
     /// The full names of the services, those of the machinery (reflection, health) last.
     pub fn services(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.services().map(|service| service.full_name().to_owned()).collect();
@@ -233,11 +240,14 @@ impl Method {
         Ok(content)
     }
 
-    /// A message of an answer as JSON.
-    pub fn text(&self, message: &[u8]) -> Result<String, SchemaError> {
+    /// Writes a message of an answer as JSON behind `json`: all fields, also those that have their usual value and are not sent, and
+    /// numbers as numbers, however large.
+    pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
-        serde_json::to_string(&message).map_err(|error| unfit(error.to_string()))
+        let options = SerializeOptions::new().skip_default_fields(false).stringify_64_bit_integers(false);
+        let written = message.serialize_with_options(&mut serde_json::Serializer::new(json), &options);
+        written.map(|_| ()).map_err(|error| unfit(error.to_string()))
     }
 
     /// A body to start from, with every field.

@@ -2,13 +2,13 @@
 //! ended, for each turn of theirs.
 
 use super::machine::{Fitting, on_clock};
-use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, authors};
+use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
 use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, MachineSeen};
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, prepare_authored};
+use plimsoll_engine::{Prepared, prepare_aided};
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::group::CpuClocks;
 use std::net::SocketAddr;
@@ -175,9 +175,9 @@ impl Runner for Builds<'_> {
         let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
         self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
-        let authors = authors(authoring, &self.plan, self.injector.workers)?;
+        let aids = aids(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        self.ready = Some(prepare_authored(&self.plan, &self.injector, Stripe::ALL, authors, &mut |tick| {
+        self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
             on_tick(tick, Glance::default())?;
             alive(&mut running)
         })?);

@@ -1,12 +1,12 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
-use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, authors};
+use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, Tick, prepare_authored};
+use plimsoll_engine::{Prepared, Tick, prepare_aided};
 use plimsoll_model::{Injector, Intervention, Plan, Probes, Run, Stripe};
 use plimsoll_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
@@ -119,8 +119,8 @@ impl Runner for ThisMachine {
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
-        let authors = authors(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
-        self.ready = Some(prepare_authored(&self.plan, &self.injector, Stripe::ALL, authors, &mut |tick| {
+        let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
+        self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
             on_tick(tick, Glance { part: None, server_cores: live.cores() })
         })?);
         Ok(())

@@ -10,8 +10,9 @@ pub use builds::Builds;
 pub use machine::{ThisMachine, Variant};
 
 use crate::failure::Failure;
+use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Authorship, Tick};
+use plimsoll_engine::{Aids, Authorship, Tick};
 use plimsoll_model::{Injector, LoadShape, Plan, Probes, Run, Stop};
 use std::ops::ControlFlow;
 
@@ -55,9 +56,10 @@ pub trait Authoring {
     fn unload(&self);
 }
 
-/// Who writes what is asked, for each worker; nobody where it is in the plan.
-pub fn authors(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Vec<Authorship>, Failure> {
-    authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))
+/// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and those who know its messages.
+pub fn aids(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Aids, Failure> {
+    let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
+    Ok(Aids { authors, texts: grpc::texts(plan)? })
 }
 
 /// Carries loads out, one after the other.

@@ -1,6 +1,6 @@
 //! gRPC against a server of frames written by hand: how calls end, and what is said of bodies, methods and descriptions that do not fit.
 
-use crate::h2::{frame, peer};
+use crate::h2::{frame, frames_peer, peer};
 use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll};
 use plimsoll_wire::h2::{Secrecy, write_field};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ package shop;
 import "money.proto";
 message Query { int64 id = 1; Money most = 2; }
 message Item { string name = 1; }
-service Items { rpc Get(Query) returns (Item); rpc Put(stream Item) returns (Query); }
+service Items { rpc Get(Query) returns (Item); rpc Put(stream Item) returns (Query); rpc Same(Query) returns (Query); }
 "#;
 const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
@@ -120,10 +120,59 @@ fn a_file_has_several_calls() {
     };
     let document = json(&["run", "-f", &calls("{\"id\": 7}"), "--proto", &proto, "-c", "2", "-n", "100"]);
     assert_eq!(number(&document, "grpc_statuses.OK"), 100.0, "{:#}", document["ledger"]);
-    for (body, said) in [("{\"id\": \"x\"}", "/shop.Items/Get"), ("{\"id\": {{ uuid() }}}", "not filled in")] {
+    for (body, said) in
+        [("{\"id\": \"x\"}", "/shop.Items/Get"), ("{\"id\": \"{{ uuid() }}\"}", "does not fit the message")]
+    {
         let done = plimsoll(&["run", "-f", &calls(body), "--proto", &proto, "-n", "1"]);
         assert!(done.code == 2 && done.stderr.contains(said), "{body}: {}", done.stderr);
     }
+}
+
+/// A server that gives each call the messages back that it has brought.
+fn echo() -> String {
+    let url = frames_peer(|heard| {
+        let is_whole = heard.kind == 0 && heard.flags & 1 != 0;
+        is_whole.then(|| {
+            let begin = head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+            let end = head(1, heard.stream, &[("grpc-status", "0")]);
+            [begin, frame(0, 0, heard.stream, heard.payload), end].concat()
+        })
+    });
+    url.replace("http://", "grpc://")
+}
+
+#[test]
+fn answers_of_calls_are_looked_through_and_carried_on() {
+    let folder = protos();
+    let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("session.toml"));
+    let url = echo();
+    let asked = |requests: &str| {
+        std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
+        json(&["run", "-f", &file.display().to_string(), "--proto", &proto, "-c", "2", "-n", "50", "--no-preflight"])
+    };
+    // What is filled in is made into messages anew each time.
+    let same = |id: &str, expect: &str| {
+        format!("[[request]]\npost = \"/shop.Items/Same\"\nbody = '{{\"id\": {id}}}'\nexpect = {{ {expect} }}\n")
+    };
+    for (id, expect, missed) in [
+        ("7", "json = { \"$.id\" = 7 }", 0.0),
+        ("7", "json = { \"$.id\" = 8 }", 50.0),
+        ("{{ int(100,999) }}", "body = 'regex:\"id\":\\d{3}[^0-9]'", 0.0),
+        ("{{ int(100,999) }}", "body = 'regex:\"id\":\\d{4}'", 50.0),
+    ] {
+        let document = asked(&same(id, expect));
+        assert_eq!(number(&document, "ledger.failed.expectation"), missed, "{id} {expect}: {:#}", document["ledger"]);
+        assert_eq!(number(&document, "grpc_statuses.OK"), 50.0);
+    }
+    let step =
+        |body: &str, more: &str| format!("[[scenario.step]]\npost = \"/shop.Items/Same\"\nbody = '{body}'\n{more}\n");
+    let steps = [
+        step("{\"id\": {{ int(1000,9999) }}}", "name = \"first\"\ncapture = { id = \"$.id\" }"),
+        step("{\"id\": {{ id }}5}", "name = \"then\"\nexpect = { body = 'regex:\"id\":\\d{4}5[^0-9]' }"),
+    ];
+    let document = asked(&format!("[[scenario]]\nname = \"s\"\n{}", steps.concat()));
+    assert_ledger_closes(&document, "sessions of calls");
+    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
 }
 
 #[test]

@@ -173,9 +173,23 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream. Its
-/// threads end with the process.
+/// A frame that a server has heard.
+pub struct HeardFrame<'a> {
+    /// The number of the connection, from 0.
+    pub connection: usize,
+    pub kind: u8,
+    pub flags: u8,
+    pub stream: u32,
+    pub payload: &'a [u8],
+}
+
+/// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream.
 pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
+    frames_peer(move |heard| (heard.kind == 1).then(|| answer(heard.connection, heard.stream)))
+}
+
+/// A server that says what `answer` makes of each frame; nothing at all ends the connection. Its threads end with the process.
+pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -191,13 +205,18 @@ pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'stat
                 while stream.read_exact(&mut header).is_ok() {
                     let length = usize::from(header[1]) << 8 | usize::from(header[2]);
                     let id = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
-                    if stream.read_exact(&mut vec![0; length]).is_err() {
+                    let mut payload = vec![0; length];
+                    if stream.read_exact(&mut payload).is_err() {
                         return;
                     }
-                    let said = match (header[3], header[4]) {
-                        (1, _) => answer(number, id),
+                    let (kind, flags) = (header[3], header[4]);
+                    let heard = HeardFrame { connection: number, kind, flags, stream: id, payload: &payload };
+                    let said = match (kind, flags) {
                         (4, 0) => frame(4, 1, 0, &[]),
-                        _ => continue,
+                        _ => match answer(heard) {
+                            Some(said) => said,
+                            None => continue,
+                        },
                     };
                     if said.is_empty() || stream.write_all(&said).is_err() {
                         return;

@@ -1,0 +1,77 @@
+//! Answers of calls as JSON, and filled-in bodies as messages, for those routes of a plan that want it.
+
+use super::schema::{Method, Schema, SchemaError};
+use flate2::read::GzDecoder;
+use plimsoll_model::Traffic;
+use plimsoll_model::expect::CONTENT_BYTES_MAX;
+use plimsoll_model::grpc_message::{MessageText, MessageTexts, Messages};
+use std::io::Read;
+use std::sync::Arc;
+
+/// The messages of one method, as they are sent and answered.
+#[derive(Debug)]
+struct CallText {
+    method: Method,
+    /// What is sent is compressed.
+    gzip: bool,
+}
+
+/// The messages of all calls of a plan that bring their types along.
+///
+/// # Errors
+/// Types that are none, or lack the method that is called.
+pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
+    let of_route = |route: &plimsoll_model::Route| {
+        let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
+        let method = Schema::of_descriptor_set(types)?.method(&route.request.target)?;
+        let mut fields = route.request.headers.iter();
+        let gzip = fields.any(|(name, value)| name.eq_ignore_ascii_case("grpc-encoding") && value.trim() == "gzip");
+        Ok(Some(Arc::new(CallText { method, gzip }) as Arc<dyn MessageText>))
+    };
+    traffic.routes.iter().map(of_route).collect()
+}
+
+impl MessageText for CallText {
+    fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool {
+        let is_list = self.method.gives_stream();
+        if is_list {
+            json.push(b'[');
+        }
+        let mut count = 0;
+        let mut messages = Messages::of(content);
+        while let Some(message) = messages.next_packed() {
+            let Ok((packed, bytes)) = message else { return false };
+            if count > 0 && is_list {
+                json.push(b',');
+            }
+            count += 1;
+            let unpacked = if packed { unpacked(bytes) } else { Some(Vec::new()) };
+            let Some(unpacked) = unpacked else { return false };
+            if self.method.write_text(if packed { &unpacked } else { bytes }, json).is_err() {
+                return false;
+            }
+        }
+        if is_list {
+            json.push(b']');
+        }
+        is_list || count == 1
+    }
+
+    fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool {
+        match self.method.content(body, self.gzip) {
+            Ok(mut written) => {
+                content.append(&mut written);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// A message out of its compression; `None`: it is none, or longer than what is looked at.
+fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let most = CONTENT_BYTES_MAX as u64;
+    GzDecoder::new(bytes).take(most + 1).read_to_end(&mut out).ok().filter(|read| *read as u64 <= most)?;
+    Some(out)
+}

@@ -17,7 +17,7 @@ use plimsoll_model::{
     Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
     Traffic,
 };
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 
 /// What is asked of the server, and what it asks of its store, which takes 20 ms to answer.
 const PATH: &str = "/items";
@@ -54,26 +54,27 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     live.line(&format!("a server with a planted limit runs at {url}; plimsoll is told no more than that\n"));
     live.line(&format!("1 of 3, how much does it carry?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
+    let mut words = vec!["--budget", &budget, "--seed", &seed];
+    words.extend(terms.output.quiet.then_some("--quiet"));
     // A document is one: that of the search.
     if !terms.output.json && !plimsoll_sys::signal::interrupted() {
-        let mut words = vec!["--budget", &budget, "--seed", &seed];
-        words.extend(terms.output.quiet.then_some("--quiet"));
         live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));
         explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
-        if !plimsoll_sys::signal::interrupted() {
-            let larger = helper(&["--behind", &behind, "--pool", LARGER_POOL])?;
-            let other = format!("{}{PATH}", larger.said());
-            live.line(&format!(
-                "\nthe planted limit is a pool of {POOL} connections to a store that takes 20 ms: {POOL} / 20 ms = 200 requests/s"
-            ));
-            live.line(&format!(
-                "3 of 3, does a pool of {LARGER_POOL} cure it? it runs beside the other:   plimsoll prove {url} {other}"
-            ));
-            proved(&[&["plimsoll", "prove", &url, &other], &words[..]].concat())?;
-            ended(larger)?;
-        }
     }
     ended(server)?;
+    if !terms.output.json && !plimsoll_sys::signal::interrupted() {
+        // Each side is started afresh for each load, so that both have the same past.
+        let address = free_address()?;
+        let build = |pool: &str| Ok::<_, Failure>(format!("{} {}", program()?, words_of(&address, &behind, pool)));
+        let (a, b, url) = (build(POOL)?, build(LARGER_POOL)?, format!("http://{address}{PATH}"));
+        live.line(&format!(
+            "\nthe planted limit is a pool of {POOL} connections to a store that takes 20 ms: {POOL} / 20 ms = 200 requests/s"
+        ));
+        live.line(&format!(
+            "3 of 3, does a pool of {LARGER_POOL} cure it?   plimsoll prove --a 'server {POOL}' --b 'server {LARGER_POOL}' {url}"
+        ));
+        proved(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
+    }
     ended(store)?;
     if !terms.output.json {
         print(
@@ -97,6 +98,23 @@ fn cannot(error: &std::io::Error) -> Failure {
 fn helper(flags: &[&str]) -> Result<Helper, Failure> {
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     Helper::start(&program, &[&["baseline", "--listen", "127.0.0.1:0"], flags].concat()).map_err(|error| cannot(&error))
+}
+
+/// This program, as a word of a shell.
+fn program() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
+    Ok(format!("'{}'", program.display().to_string().replace('\'', "'\\''")))
+}
+
+/// What it is told to be the server with a pool.
+fn words_of(address: &str, behind: &str, pool: &str) -> String {
+    format!("baseline --listen {address} --behind {behind} --pool {pool}")
+}
+
+/// An address that nobody listens on.
+fn free_address() -> Result<String, Failure> {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    Ok(taken.map_err(|error| cannot(&error))?.to_string())
 }
 
 fn ended(helper: Helper) -> Result<(), Failure> {

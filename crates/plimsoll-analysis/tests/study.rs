@@ -226,7 +226,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
             first_answer_ns: 0,
             profiles: None,
         };
-        Asked::Explain(ExplainAsked { search, budget_ns: budget_s * SECOND, interventions })
+        Asked::Explain(ExplainAsked { search, budget_ns: budget_s * SECOND, interventions, varied: vec![2.0, 4.0] })
     };
     let changes = |recorded: &Recorded| -> Vec<Intervention> {
         recorded.trials.iter().filter_map(|trial| Intervention::of(&trial.tag)).collect()
@@ -249,6 +249,12 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let plimsoll_analysis::Finding::Explain(found) = concluded.open().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
+    // Then the values of the setting, each once; here it matters nothing.
+    let varied = found.explanation.varied.as_ref().expect("was tried");
+    assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
+    assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
+    let last = recorded.trials.iter().rposition(|trial| Intervention::of(&trial.tag).is_some()).expect("a change");
+    assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
     // Nothing is changed where nothing may be, or where there is no time for it.
     for (may, budget_s) in [(vec![], 120), (all.to_vec(), 12)] {
         let recorded = simulator::conduct(&asked(may, budget_s), &[slots(4, 2000.0)], 1, NO_BURNERS);

@@ -8,7 +8,7 @@ use crate::asked::{Asked, BlocksAsked, FindAsked, Lengths};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
-use crate::intervention::Intervention;
+use crate::intervention::{Intervention, VARIED_MAX};
 use crate::load::{Curve, Load};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
@@ -116,6 +116,8 @@ impl Asked {
                 explain.search.is_bounded()
                     && is_time(explain.budget_ns)
                     && explain.interventions.len() <= Intervention::ALL.len()
+                    && explain.varied.len() <= VARIED_MAX
+                    && explain.varied.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }
             Asked::Overload(overload) => {
                 overload.search.is_bounded()

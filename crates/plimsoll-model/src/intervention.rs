@@ -88,6 +88,21 @@ impl Intervention {
     }
 }
 
+/// Turns of the loads before each of which a setting of the server's was changed.
+const FIRST_VARIED: u32 = 64;
+/// So many values of a setting are tried, at most.
+pub const VARIED_MAX: usize = 16;
+
+/// The tag of the load with a setting's value, by the number of the value.
+pub fn varied_tag(number: usize) -> Tag {
+    Tag { turn: FIRST_VARIED + number as u32, ..Tag::of(Purpose::Hold) }
+}
+
+/// The number of the setting's value of a load with this tag; `None` of one that has no part in it.
+pub fn varied_number(tag: &Tag) -> Option<usize> {
+    (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +120,10 @@ mod tests {
             assert_eq!(Intervention::of(&Tag { turn, ..Tag::of(Purpose::Hold) }), None);
         }
         assert_eq!(Intervention::of(&Tag { turn: FIRST_TURN, ..Tag::of(Purpose::Block) }), None);
+        for number in 0..VARIED_MAX {
+            let tag = varied_tag(number);
+            assert_eq!((varied_number(&tag), Intervention::of(&tag)), (Some(number), None));
+        }
+        assert_eq!(varied_number(&Intervention::Control.tag()), None);
     }
 }

@@ -63,6 +63,8 @@ pub enum TextKind {
     Reference,
     /// A header field by which another client names itself.
     Identity,
+    /// The command that changes a setting of the server's.
+    Vary,
     /// The command that starts build A.
     BuildA,
     /// The command that starts build B.
@@ -91,7 +93,7 @@ impl TextKind {
             | TextKind::Place => redact::path(text),
             // A file; what was written out is never kept.
             TextKind::Body => redact::path(text),
-            TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock => redact::command(text),
+            TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock | TextKind::Vary => redact::command(text),
             TextKind::Argument => redact::argument(text, how),
             TextKind::Header | TextKind::Identity => match text.split_once(": ") {
                 Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
@@ -102,7 +104,7 @@ impl TextKind {
 
     /// Whether it is a command for the shell.
     pub fn is_command(self) -> bool {
-        matches!(self, TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock)
+        matches!(self, TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock | TextKind::Vary)
     }
 }
 
@@ -276,11 +278,14 @@ pub struct ChangeTerms<T> {
     /// Header fields (`Name: value`) by which other clients name themselves, one each.
     #[serde(default = "Vec::new")]
     pub identities: Vec<T>,
+    /// The command that changes a setting of the server's, with a place for its value.
+    #[serde(default = "Option::default")]
+    pub vary: Option<T>,
 }
 
 impl<T> Default for ChangeTerms<T> {
     fn default() -> Self {
-        ChangeTerms { none: false, reference: None, identities: Vec::new() }
+        ChangeTerms { none: false, reference: None, identities: Vec::new(), vary: None }
     }
 }
 
@@ -427,6 +432,7 @@ impl<T> Terms<T> {
                     .iter()
                     .map(|header| each(TextKind::Identity, header))
                     .collect::<Result<_, E>>()?,
+                vary: optional(each, TextKind::Vary, &self.changes.vary)?,
             },
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,

@@ -166,6 +166,7 @@ fn asked(seed: u64) -> Asked {
             search,
             budget_ns: 180_000_000_000,
             interventions: vec![Intervention::Reference, Intervention::Bursts],
+            varied: vec![2.0, 4.5],
         }),
         5 => Asked::Overload(OverloadAsked { search, line_rps: Some(1e3), budget_ns: 180_000_000_000 }),
         3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),

@@ -5,11 +5,11 @@
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, evidence_chart};
 use crate::find::{answer, stopped_text};
-use crate::format::{duration, rate};
+use crate::format::{duration, rate, share};
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use plimsoll_analysis::Doubts;
-use plimsoll_analysis::explain::{Cause, Explanation, Intervened, ShownSignal, shown_value};
+use plimsoll_analysis::explain::{Cause, Explanation, Intervened, ShownSignal, VariedSetting, VariedStep, shown_value};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_model::Intervention;
 
@@ -70,6 +70,22 @@ fn experiment_row(made: &Intervened) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
+/// What a setting of the server's matters.
+fn varied_text(varied: &VariedSetting) -> String {
+    match varied.elasticity {
+        Some(elasticity) => format!(
+            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {} of what is answered",
+            share(2f64.powf(elasticity))
+        ),
+        None => "not known: fewer than two of its loads count".to_owned(),
+    }
+}
+
+fn varied_row(step: &VariedStep) -> Vec<String> {
+    let counts = if step.is_void { "says nothing: plimsoll or others were the limit" } else { "" };
+    vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
+}
+
 /// What would move the line.
 fn moved(explanation: &Explanation) -> Option<String> {
     let predicted = explanation.predicted?;
@@ -91,6 +107,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     report.text(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.plan.traffic.title()), ("line", answer(findings, doubts))];
     facts.extend(moved(explanation).map(|text| ("moves it", text)));
+    facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
         && also.weight >= first.weight / 2.0
@@ -134,6 +151,9 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
         report.drawn(|theme| evidence_chart(&heading, &bars, theme), &EVIDENCE, rows());
         report.table(&EVIDENCE, rows());
+    }
+    if let Some(varied) = &explanation.varied {
+        report.table(&["setting", "answered", ""], varied.steps.iter().map(varied_row).collect());
     }
     if !explanation.interventions.is_empty() {
         report.table(&EXPERIMENTS, explanation.interventions.iter().map(experiment_row).collect());

@@ -6,7 +6,7 @@ use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::server::ServerFields;
-use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal};
+use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubted, StoppedBy};
 use plimsoll_model::Experiment;
@@ -27,6 +27,7 @@ struct ExplainDocument<'a> {
     ruled_out: Vec<RuledOutFields<'a>>,
     to_tell: Vec<String>,
     interventions: Vec<InterventionFields<'a>>,
+    varied: Option<VariedFields>,
     predicted: Option<PredictedFields>,
     demands: Vec<DemandFields>,
     load_line_rps: LoadLine,
@@ -71,6 +72,19 @@ struct InterventionFields<'a> {
 }
 
 #[derive(Serialize)]
+struct VariedFields {
+    elasticity: Option<f64>,
+    steps: Vec<VariedStepFields>,
+}
+
+#[derive(Serialize)]
+struct VariedStepFields {
+    value: f64,
+    goodput_rps: f64,
+    counts: bool,
+}
+
+#[derive(Serialize)]
 struct PredictedFields {
     line_rps: f64,
     next_cause: &'static str,
@@ -100,6 +114,17 @@ impl<'a> From<&'a Intervened> for InterventionFields<'a> {
             supports: supports.first().map(|cause| cause.word()),
             denies: denies.iter().map(|cause| cause.word()).collect(),
         }
+    }
+}
+
+impl From<&VariedSetting> for VariedFields {
+    fn from(varied: &VariedSetting) -> VariedFields {
+        let step = |step: &VariedStep| VariedStepFields {
+            value: step.value,
+            goodput_rps: step.goodput_rps,
+            counts: !step.is_void,
+        };
+        VariedFields { elasticity: varied.elasticity, steps: varied.steps.iter().map(step).collect() }
     }
 }
 
@@ -133,6 +158,7 @@ pub(crate) fn explain(
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
         to_tell: explanation.to_tell.iter().map(spelled).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
+        varied: explanation.varied.as_ref().map(VariedFields::from),
         predicted: predicted.map(|predicted| PredictedFields {
             line_rps: predicted.line_rps,
             next_cause: predicted.next_cause.word(),

@@ -364,7 +364,12 @@ mod tests {
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
             ),
             experiment(
-                Asked::Explain(ExplainAsked { search, budget_ns: 20_000_000_000, interventions: vec![] }),
+                Asked::Explain(ExplainAsked {
+                    search,
+                    budget_ns: 20_000_000_000,
+                    interventions: vec![],
+                    varied: vec![],
+                }),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
             experiment(

@@ -17,6 +17,7 @@ use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
+use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
     ArmIndex, Ending, Experiment, Intervention, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
 };
@@ -90,7 +91,10 @@ impl<'a> Conduct<'a> {
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(Unready::Failed(failure)) => return Err(failure),
-                    Err(Unready::Unheld(reason)) if matches!(study, Study::Sweep(_)) => {
+                    // A setting that cannot be changed ends nothing that was measured before.
+                    Err(Unready::Unheld(reason))
+                        if matches!(study, Study::Sweep(_)) || varied_number(&trial.tag).is_some() =>
+                    {
                         self.unheld(trial.tag, Unheld::Machine(reason), after);
                     }
                     Err(Unready::Unheld(reason)) => return Err(Failure::usage(format!("--concurrency: {reason}"))),
@@ -262,10 +266,16 @@ impl<'a> Conduct<'a> {
                             let predicted = explain.predicted(self.recording.trials(), intervention);
                             (format!("{}: {load}", intervention.text()), prediction_text(intervention, &predicted))
                         }
-                        None => {
-                            let so_far = explain.search.so_far(self.runner.elapsed_ns());
-                            search_text(trial.tag.purpose, &trial.plan, so_far)
-                        }
+                        None => match varied_number(&trial.tag).and_then(|number| explain.varied.get(number)) {
+                            Some(value) => {
+                                let why = "what a setting of the server's matters".to_owned();
+                                (format!("the setting at {value}: {load}"), why)
+                            }
+                            None => {
+                                let so_far = explain.search.so_far(self.runner.elapsed_ns());
+                                search_text(trial.tag.purpose, &trial.plan, so_far)
+                            }
+                        },
                     },
                 };
                 (doing, why, s(explain.budget_ns))

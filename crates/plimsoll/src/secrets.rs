@@ -46,7 +46,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind") => Class::Url,
         (_, "headers" | "identities") => Class::Header,
         (_, "body") => Class::Body,
-        (_, "a" | "b" | "before_block") => Class::Command,
+        (_, "a" | "b" | "before_block" | "vary") => Class::Command,
         (_, "words") => Class::Argument,
         (
             _,
@@ -68,7 +68,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "stop_if" | "fail_if" | "slo" | "line" | "budget" | "headroom" | "need" | "max_rate" | "level_time"
             | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time" | "seconds"
             | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort" | "keep"
-            | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool",
+            | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool"
+            | "values",
         ) => Class::Plain,
         _ => return None,
     })

@@ -200,6 +200,11 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.switch("--no-intervene", terms.changes.none);
             words.text("--reference", &terms.changes.reference);
             terms.changes.identities.iter().for_each(|header| words.value("--identity", &header.text));
+            if let Some(command) = &terms.changes.vary {
+                words.value("--vary", &command.text);
+                let values: Vec<String> = explain.varied.iter().map(f64::to_string).collect();
+                words.value("--values", values.join(","));
+            }
         }
         Asked::Overload(overload) => {
             words.value("--slo", &overload.search.slo);

@@ -205,6 +205,8 @@ pub struct ExperimentLoads<'a> {
     pub line: Option<&'a Run>,
     /// With a change.
     pub changed: Vec<(Intervention, &'a Run)>,
+    /// With another value of a setting of the server's.
+    pub varied: Vec<(f64, &'a Run)>,
 }
 
 /// All that was made.

@@ -10,6 +10,7 @@ pub mod demands;
 pub mod interventions;
 pub mod rules;
 pub mod signals;
+pub mod vary;
 pub mod weigh;
 
 mod answer;
@@ -22,6 +23,7 @@ pub use contrast::{Contrast, Loads, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use interventions::{ExperimentLoads, MadeChanges};
 pub use signals::{LoadSignals, Signal};
+pub use vary::{VariedSetting, VariedStep};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::find::{Bracket, Findings};
@@ -103,6 +105,8 @@ pub struct Explanation {
     pub ruled_out: Vec<(Cause, String)>,
     /// The changes that were made, and what they say.
     pub interventions: Vec<Intervened>,
+    /// What a setting of the server's matters, where it was changed.
+    pub varied: Option<VariedSetting>,
     /// What would tell, where it is not known: sentences without a full stop.
     pub to_tell: Vec<Sentence>,
     /// What would move the line.
@@ -125,6 +129,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     let experiments = MadeChanges::of(made);
     let weighed = weigh(&case, &experiments.weights(&before));
     let explanation = told(findings, &case, &weighed);
+    let explanation = Explanation { varied: VariedSetting::of(&made.varied), ..explanation };
     Doubted::new(doubts(findings, loads, &case), with_experiments(explanation, &before, &weighed, &experiments))
 }
 
@@ -181,6 +186,7 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
         evidence: evidence(case, &shown),
         ruled_out: weighed.ruled_out.iter().map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign))).collect(),
         interventions: Vec::new(),
+        varied: None,
         to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
         predicted: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),

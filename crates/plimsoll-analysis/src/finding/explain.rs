@@ -33,7 +33,7 @@ pub(super) fn conclude<'a>(
 ) -> Result<Doubted<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &asked.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    Ok(explained(&searched, &loads, &changed(&experiment.trials)))
+    Ok(explained(&searched, &loads, &changed(&experiment.trials, &asked.varied)))
 }
 
 /// The same of a search, as far as its own trials tell.

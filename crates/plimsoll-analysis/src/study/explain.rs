@@ -1,6 +1,7 @@
 //! What holds the line, as a study: a search with a part of the budget, then steady loads at a low rate, half way, at the
 //! line and just past it. What changes from one to the next tells the cause; all are of one length, so that they compare.
-//! Then, for the causes that stand after that, loads with one thing changed, between two without a change.
+//! Then, for the causes that stand after that, loads with one thing changed, between two without a change; last, loads with other values of a
+//! setting of the server's.
 //!
 //! Not here: what they say (`explain`).
 
@@ -11,10 +12,11 @@ use crate::find::{self, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;
+use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Run, Stage, Stop,
-    Tag, Trial,
+    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Run,
+    Stage, Stop, Tag, Trial,
 };
 
 /// The steady loads.
@@ -120,6 +122,8 @@ pub struct Explain {
     pub budget_ns: u64,
     /// What may be changed afterwards.
     pub interventions: Vec<Intervention>,
+    /// Values of a setting of the server's that are tried after that.
+    pub varied: Vec<f64>,
 }
 
 impl Explain {
@@ -129,6 +133,7 @@ impl Explain {
             search: Search::new(&asked.search, slo),
             budget_ns: asked.budget_ns,
             interventions: asked.interventions.clone(),
+            varied: asked.varied.clone(),
         }
     }
 
@@ -167,13 +172,36 @@ impl Explain {
             Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
                 self.hold(level, rate, length_ns, &findings)
             }
-            _ => self.change(history, &findings, left_ns),
+            _ => match self.change(history, &findings, left_ns) {
+                Step::Stop => self.vary(history, &findings, left_ns),
+                step => step,
+            },
         }
+    }
+
+    /// The next load with another value of the setting. What could not be made is not tried again.
+    fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
+        let unheld = |tag: Tag| {
+            history.remarks.iter().any(|remark| matches!(remark, Remark::Unheld { tag: other, .. } if *other == tag))
+        };
+        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || unheld(tag);
+        let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
+        match next {
+            // Twice the users of the other changes: what holds no longer must not be they.
+            Some(tag) if left_ns >= self.changed_ns() => self.loaded(tag, Intervention::MoreUsers, findings),
+            _ => Step::Stop,
+        }
+    }
+
+    /// What a load with a change takes with everything, ns.
+    fn changed_ns(&self) -> u64 {
+        WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
     }
 
     /// The next load with a change, or without one before and after all of them.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let needs_ns = WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns();
+        let needs_ns = self.changed_ns();
+        let left_ns = left_ns.saturating_sub(self.varied_ns());
         if self.interventions.is_empty() || left_ns < needs_ns {
             return Step::Stop;
         }
@@ -209,6 +237,11 @@ impl Explain {
     }
 
     fn changed(&self, intervention: Intervention, findings: &Findings) -> Step {
+        self.loaded(intervention.tag(), intervention, findings)
+    }
+
+    /// A load like that of an intervention, as another.
+    fn loaded(&self, tag: Tag, intervention: Intervention, findings: &Findings) -> Step {
         let settings = &self.search.settings;
         let base = &settings.base;
         let mut plan = match intervention {
@@ -222,7 +255,7 @@ impl Explain {
             }
         };
         plan.load = Load {
-            seed: plimsoll_model::rng::mix(base.load.seed ^ u64::from(intervention.tag().turn)),
+            seed: plimsoll_model::rng::mix(base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
             duration_ns: Some(CHANGED_NS),
             warmup_ns: WARMUP_NS,
@@ -230,7 +263,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             ..plan.load
         };
-        Step::measure(intervention.tag(), plan, Until::End)
+        Step::measure(tag, plan, Until::End)
     }
 
     fn bursts(&self, rate: f64, findings: &Findings) -> PlanRecord {
@@ -251,7 +284,14 @@ impl Explain {
 
     /// What is kept of the budget for loads with a change, ns.
     fn kept_ns(&self) -> u64 {
-        if self.interventions.is_empty() { 0 } else { (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX) }
+        let changed_ns =
+            if self.interventions.is_empty() { 0 } else { (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX) };
+        changed_ns + self.varied_ns()
+    }
+
+    /// The same for loads with another value of the setting, and the time that its command takes.
+    fn varied_ns(&self) -> u64 {
+        (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / CHANGED_PART)
     }
 
     /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it.
@@ -310,11 +350,12 @@ fn made(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &T
 }
 
 fn has_changed(trials: &[Trial]) -> bool {
-    trials.iter().any(|trial| Intervention::of(&trial.tag).is_some())
+    trials.iter().any(|trial| Intervention::of(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
 /// The loads of a record that were made to tell causes apart.
-pub fn changed(trials: &[Trial]) -> ExperimentLoads<'_> {
+/// `varied`: the values of a setting that were to be tried.
+pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| made(trials, intervention).last();
     // In the order in which they were made.
@@ -324,6 +365,9 @@ pub fn changed(trials: &[Trial]) -> ExperimentLoads<'_> {
         controls: made(trials, Intervention::Control).map(|trial| &trial.run).collect(),
         line: of(trials, HoldLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
+        varied: whole(trials)
+            .filter_map(|trial| Some((*varied.get(varied_number(&trial.tag)?)?, &trial.run)))
+            .collect(),
     }
 }
 

@@ -97,6 +97,7 @@ pub struct FindArgs {
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
+    plimsoll explain --vary './pool {n}' --values 2,4,8 http://localhost:8080/\n  \
     plimsoll explain find.plimsoll                       of a recorded search\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {
@@ -157,6 +158,12 @@ pub struct ChangeArgs {
     /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
+    /// At the end run this for each of --values, in place of {n}, and measure what is answered then: './set-pool {n}'
+    #[arg(long, value_name = "CMD", requires = "values", conflicts_with_all = ["no_intervene", "max_rate"])]
+    pub vary: Option<String>,
+    /// The values of --vary, such as 2,4,8
+    #[arg(long, value_name = "LIST", requires = "vary")]
+    pub values: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -279,6 +286,9 @@ pub struct RerunArgs {
     /// The command before each block
     #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
     pub before_block: Option<String>,
+    /// The command that changes a setting
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    pub vary: Option<String>,
     /// Where profiles are served
     #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
     pub pprof: Option<String>,

@@ -5,11 +5,14 @@
 
 use crate::args::ChangeArgs;
 use crate::failure::Failure;
-use crate::runner::Variant;
+use crate::quantity::flag;
+use crate::runner::{PLACE, Variant};
 use crate::target::Url;
 use plimsoll_model::expect::Expectations;
+use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
+use plimsoll_model::units::parse_number;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, StatusSet, Terms};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -22,7 +25,11 @@ const ANY_ANSWER: &str = "100-428,430-502,504-599";
 /// What the flags say.
 pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
     let identities = args.identities.iter().map(|text| identity(text)).collect::<Result<_, Failure>>()?;
-    Ok(ChangeTerms { none: args.no_intervene, reference: args.reference.clone(), identities })
+    let vary = args.vary.clone();
+    if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
+        return Err(Failure::usage(format!("--vary: it has no {PLACE}, where the value goes")));
+    }
+    Ok(ChangeTerms { none: args.no_intervene, reference: args.reference.clone(), identities, vary })
 }
 
 /// A header field by which another client names itself, as it is recorded.
@@ -32,6 +39,17 @@ pub fn identity(text: &str) -> Result<String, Failure> {
         Failure::usage("--identity: write it as 'Name: value', a header by which another client names itself")
     })?;
     Ok(format!("{}: {}", name.trim(), value.trim()))
+}
+
+/// The values of a setting that are tried.
+pub fn values(args: &ChangeArgs) -> Result<Vec<f64>, Failure> {
+    let Some(text) = &args.values else { return Ok(Vec::new()) };
+    let values: Vec<f64> =
+        text.split(',').map(|value| flag("--values", parse_number(value.trim()))).collect::<Result<_, _>>()?;
+    match values.iter().all(|value| *value > 0.0) && (2..=VARIED_MAX).contains(&values.len()) {
+        true => Ok(values),
+        false => Err(Failure::usage(format!("--values: give 2 to {VARIED_MAX} values above 0, such as 2,4,8"))),
+    }
 }
 
 /// What may be changed of this request, as far as it can be told before anybody is asked.

@@ -33,16 +33,17 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
         // Users who each wait for their answer ask as fast as they are answered: no rate holds them.
         interventions.clear();
     }
-    Ok((ExplainAsked { search, budget_ns, interventions }, terms))
+    let varied = changes::values(&args.changes)?;
+    Ok((ExplainAsked { search, budget_ns, interventions, varied }, terms))
 }
 
 /// Explains, reports, and says with which code to end.
 pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ExplainAsked { search, budget_ns, interventions } = asked;
+    let ExplainAsked { search, budget_ns, interventions, varied } = asked;
     let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::made(&interventions, &variants);
-    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions });
+    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, varied });
     let prepared = PreparedSearch { variants, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(

@@ -106,6 +106,7 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Profiles => "--pprof",
         TextKind::Reference => "--reference",
         TextKind::Identity => "--identity",
+        TextKind::Vary => "--vary",
         TextKind::BuildA => "--a",
         TextKind::BuildB => "--b",
         TextKind::BeforeBlock => "--before-block",
@@ -153,6 +154,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         (TextKind::BeforeBlock, &args.before_block),
         (TextKind::Metrics, &args.metrics),
         (TextKind::Reference, &args.reference),
+        (TextKind::Vary, &args.vary),
         (TextKind::Unix, &args.unix),
         (TextKind::Issuers, &args.cacert),
         (TextKind::Certificate, &args.cert),
@@ -216,7 +218,7 @@ fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
 /// Asks before something is done that only the file says and that could do harm.
 fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(), Failure> {
     let builds = &terms.builds;
-    let commands = [&builds.a, &builds.b, &builds.before_block];
+    let commands = [&builds.a, &builds.b, &builds.before_block, &terms.changes.vary];
     let unix = asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld);
     let mut reasons = Vec::new();
     if commands.into_iter().flatten().any(|command| !command.withheld) {

@@ -18,7 +18,7 @@ use crate::quantity::flag;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
-use crate::runner::{ThisMachine, Variant};
+use crate::runner::{Setting, ThisMachine, Variant};
 use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
@@ -93,11 +93,15 @@ impl PreparedSearch {
     ) -> Result<u8, Failure> {
         let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, .. } = self;
         let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
+        let setting = match &asked {
+            Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
+            _ => None,
+        };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
         let scripted = Scripted::of(&plan, terms)?;
         let mut runner = ThisMachine::new(watcher, plan, injector, None);
-        runner = runner.authored(scripted.map(shared)).with_variants(variants);
+        runner = runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting);
         let mut conduct = Conduct::new(&mut runner, recording, live);
         conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
         conduct.carry_out(&mut study, &mut |_, _| ())?;

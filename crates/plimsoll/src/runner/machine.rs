@@ -1,6 +1,6 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
-use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
+use super::{Authoring, Driven, Glance, OnTick, Runner, Setting, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
@@ -28,6 +28,8 @@ pub struct ThisMachine {
     variants: BTreeMap<Option<Intervention>, Variant>,
     /// Which of them is ready.
     variant: Option<Intervention>,
+    /// What changes a setting of the server's before a load that asks for it.
+    setting: Option<Setting>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: LoadProbes,
@@ -62,8 +64,9 @@ impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
-        let (variants, variant) = (BTreeMap::new(), None);
-        ThisMachine { began, watcher, plan, injector, fitting, authoring: None, variants, variant, ready, seen }
+        let (variants, variant, setting) = (BTreeMap::new(), None, None);
+        let authoring = None;
+        ThisMachine { began, watcher, plan, injector, fitting, authoring, variants, variant, setting, ready, seen }
     }
 
     /// The same with somebody who says what is asked, if there is anybody.
@@ -80,6 +83,11 @@ impl ThisMachine {
             self.variants.insert(None, own);
         }
         self
+    }
+
+    /// Before loads whose tag asks for it a setting of the server's is changed.
+    pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
+        ThisMachine { setting, ..self }
     }
 
     /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
@@ -103,6 +111,9 @@ impl Runner for ThisMachine {
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
         self.take_variant(Intervention::of(&trial.tag));
+        if let Some(setting) = &self.setting {
+            setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
+        }
         self.plan.load.clone_from(&trial.plan.load);
         let fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,

@@ -5,9 +5,11 @@
 
 pub mod builds;
 pub mod machine;
+mod setting;
 
 pub use builds::Builds;
 pub use machine::{ThisMachine, Variant};
+pub use setting::{PLACE, Setting};
 
 use crate::failure::Failure;
 use crate::grpc;

@@ -146,6 +146,8 @@ fn sample(command: &str, id: &str) -> String {
         (_, "http") => "2",
         (_, "margin") => "1.5%",
         (_, "measure") => "p99",
+        (_, "vary") => "TOKEN=x ./set -p '{n}' --a=b",
+        (_, "values") => "2,4.5,8",
         (_, "a" | "b" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
         (_, "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path" | "descriptor_set") => {
@@ -222,6 +224,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("prove", "key") => &["--cert=/run/own.pem", TLS, TLS],
         ("prove", "streams") => &["--http=2", URL, URL],
         (_, "streams") => &["--http=2", URL],
+        ("explain", "vary") => &["--values=2,4", URL],
+        ("explain", "values") => &["--vary=./set {n}", URL],
         ("prove", "rate" | "arrivals" | "max_connections") => &["--measure=p50", URL, URL],
         ("prove", "pprof_seconds") => &["--pprof", URL, URL],
         ("prove", _) => &[URL, URL],
@@ -300,6 +304,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
             match id {
                 "file" | "lua" => values.push(present),
                 "body" => values.push(format!("@{present}")),
+                "vary" => values.iter_mut().for_each(|value| value.push_str(" {n}")),
                 _ => {}
             }
             for value in values {

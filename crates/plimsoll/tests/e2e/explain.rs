@@ -96,10 +96,51 @@ fn what_is_changed_is_told_with_what_was_predicted() {
         (["--no-intervene", "--reference", "/x"], "--reference"),
         (["--reference", "http://127.0.0.2:1/", "-q"], "another server"),
         (["--identity", "two", "-q"], "--identity"),
+        (["--vary", "./set {n}", "-q"], "--values"),
+        (["--values", "2,4", "-q"], "--vary"),
+        (["--vary", "./set", "--values=2,4"], "{n}"),
+        (["--vary", "./set {n}", "--values=2,none"], "--values"),
     ] {
         let refused = plimsoll(&[&["explain", &url][..], &arguments].concat());
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }
+}
+
+/// A script of the user's changes a setting: here it starts the server anew, with another pool.
+#[test]
+fn what_a_setting_matters_is_measured() {
+    let (folder, store) = (folder("vary"), baseline(1));
+    let (file, program) = (folder.join("explain.plimsoll"), env!("CARGO_BIN_EXE_plimsoll"));
+    let path = file.to_str().expect("text");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
+    // Only what the script started itself is ended by it.
+    let script = folder.join("set");
+    std::fs::write(
+        &script,
+        format!(
+            "#!/bin/sh\ncd '{}'\n[ -f pid ] && kill -9 $(cat pid) && sleep 0.3\n\
+             '{program}' baseline --listen 127.0.0.1:{port} --behind {}/delay/20 --pool $1 >log 2>&1 &\necho $! >pid\n\
+             while ! grep -q http log; do sleep 0.05; done\n",
+            folder.display(),
+            store.url
+        ),
+    )
+    .expect("written");
+    let set = |value: &str| std::process::Command::new("sh").arg(&script).arg(value).status().expect("runs");
+    assert!(set("2").success());
+    let url = format!("http://127.0.0.1:{port}/items");
+    let command = format!("sh '{}' {{n}}", script.display());
+    let done = plimsoll(&[
+        "explain", &url, "--budget", "32s", "--vary", &command, "--values", "2,4", "--json", "-q", "-o", path,
+    ]);
+    let ended = std::fs::read_to_string(folder.join("pid")).expect("a number");
+    let _ = std::process::Command::new("kill").arg(ended.trim()).status();
+    let document = done.json();
+    let steps = document["varied"]["steps"].as_array().unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(steps.iter().map(|step| number(step, "value")).collect::<Vec<_>>(), [2.0, 4.0]);
+    let counts = steps.iter().all(|step| step["counts"] == true);
+    assert!(!counts || (0.6..1.3).contains(&number(&document, "varied.elasticity")), "{:#}", document["varied"]);
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["varied"], document["varied"]);
 }
 
 #[test]

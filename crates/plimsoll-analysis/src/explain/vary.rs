@@ -1,0 +1,82 @@
+//! How much of what is answered depends on a setting of the server's that was changed between loads ([`VariedSetting`]): its
+//! elasticity, the slope of one logarithm over the other. 1: twice as much of it brings twice as much; 0: it does not matter.
+//!
+//! Not here: who changes it.
+
+use super::signals::{LoadSignals, Signal};
+use plimsoll_model::Run;
+
+/// A load with one value of the setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariedStep {
+    /// The value.
+    pub value: f64,
+    /// What was answered, 1/s.
+    pub goodput_rps: f64,
+    /// Whether plimsoll was the limit, or others disturbed it: that says nothing of the server.
+    pub is_void: bool,
+}
+
+/// A setting that was changed between loads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariedSetting {
+    /// In the order in which they were made.
+    pub steps: Vec<VariedStep>,
+    /// The elasticity over all that count; `None`: fewer than two values do.
+    pub elasticity: Option<f64>,
+}
+
+impl VariedSetting {
+    /// What these loads say, each with the value that the setting had; `None` of none.
+    pub fn of(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
+        let step = |(value, run): &(f64, &Run)| {
+            let sight = LoadSignals::of(run);
+            VariedStep {
+                value: *value,
+                goodput_rps: sight.get(Signal::Goodput).unwrap_or(0.0),
+                is_void: sight.limited.is_some() || sight.disturbed.is_some(),
+            }
+        };
+        let steps: Vec<VariedStep> = loads.iter().map(step).collect();
+        (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
+    }
+}
+
+fn elasticity(steps: &[VariedStep]) -> Option<f64> {
+    let counting = steps.iter().filter(|step| !step.is_void && step.value > 0.0 && step.goodput_rps > 0.0);
+    let points: Vec<(f64, f64)> = counting.map(|step| (step.value.ln(), step.goodput_rps.ln())).collect();
+    let n = points.len() as f64;
+    let (mean_x, mean_y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (xy, xx) = points
+        .iter()
+        .fold((0.0, 0.0), |sum, (x, y)| (sum.0 + (x - mean_x) * (y - mean_y), sum.1 + (x - mean_x).powi(2)));
+    (points.len() >= 2 && xx > 0.0).then(|| xy / xx)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elasticity_is_a_slope_of_logarithms() {
+        let step = |(value, goodput_rps, is_void): &(f64, f64, bool)| VariedStep {
+            value: *value,
+            goodput_rps: *goodput_rps,
+            is_void: *is_void,
+        };
+        for (told, expect) in [
+            (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 400.0, false)][..], Some(1.0)),
+            (&[(2.0, 100.0, false), (8.0, 100.0, false)], Some(0.0)),
+            (&[(2.0, 100.0, false), (8.0, 200.0, false)], Some(0.5)),
+            // What says nothing of the server does not count.
+            (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 210.0, true)], Some(1.0)),
+            (&[(2.0, 100.0, false), (4.0, 0.0, false)], None),
+            (&[(2.0, 100.0, false), (2.0, 110.0, false)], None),
+            (&[], None),
+        ] {
+            let steps: Vec<VariedStep> = told.iter().map(step).collect();
+            let found = elasticity(&steps);
+            assert!(found.zip(expect).map_or(found == expect, |(a, b)| (a - b).abs() < 1e-9), "{told:?}: {found:?}");
+        }
+    }
+}

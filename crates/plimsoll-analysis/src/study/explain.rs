@@ -88,7 +88,7 @@ const SEARCH_NS_MAX: u64 = 60 * SECOND;
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 /// Load before it that is not measured; a queue of the load before is gone after that.
 const WARMUP_NS: u64 = 500 * MS;
-/// What it takes beside its schedule: connecting, and handing over the result.
+/// What it takes beside its schedule, at the least: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// A load that others disturbed is made so often.
 const TRIES_MAX: usize = 2;
@@ -157,9 +157,9 @@ impl Explain {
         let missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
         if let Some((level, rate)) = missing.first() {
-            return match self.hold_length_ns(left_ns, missing.len() as u64) {
+            return match self.hold_length_ns(left_ns, missing.len() as u64, overhead_ns(history)) {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
-                None => Step::Stop,
+                None => self.vary(history, &findings, left_ns),
             };
         }
         // What others disturbed is made again, if there is time left.
@@ -167,7 +167,7 @@ impl Explain {
             let tries: Vec<&Trial> = of(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Others::of(&trial.run).disturbed)
         });
-        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns())));
+        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns()), overhead_ns(history)));
         match held_again {
             Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
                 self.hold(level, rate, length_ns, &findings)
@@ -291,18 +291,20 @@ impl Explain {
 
     /// The same for loads with another value of the setting, and the time that its command takes.
     fn varied_ns(&self) -> u64 {
-        (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / CHANGED_PART)
+        (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it.
-    fn hold_length_ns(&self, left_ns: u64, loads: u64) -> Option<u64> {
-        let kept = self.length_ns(left_ns.saturating_sub(self.kept_ns()) / loads);
-        kept.filter(|length_ns| *length_ns >= KEPT_FROM_NS).or_else(|| self.length_ns(left_ns / loads))
+    /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it; a setting that
+    /// somebody wants to know of always does.
+    fn hold_length_ns(&self, left_ns: u64, loads: u64, overhead_ns: u64) -> Option<u64> {
+        let without = |kept_ns: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
+        let kept = without(self.kept_ns()).filter(|length_ns| *length_ns >= KEPT_FROM_NS);
+        kept.or_else(|| without(self.varied_ns()))
     }
 
     /// How long a load can be that takes `all_ns` with everything; `None`: too short to say anything.
-    fn length_ns(&self, all_ns: u64) -> Option<u64> {
-        let length_ns = all_ns.checked_sub(WARMUP_NS + OVERHEAD_NS + self.grace_ns())?;
+    fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
+        let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
@@ -331,6 +333,18 @@ impl Explain {
         };
         Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, Until::End)
     }
+}
+
+/// What a load takes beside its schedule, by what the last one took: before it began, and after its end.
+fn overhead_ns(history: &History) -> u64 {
+    let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
+    let (before, last) = match history.trials {
+        [.., before, last] => (end_ns(before), last),
+        [last] => (0, last),
+        [] => return OVERHEAD_NS,
+    };
+    let beside_ns = last.start_ns.saturating_sub(before) + history.elapsed_ns.saturating_sub(end_ns(last));
+    beside_ns.max(OVERHEAD_NS)
 }
 
 /// The loads that were carried out to their end.

@@ -144,12 +144,14 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             return Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         }
         Cause::Delay => {
-            let p99 = case.low.get(Signal::P99).unwrap_or(0.0);
-            format!(
-                "answers take longer than promised by themselves: p99 is {} at {} requests/s, where nobody waits",
-                format::duration(p99),
-                format::rate(case.low.get(Signal::Goodput).unwrap_or(0.0))
-            )
+            let how = match case.low.get(Signal::P99) {
+                Some(p99) => {
+                    let rate = format::rate(case.low.get(Signal::Goodput).unwrap_or(0.0));
+                    format!("p99 is {} at {rate} requests/s, where nobody waits", format::duration(p99))
+                }
+                None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
+            };
+            format!("answers take longer than promised by themselves: {how}")
         }
         Cause::WarmUp => {
             let past = case.past.get(Signal::Goodput).unwrap_or(0.0);
@@ -159,7 +161,8 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             )
         }
         Cause::Neighbour => {
-            let how = case.line.disturbed.clone().unwrap_or_default();
+            let how = case.line.disturbed.clone();
+            let how = how.unwrap_or_else(|| "what did not hold while the line was searched holds now".to_owned());
             format!("others on the machine held the server back: {how}")
         }
         _ => "not known".to_owned(),

@@ -210,13 +210,15 @@ impl Contrast {
     }
 
     /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,
-    /// too: where that load is in time, the low one met a stall.
+    /// too: where that load is in time, the low one met a stall. Of a server so slow that a low load has no request, a single user
+    /// tells it.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.latency.iter().filter_map(|bound| {
             // A bound on less than the tail is held against the median, which it is at least.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound.bound_ns as f64);
-            Some(late(&self.low)? && late(&self.half).unwrap_or(true))
+            let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound.bound_ns as f64);
+            Some(late(&self.low).or_else(alone)? && late(&self.half).unwrap_or(true))
         });
         broken.reduce(|a, b| a || b)
     }

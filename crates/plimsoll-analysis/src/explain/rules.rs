@@ -108,6 +108,8 @@ const NOTHING_FULL: Sign = must(
     &[Signal::Idle, Signal::FullestThread],
     Contrast::nothing_full,
 );
+/// A server that uses so many cores has more than one thread that works.
+const MORE_THAN_ONE: f64 = 1.25;
 const PLATEAU: Sign = must(
     0.0,
     "more load brings no more answers",
@@ -165,8 +167,14 @@ pub const RULES: &[Rule] = &[
                 "nobody else used much of the machine",
                 &[Signal::Others, Signal::Steal],
                 |case| {
-                    case.line.get(Signal::Others).or(case.line.get(Signal::Steal))?;
-                    Some(case.line.disturbed.is_some() || case.stopped_by == StoppedBy::Disturbed)
+                    // A search that was disturbed says less than a steady load that was not: by that the server is judged, and the
+                    // search only where the server holds more now than it did then.
+                    let seen = case.line.get(Signal::Others).or(case.line.get(Signal::Steal)).is_some();
+                    let searched = case.stopped_by == StoppedBy::Disturbed;
+                    match seen {
+                        true => Some(case.line.disturbed.is_some() || searched && case.past_held == Some(true)),
+                        false => searched.then_some(true),
+                    }
                 },
             ),
             must(
@@ -193,8 +201,9 @@ pub const RULES: &[Rule] = &[
             &[Signal::TimeWait, Signal::ConnectFailed],
             |case| {
                 let ours = case.line.no_port + case.past.no_port > 0;
-                // The server's own connections: nearly all ports of the usual range are used up, and requests fail.
-                let servers = case.reaches(Signal::TimeWait, 24_000.0).unwrap_or(false)
+                // The server's own connections: nearly all ports to one peer are used up, and requests fail.
+                let servers = case.peer().is_some()
+                    && case.reaches(Signal::TimeWait, 0.85).unwrap_or(false)
                     && case.rises(Signal::TimeWait, 2.0).unwrap_or(false)
                     && case.reaches(Signal::Failed, 0.01).unwrap_or(false);
                 Some(ours || servers)
@@ -462,6 +471,12 @@ pub const RULES: &[Rule] = &[
             must(0.0, "no second one does", "several threads have no room", &[Signal::FullThreads], |case| {
                 Some(case.top(Signal::FullThreads)? <= 1.0)
             }),
+            must_not(
+                "its other threads use up the cores that are left: a second one like it would have none",
+                "there is a core for a second one",
+                &[Signal::Idle, Signal::ServerCores],
+                |case| Some(case.cores_full()? && case.top(Signal::ServerCores)? >= MORE_THAN_ONE),
+            ),
             must(
                 1.0,
                 "it had room at a low load",
@@ -503,7 +518,7 @@ pub const RULES: &[Rule] = &[
                     Some(
                         case.thread_full()?
                             && case.top(Signal::FullThreads)? <= 1.0
-                            && case.top(Signal::ServerCores)? < 1.25,
+                            && case.top(Signal::ServerCores)? < MORE_THAN_ONE,
                     )
                 },
             ),

@@ -193,7 +193,9 @@ impl Signal {
             Signal::Quota => ("quota", "cores", "the quota", "the control group"),
             Signal::GroupMemory => ("group_memory", "share", "memory, of the limit", "the control group"),
             Signal::Retransmits => ("retransmits", "share", "segments sent again", "the kernel's TCP"),
-            Signal::TimeWait => ("time_wait", "", "ports of connections that are over", "the kernel's TCP"),
+            Signal::TimeWait => {
+                ("time_wait", "share", "ports held by connections that are over, of one peer's", "the kernel's TCP")
+            }
             Signal::InLock => ("in_lock", "", "threads that wait for another", "what threads wait in"),
             Signal::InSleep => ("in_sleep", "", "threads that sleep for a time", "what threads wait in"),
             Signal::InRead => ("in_read", "", "threads that wait for data", "what threads wait in"),
@@ -228,6 +230,8 @@ pub struct LoadSignals {
     pub unseen: Vec<String>,
 }
 
+/// Local ports that Linux gives to connections of one pair of addresses, where nobody says otherwise.
+const USUAL_PORTS: f64 = 28_232.0;
 /// Statuses by which a server says that it is too much.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
@@ -404,7 +408,7 @@ impl LoadSignals {
         self.put(Signal::Quota, mean("cgroup.quota"));
         self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
-        self.put(Signal::TimeWait, most("tcp.time_wait"));
+        self.put(Signal::TimeWait, of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS))));
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));
         self.put(Signal::InRead, mean("server.in_read"));

@@ -47,7 +47,7 @@ fn usual() -> Contrast {
             (Others, 0.02),
             (Steal, 0.0),
             (Retransmits, 0.0),
-            (TimeWait, 100.0),
+            (TimeWait, 0.004),
             (InLock, 0.0),
             (InSleep, 0.0),
             (InRead, 0.0),
@@ -143,6 +143,16 @@ fn each_cause_by_its_law() {
         ("one full thread", usual().with(&full), Cause::OneThread),
         ("threads that take turns at an interpreter", python(usual().with(&one_core)), Cause::OneThread),
         ("all cores", usual().with(&cores_full), Cause::Cpu),
+        (
+            "a process for each core, of which one is a little fuller",
+            usual().with(&[
+                (ServerCores, 0.5, 3.4, 3.75),
+                (Idle, 3.4, 0.5, 0.1),
+                (FullestThread, 0.2, 0.84, 0.97),
+                (FullThreads, 0.0, 0.0, 1.0),
+            ]),
+            Cause::Cpu,
+        ),
         (
             "held to two cores of four",
             usual().with(&[(ServerCores, 0.3, 1.9, 2.0), (RunQueue, 0.0, 1.0, 5.0), (Idle, 3.6, 2.0, 1.9)]),
@@ -258,6 +268,24 @@ fn each_cause_by_its_law() {
             },
             Cause::Neighbour,
         ),
+        (
+            "a disturbed search, and quiet loads after it that are slow by themselves",
+            Contrast {
+                stopped_by: StoppedBy::Disturbed,
+                ..usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)])
+            },
+            Cause::Delay,
+        ),
+        (
+            "a disturbed search, and quiet loads after it that hold more",
+            Contrast { stopped_by: StoppedBy::Disturbed, past_held: Some(true), ..usual() },
+            Cause::Neighbour,
+        ),
+        (
+            "so slow that a low load has no request",
+            Contrast { lower_rps: 0.0, ..usual().without(&[P50, P99]).alone(700.0) },
+            Cause::Delay,
+        ),
         ("slow at any load", usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
         (
             "warming up",
@@ -281,6 +309,11 @@ fn each_cause_by_its_law() {
             Cause::None,
         ),
         ("plimsoll", Contrast { stopped_by: StoppedBy::Client, ..usual() }, Cause::Client),
+        (
+            "ports of the server's own connections",
+            usual().peers(2.0, 8.0, 8.0).with(&[(TimeWait, 0.1, 0.9, 0.99), (Failed, 0.0, 0.0, 0.3)]),
+            Cause::Ports,
+        ),
         (
             "ports",
             {

@@ -5,6 +5,7 @@ use super::probe::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, host};
+use plimsoll_sys::process::local_ports;
 use std::net::{IpAddr, SocketAddr};
 
 /// A file, or why it cannot be read.
@@ -167,6 +168,7 @@ impl Host {
         }
         if let Ok(count) = sockstat.read(buffer, host::parse_time_wait) {
             sink.gauge("tcp.time_wait", "", count as f64);
+            sink.gauge("tcp.local_ports", "", local_ports() as f64);
         }
         let read = frequencies.iter().filter_map(|source| host::parse_frequency(source.read(buffer).ok()?));
         let read: Vec<u64> = read.collect();

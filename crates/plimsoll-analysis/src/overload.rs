@@ -4,8 +4,9 @@
 //! Goodput is what is answered with success within the longest time that was promised: who answers everything much later has kept
 //! nothing of its line. Not here: how the line is found, and that the load is made (`study::overload`).
 
+use plimsoll_model::retry::AGAIN;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, RequestFailure, RouteFigures, Run};
+use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
 /// The steps, as shares of the line; the last is the way back.
@@ -18,6 +19,8 @@ pub struct OverloadStep {
     pub factor: f64,
     /// Requests that the schedule asked for, 1/s.
     pub offered_rps: f64,
+    /// Requests that came again since they had failed, 1/s; `None`: clients do not ask again.
+    pub again_rps: Option<f64>,
     /// Requests answered with success within the time promised, 1/s.
     pub goodput_rps: f64,
     /// Requests answered with success, 1/s, however late.
@@ -121,9 +124,10 @@ const DEGRADES: f64 = 0.5;
 const WORKED_OFF: f64 = 0.1;
 
 impl Overloaded {
-    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time that was promised.
-    pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>) -> Overloaded {
-        let parts = RunByTime { run, bound_ns };
+    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time that was promised. `retried`:
+    /// what failed came again, as a route of its own.
+    pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> Overloaded {
+        let parts = RunByTime { run, bound_ns, retried };
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
@@ -169,17 +173,25 @@ impl Overloaded {
 struct RunByTime<'a> {
     run: &'a Run,
     bound_ns: Option<u64>,
+    retried: bool,
 }
 
 impl<'a> RunByTime<'a> {
     /// The figures of the intervals whose middle lies in a stretch, with that middle.
-    fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a RouteFigures, u64)> {
+    fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
             let middle_ns = u64::from(*index).saturating_mul(interval_ns).saturating_add(interval_ns / 2);
-            (middle_ns, interval.whole(), interval.load.in_flight_ns)
+            (middle_ns, interval, interval.load.in_flight_ns)
         });
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
+    }
+
+    /// Requests that the schedule asked for, and those that came again.
+    fn asked(self, interval: &Interval) -> (u64, u64) {
+        let all = interval.whole().ledger.scheduled;
+        let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
+        (all - again, again)
     }
 
     /// Answers with success within the time promised.
@@ -191,9 +203,11 @@ impl<'a> RunByTime<'a> {
     fn step(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
         let (mut refused, mut failed, mut accepted) = (Refused::default(), Histogram::new(), Histogram::new());
-        let (mut scheduled, mut in_time) = (0, 0);
-        for (_, whole, _) in self.within(stretch) {
-            scheduled += whole.ledger.scheduled;
+        let (mut scheduled, mut came_again, mut in_time) = (0, 0, 0);
+        for (_, interval, _) in self.within(stretch) {
+            let (whole, (first, again)) = (interval.whole(), self.asked(interval));
+            scheduled += first;
+            came_again += again;
             in_time += self.in_time(whole);
             accepted.merge_sparse(&whole.response);
             let traffic = &self.run.plan.traffic;
@@ -219,6 +233,7 @@ impl<'a> RunByTime<'a> {
         OverloadStep {
             factor,
             offered_rps: scheduled as f64 / seconds,
+            again_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
             answered_rps: accepted.count() as f64 / seconds,
             kept_share: goodput_rps / (factor.min(1.0) * line_rps).max(f64::MIN_POSITIVE),
@@ -231,10 +246,10 @@ impl<'a> RunByTime<'a> {
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
-        for (middle_ns, figures, _) in self.within(stretch.clone()) {
+        for (middle_ns, interval, _) in self.within(stretch.clone()) {
             if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
-                second.in_time += self.in_time(figures);
-                second.offered += figures.ledger.scheduled;
+                second.in_time += self.in_time(interval.whole());
+                second.offered += self.asked(interval).0;
             }
         }
         seconds
@@ -252,8 +267,8 @@ impl<'a> RunByTime<'a> {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
         // Requests that wait, on average, and requests asked.
         let of = |from_ns: u64| {
-            let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, figures, in_flight_ns)| {
-                (sum.0 + in_flight_ns, sum.1 + figures.ledger.scheduled)
+            let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
+                (sum.0 + in_flight_ns, sum.1 + self.asked(interval).0)
             });
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
         };
@@ -360,11 +375,11 @@ mod tests {
                 None,
             ),
         ] {
-            let found = Overloaded::of(&run(server), 100.0, Some(500 * MS));
+            let found = Overloaded::of(&run(server), 100.0, Some(500 * MS), false);
             assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
             assert_eq!(found.steps.len(), FACTORS.len());
         }
-        let shed = Overloaded::of(&run(sheds), 100.0, Some(500 * MS));
+        let shed = Overloaded::of(&run(sheds), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
         assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
@@ -391,8 +406,26 @@ mod tests {
                 figures.grpc_statuses.add(end as u16, times);
             }
         }
-        let found = Overloaded::of(&called, 100.0, Some(500 * MS));
+        let found = Overloaded::of(&called, 100.0, Some(500 * MS), false);
         assert_eq!((found.steps[4].refused.too_much, found.steps[4].refused.status), (300, 100));
+        assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
+    }
+
+    #[test]
+    fn what_comes_again_is_counted_apart() {
+        let mut retried = run(sheds);
+        for interval in retried.intervals.values_mut() {
+            let refused = interval.whole().ledger.failed_total();
+            let again = interval.routes.of_mut(AGAIN);
+            again.ledger.scheduled = refused;
+            again.ledger.failed[RequestFailure::Status as usize] = refused;
+            again.statuses.add(429, refused);
+        }
+        let found = Overloaded::of(&retried, 100.0, Some(500 * MS), true);
+        let third = &found.steps[4];
+        assert_eq!((third.offered_rps, third.again_rps, third.goodput_rps), (300.0, Some(200.0), 100.0));
+        assert_eq!(third.refused.too_much, 800, "both are refused");
+        assert_eq!(found.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
@@ -400,7 +433,7 @@ mod tests {
     fn what_was_broken_off_has_no_verdict() {
         let mut cut = run(|_, offered| Told { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;
-        let found = Overloaded::of(&cut, 100.0, None);
+        let found = Overloaded::of(&cut, 100.0, None, false);
         assert_eq!((found.steps.len(), found.verdict, found.recovery_s), (2, None, None));
         assert_eq!(found.retry_after, None);
     }

@@ -172,6 +172,8 @@ impl UserSessions {
                 }
                 SessionOp::Once { to } if session.begun > 1 => session.at = *to as usize,
                 SessionOp::Once { .. } => {}
+                SessionOp::Answered { to } if went_well => session.at = *to as usize,
+                SessionOp::Answered { .. } => {}
                 SessionOp::Repeat { times, from, depth } => {
                     let rounds = &mut session.rounds[usize::from(*depth)];
                     *rounds += 1;

@@ -134,6 +134,13 @@ pub struct OverloadAsked<P = PlanRecord> {
     pub line_rps: Option<f64>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
+    /// How often a request comes again that fails; 0: never.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A comparison of two builds.
@@ -299,8 +306,8 @@ impl<P> Asked<P> {
             Asked::Explain(ExplainAsked { search, budget_ns, interventions, varied }) => {
                 Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns, interventions, varied })
             }
-            Asked::Overload(OverloadAsked { search, line_rps, budget_ns }) => {
-                Asked::Overload(OverloadAsked { search: search.with_plan(each)?, line_rps, budget_ns })
+            Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries }) => {
+                Asked::Overload(OverloadAsked { search: search.with_plan(each)?, line_rps, budget_ns, retries })
             }
             Asked::Prove(ProveAsked { blocks, criterion, margin, profiles }) => {
                 Asked::Prove(ProveAsked { blocks: blocks.with_plans(each)?, criterion, margin, profiles })

@@ -14,6 +14,7 @@ use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
+use crate::retry::RETRIES_MAX;
 use crate::run::Run;
 use crate::terms::{Redacted, Terms};
 use crate::traffic::{Choice, Traffic};
@@ -122,6 +123,7 @@ impl Asked {
             Asked::Overload(overload) => {
                 overload.search.is_bounded()
                     && is_time(overload.budget_ns)
+                    && overload.retries <= RETRIES_MAX
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             }
             Asked::Prove(prove) => {

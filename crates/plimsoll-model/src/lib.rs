@@ -34,6 +34,7 @@ mod probes_codec;
 pub mod profile;
 pub mod record;
 pub mod redact;
+pub mod retry;
 pub mod rng;
 pub mod run;
 pub mod schedule;

@@ -181,6 +181,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
         SessionOp::Repeat { times, from, depth } => {
             numbers(7, &[u64::from(*times), u64::from(*from), u64::from(*depth)]);
         }
+        SessionOp::Answered { to } => numbers(8, &[u64::from(*to)]),
     }
 }
 
@@ -225,6 +226,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
             from: (*from).try_into().ok()?,
             depth: (*depth).try_into().ok()?,
         },
+        (8, [to], None) => SessionOp::Answered { to: (*to).try_into().ok()? },
         _ => return None,
     })
 }

@@ -57,6 +57,11 @@ pub enum SessionOp {
         /// Where.
         to: u32,
     },
+    /// Goes on at another operation if the request before this has succeeded.
+    Answered {
+        /// Where.
+        to: u32,
+    },
     /// Goes back until it has come here so often.
     Repeat {
         /// How often what lies between is done, in all.
@@ -97,7 +102,9 @@ impl Scenario {
                 SessionOp::Ask { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
                 // Forward only.
-                SessionOp::Unless { to, .. } | SessionOp::Once { to } => (at + 1..=ops).contains(&(*to as usize)),
+                SessionOp::Unless { to, .. } | SessionOp::Once { to } | SessionOp::Answered { to } => {
+                    (at + 1..=ops).contains(&(*to as usize))
+                }
                 SessionOp::Repeat { times, from, depth } => {
                     (1..=TIMES_MAX).contains(times) && (*from as usize) < at && usize::from(*depth) < LOOPS_MAX
                 }
@@ -266,6 +273,7 @@ mod tests {
         assert!(
             !sound(vec![ask.clone(), SessionOp::Once { to: 1 }])
                 && !sound(vec![SessionOp::Once { to: 3 }, ask.clone()])
+                && !sound(vec![ask.clone(), SessionOp::Answered { to: 0 }])
         );
         assert!(!sound(vec![ask.clone(), repeat(0, 0)]) && !sound(vec![ask.clone(), repeat(2, 1)]));
     }

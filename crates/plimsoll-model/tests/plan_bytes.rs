@@ -70,13 +70,14 @@ fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, goes_on: rng.below(2) == 0 }];
     for _ in 0..rng.below(6) {
         let at = ops.len() as u32;
-        ops.push(match rng.below(7) {
+        ops.push(match rng.below(8) {
             0 => SessionOp::Think(Think::Fixed(ns(rng))),
             1 => SessionOp::Think(Think::Uniform(5, 5 + ns(rng))),
             2 => SessionOp::Think(Think::Exponential(ns(rng))),
             3 => SessionOp::Think(Think::LogNormal(ns(rng), rng.below(10_000) as u32)),
             4 => SessionOp::Unless { text: text(rng), empty: rng.below(2) == 0, to: at + 1 },
             5 => SessionOp::Once { to: at + 1 },
+            6 => SessionOp::Answered { to: at + 1 },
             _ => SessionOp::Repeat { times: 1 + rng.below(9) as u32, from: rng.below(at.into()) as u32, depth: 3 },
         });
     }

@@ -55,9 +55,10 @@ fn refused_text(refused: &Refused, is_grpc: bool) -> String {
 }
 
 fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
+    let again = step.again_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
     vec![
         format!("{} x", step.factor),
-        format!("{}/s", rate(step.offered_rps)),
+        format!("{}/s{again}", rate(step.offered_rps)),
         format!("{}/s", rate(step.goodput_rps)),
         share(step.kept_share.clamp(0.0, 1.0)),
         step.accepted_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
@@ -73,6 +74,10 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         ("target", context.plan.traffic.title()),
         ("line", format!("{} requests/s under {}", rate(found.overloaded.line_rps), found.slo)),
     ];
+    if found.retries > 0 {
+        let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
+        facts.push(("clients", format!("ask again {times} what fails, after 0.1 s and then twice as long each time")));
+    }
     facts.extend(found.overloaded.retry_after.map(|says| {
         let text =
             if says { "says when to come again to whom it turns away" } else { "not said to whom it turns away" };
@@ -110,6 +115,7 @@ struct OverloadDocument<'a> {
     warnings: &'a [String],
     line_rps: f64,
     slo: &'a str,
+    retries: u32,
     steps: Vec<StepFields>,
     recovery_s: Option<f64>,
     recovered: bool,
@@ -123,6 +129,7 @@ struct OverloadDocument<'a> {
 struct StepFields {
     factor: f64,
     offered_rps: f64,
+    again_rps: Option<f64>,
     goodput_rps: f64,
     answered_rps: f64,
     kept_share: f64,
@@ -143,9 +150,11 @@ struct RefusedFields {
 impl From<&OverloadStep> for StepFields {
     fn from(step: &OverloadStep) -> StepFields {
         let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
-        let OverloadStep { factor, offered_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, .. } = *step;
+        let OverloadStep {
+            factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, ..
+        } = *step;
         let refused = RefusedFields { too_much, status, timeout, connection, unsent, after_p50_ns };
-        StepFields { factor, offered_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }
+        StepFields { factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }
     }
 }
 
@@ -156,13 +165,14 @@ pub(crate) fn overload_document(
     found: &OverloadFinding,
     warnings: &[String],
 ) -> Value {
-    let OverloadFinding { slo, overloaded, server, .. } = found;
+    let OverloadFinding { slo, retries, overloaded, server, .. } = found;
     let made = MadeFields::of(context.plan, context.injectors);
     value(&OverloadDocument {
         frame: FrameFields::of("plimsoll.overload/1", experiment, Some(made)),
         warnings,
         line_rps: overloaded.line_rps,
         slo,
+        retries: *retries,
         steps: overloaded.steps.iter().map(StepFields::from).collect(),
         recovery_s: overloaded.recovery_s,
         recovered: overloaded.recovery_s.is_some(),

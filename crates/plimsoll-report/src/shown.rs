@@ -373,7 +373,12 @@ mod tests {
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
             experiment(
-                Asked::Overload(OverloadAsked { search: overloaded, line_rps: Some(100.0), budget_ns: 20_000_000_000 }),
+                Asked::Overload(OverloadAsked {
+                    search: overloaded,
+                    line_rps: Some(100.0),
+                    retries: 0,
+                    budget_ns: 20_000_000_000,
+                }),
                 vec![trial(Purpose::Overload, None, 0, rate(100.0))],
             ),
             experiment(Asked::Prove(prove), on(ArmIndex::Side)),

@@ -210,6 +210,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.value("--slo", &overload.search.slo);
             words.value("--budget", time(overload.budget_ns));
             words.optional("--line", overload.line_rps);
+            words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
         }
         Asked::Prove(prove) => {
             builds(words, terms);

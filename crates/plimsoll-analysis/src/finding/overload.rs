@@ -16,6 +16,8 @@ pub struct OverloadFinding<'a> {
     pub plan: &'a PlanRecord,
     /// The promise of the search, as promises are written.
     pub slo: String,
+    /// How often a request came again that failed.
+    pub retries: u32,
     /// What was found.
     pub overloaded: Overloaded,
     /// What was seen of the server.
@@ -34,7 +36,7 @@ pub(super) fn conclude<'a>(
         None => search::conclude(experiment, &asked.search)?.open().1.findings.load_line_rps.lower,
     };
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
-    let overloaded = Overloaded::of(&trial.run, line_rps, slo.bound_max_ns());
+    let overloaded = Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
     let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
     let unsent: u64 = overloaded.steps.iter().map(|step| step.refused.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
@@ -50,5 +52,8 @@ pub(super) fn conclude<'a>(
         .chain(Doubts::noted(&experiment.noted.warnings))
         .collect();
     let plan = &trial.run.plan;
-    Ok(Doubted::new(doubts, OverloadFinding { plan, slo: asked.search.slo.clone(), overloaded, server }))
+    Ok(Doubted::new(
+        doubts,
+        OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, server },
+    ))
 }

@@ -132,6 +132,9 @@ pub struct OverloadArgs {
     /// Time for all of it
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
+    /// Past the line a request that fails comes again so often, after 0.1 s and then twice as long each time
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
+    pub retries: u32,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use crate::live::Live;
 use crate::probes::Effort;
 use crate::quantity::positive_time;
 use crate::results::{Results, read};
+use crate::runner::PlanChange;
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::explain::search_part_ns;
 use plimsoll_model::{Asked, ExplainAsked, Plan, Terms};
@@ -44,6 +45,7 @@ pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8,
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::made(&interventions, &variants);
     let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, varied });
+    let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(

@@ -18,12 +18,12 @@ use crate::quantity::flag;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
-use crate::runner::{Setting, ThisMachine, Variant};
+use crate::runner::{PlanChange, Setting, ThisMachine, Variant};
 use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, Curve, FindAsked, Injector, Intervention, LoadShape, Noted, Plan, Planning, Terms};
+use plimsoll_model::{Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub struct PreparedSearch {
     pub noted: Noted,
     pub watcher: Option<Watcher>,
     /// Plans with something changed, for loads that ask for it.
-    pub variants: BTreeMap<Intervention, Variant>,
+    pub variants: BTreeMap<PlanChange, Variant>,
 }
 
 /// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
-use plimsoll_model::{Injector, Intervention, Plan, Probes, Run, Stripe};
+use plimsoll_model::{Injector, Intervention, Plan, Probes, Purpose, Run, Stripe, Tag};
 use plimsoll_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,14 +25,33 @@ pub struct ThisMachine {
     /// Who says what is asked, where it is not in the plan.
     authoring: Option<Arc<dyn Authoring>>,
     /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
-    variants: BTreeMap<Option<Intervention>, Variant>,
+    variants: BTreeMap<Option<PlanChange>, Variant>,
     /// Which of them is ready.
-    variant: Option<Intervention>,
+    variant: Option<PlanChange>,
     /// What changes a setting of the server's before a load that asks for it.
     setting: Option<Setting>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: LoadProbes,
+}
+
+/// What of the plan is another for some loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanChange {
+    /// One thing, to tell causes apart.
+    Intervention(Intervention),
+    /// What fails comes again.
+    Retried,
+}
+
+impl PlanChange {
+    /// What a load with this tag may ask for.
+    fn of(tag: &Tag) -> Option<PlanChange> {
+        match tag.purpose {
+            Purpose::Overload => Some(PlanChange::Retried),
+            _ => Intervention::of(tag).map(PlanChange::Intervention),
+        }
+    }
 }
 
 /// A plan with something changed, and who makes its loads.
@@ -76,7 +95,7 @@ impl ThisMachine {
     }
 
     /// Loads whose tag asks for a change are carried out with it.
-    pub fn with_variants(mut self, variants: BTreeMap<Intervention, Variant>) -> ThisMachine {
+    pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
         if !variants.is_empty() {
             let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
             self.variants = variants.into_iter().map(|(change, variant)| (Some(change), variant)).collect();
@@ -91,7 +110,7 @@ impl ThisMachine {
     }
 
     /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
-    fn take_variant(&mut self, wanted: Option<Intervention>) {
+    fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
             return;
@@ -110,7 +129,7 @@ impl Runner for ThisMachine {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
-        self.take_variant(Intervention::of(&trial.tag));
+        self.take_variant(PlanChange::of(&trial.tag));
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
         }

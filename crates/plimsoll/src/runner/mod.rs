@@ -8,7 +8,7 @@ pub mod machine;
 mod setting;
 
 pub use builds::Builds;
-pub use machine::{ThisMachine, Variant};
+pub use machine::{PlanChange, ThisMachine, Variant};
 pub use setting::{PLACE, Setting};
 
 use crate::failure::Failure;

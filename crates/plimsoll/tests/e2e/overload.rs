@@ -31,6 +31,31 @@ fn what_is_kept_past_the_line_is_told() {
 }
 
 #[test]
+fn what_is_refused_comes_again() {
+    let limited = token_bucket(200.0, 20.0).expect("starts");
+    let file = folder("overload-again").join("overload.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = limited.url("/");
+    let document = json(&["overload", &url, "--line", "200", "--retries", "2", "--budget", "17s", "-o", path]);
+    let steps = document["steps"].as_array().expect("steps");
+    // Half the line is answered at once; of three times the line most comes again, and again.
+    assert!(number(&steps[0], "again_rps") <= 20.0, "{:#}", steps[0]);
+    let third = &steps[4];
+    let (offered, again) = (number(third, "offered_rps"), number(third, "again_rps"));
+    assert!((0.95..1.05).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
+    assert!(number(third, "refused.too_much") > 0.8 * again, "{third:#}");
+    assert_eq!(document["retries"], 2);
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["steps"], document["steps"]);
+    assert!(plimsoll(&["show", path]).stdout.contains("/s again"));
+    for (arguments, expect) in
+        [(["--retries", "11", "-q"], "at most"), (["--retries=1", "--lua", ""], "can come again")]
+    {
+        let refused = plimsoll(&[&["overload", &url, "--line", "200"][..], &arguments].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_line_is_a_rate() {
     for (line, expect) in [("0", "--line"), ("fast", "--line")] {
         let refused = plimsoll(&["overload", "http://127.0.0.1:9/", "--line", line]);

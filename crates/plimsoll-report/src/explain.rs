@@ -3,7 +3,7 @@
 //! Not here: its document (`explain_json`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{EvidenceBars, Heading, evidence_chart};
+use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
 use crate::find::{answer, stopped_text};
 use crate::format::{duration, rate, share};
 use crate::remedy::spelled;
@@ -40,6 +40,16 @@ fn evidence_bars(shown: &ShownSignal) -> EvidenceBars {
         name: shown.signal.text().words.to_owned(),
         values: [value(shown.low), value(shown.line), value(shown.past)],
     }
+}
+
+/// The picture of what speaks for a cause.
+pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
+    let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
+    let heading = Heading {
+        title: "What changes from a low load to past the line".into(),
+        subtitle: format!("each against the longest of its three, for {}", explanation.cause),
+    };
+    evidence_chart(&heading, &bars, theme)
 }
 
 /// What an experiment is to show, before it is made.
@@ -143,13 +153,8 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     ));
     report.facts(facts);
     if !explanation.evidence.is_empty() {
-        let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
-        let heading = Heading {
-            title: "What changes from a low load to past the line".into(),
-            subtitle: format!("each against the longest of its three, for {}", explanation.cause),
-        };
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
-        report.drawn(|theme| evidence_chart(&heading, &bars, theme), &EVIDENCE, rows());
+        report.drawn(|theme| evidence_svg(explanation, theme), &EVIDENCE, rows());
         report.table(&EVIDENCE, rows());
     }
     if let Some(varied) = &explanation.varied {

@@ -6,7 +6,7 @@
 use crate::block::{Report, Tone};
 use crate::chart::{self, Searched, Theme, heading};
 use crate::charted::{self, Around};
-use crate::explain::explain_report;
+use crate::explain::{evidence_svg, explain_report};
 use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
@@ -194,6 +194,19 @@ impl<'a> Shown<'a> {
         let searched = [Searched { name: "", findings: &found.findings }];
         let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
         Some(chart::find_chart(&heading, &searched, None, theme))
+    }
+
+    /// The picture of what speaks for the cause of an explanation; `None` of anything else.
+    pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
+        match self.finding.open().1 {
+            Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
+            Finding::Run(_)
+            | Finding::Sweep(_)
+            | Finding::Find(_)
+            | Finding::Overload(_)
+            | Finding::Prove(_)
+            | Finding::Ladder(_) => None,
+        }
     }
 
     /// The picture of a comparison or a ladder; `None` of anything else.

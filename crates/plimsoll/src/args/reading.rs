@@ -146,6 +146,8 @@ pub enum ChartArg {
     Heat,
     /// Both sides block by block, and how the interval narrowed (a comparison); each rung (a ladder)
     Blocks,
+    /// What changes from a low load to past the line (an explanation)
+    Evidence,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -130,10 +130,13 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
     });
     let shown = path.display();
     match wanted {
-        ChartArg::Line | ChartArg::Blocks => {
+        ChartArg::Line | ChartArg::Blocks | ChartArg::Evidence => {
             let results = Results::of(experiment, Some(path))?;
             let (svg, lacks) = match wanted {
                 ChartArg::Line => (results.shown().line_svg(theme), "line: '{}' holds no search for the load line"),
+                ChartArg::Evidence => {
+                    (results.shown().evidence_svg(theme), "evidence: '{}' holds no explanation (plimsoll explain)")
+                }
                 _ => (results.shown().blocks_svg(theme), "blocks: '{}' holds no comparison (plimsoll prove)"),
             };
             svg.ok_or_else(|| Failure::usage(format!("--chart {}", lacks.replace("{}", &shown.to_string()))))

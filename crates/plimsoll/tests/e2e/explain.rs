@@ -64,6 +64,8 @@ fn what_holds_a_server_is_named() {
         }
         assert!(plimsoll(&["show", path]).stdout.contains(&format!("{cause}: ")));
         assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(cause));
+        let svg = plimsoll(&["report", path, "--chart", "evidence"]).stdout;
+        assert!(svg.starts_with("<svg ") && svg.contains("What changes from a low load"), "{svg}");
     }
 }
 

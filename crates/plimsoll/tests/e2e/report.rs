@@ -175,6 +175,7 @@ fn the_other_formats_say_the_same() {
         (vec!["report", path, "--format", "md", "--chart", "time"], "--chart"),
         (vec!["report", path, path, "--format", "svg"], "one chart of one file"),
         (vec!["report", path, "--chart", "line"], "holds no search"),
+        (vec!["report", path, "--chart", "evidence"], "holds no explanation"),
         (vec!["report", "absent.plimsoll"], "cannot be read"),
         (vec!["report", path, "--slo", "fast"], "--slo"),
         (vec!["report", path, "-o", "/proc/no/page.html"], "cannot be written"),

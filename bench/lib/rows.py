@@ -21,8 +21,10 @@ from measure import Failure, need, run, tool
 class Settings:
     """How long and how often; `smoke` only looks whether everything still works."""
 
-    def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None):
+    def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None,
+                 recorded=False):
         self.smoke, self.fresh, self.servers, self.against = smoke, fresh, servers, against
+        self.recorded = recorded
         self._rounds, self._seconds = rounds, seconds
         self.repeats = repeats or (1 if smoke else 10)
 

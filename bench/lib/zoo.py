@@ -84,6 +84,12 @@ def _command(case, folder):
         made = _built("Java server", lambda to: [javac, "-d", to, source], source)
         words = " ".join(f"{name}={value}" for name, value in case["set"].items())
         return [java, *case.get("jvm", []), "-cp", made, "App"], {"ZOO_JAVA": words}
+    if app in ("gunicorn", "uvicorn"):
+        # They tell nobody which port they took.
+        port, called = _free_port(), {"gunicorn": "web:wsgi", "uvicorn": "web:asgi"}[app]
+        place = f"--bind 127.0.0.1:{port}" if app == "gunicorn" else f"--host 127.0.0.1 --port {port} --no-access-log"
+        say = f"echo 127.0.0.1:{port}; cd {_source()}; exec {_wanted(app)} {place} {case['words']} {called} >/dev/null 2>&1"
+        return ["sh", "-c", say], {"ZOO": text, "PYTHONDONTWRITEBYTECODE": "1"}
     if app == "c":
         cc, source = _wanted("cc"), _source("app.c")
         made = _built("C server", lambda to: [cc, "-O2", "-pthread", "-o", os.path.join(to, "app"), source], source)
@@ -103,48 +109,93 @@ def _command(case, folder):
     raise Failure(f"bench/zoo/cases.json: nobody knows the app '{app}'")
 
 
+# What a control group limits: the files of version 1 and of version 2, with what is written into them.
+LIMITS = {
+    "cpu_max": (("cpu", "cpu.cfs_quota_us", "{}"), ("cpu.max", "{} 100000"), lambda cores: int(cores * 100_000)),
+    "memory_max": (("memory", "memory.limit_in_bytes", "{}"), ("memory.max", "{}"), int),
+}
+
+
 @contextlib.contextmanager
-def _group(cores):
-    """A control group with a quota of CPU time."""
-    if cores is None:
-        yield None
-        return
-    folder = os.path.join(GROUPS, f"plimsoll-zoo-{os.getpid()}")
+def _group(case):
+    """Control groups of one's own, as far as the case has limits; gives their folders."""
+    made = []
+
+    def make():
+        for limit, ((kind, first, first_words), (second, words), number) in LIMITS.items():
+            if case.get(limit) is None:
+                continue
+            above = os.path.join(GROUPS, kind)
+            name, text = (first, first_words) if os.path.exists(os.path.join(above, "cgroup.procs")) else (second, words)
+            folder = os.path.join(above if name == first else GROUPS, f"plimsoll-zoo-{os.getpid()}")
+            os.makedirs(folder, exist_ok=True)
+            made.append(folder)
+            # A file that is made by writing to it limits nothing.
+            with open(os.path.join(folder, name), "r+") as file:
+                file.write(text.format(number(case[limit])))
     try:
-        os.mkdir(folder)
-        with open(os.path.join(folder, "cpu.max"), "w") as file:
-            file.write(f"{int(cores * 100_000)} 100000")
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
-        raise Absent(f"no control group of one's own ({error.strerror})") from error
-    try:
-        yield folder
+        try:
+            make()
+        except OSError as error:
+            raise Absent(f"no control group of one's own ({error.strerror})") from error
+        yield sorted(set(made))
     finally:
-        for _ in range(50):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-                break
-            time.sleep(0.1)
+        for folder in set(made):
+            for _ in range(50):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+                    break
+                time.sleep(0.1)
 
 
 @contextlib.contextmanager
-def _started(command, environment, group=None, files=None):
+def _beside(count):
+    """So many processes that want a core each, and have nothing to do with the server."""
+    burners = [subprocess.Popen([_wanted("python3"), "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@contextlib.contextmanager
+def _network(words):
+    """A loopback of one's own that was set up by these words; gives what a command there begins with."""
+    if words is None:
+        yield []
+        return
+    shape = f"ip link set lo up && {words} && echo ready && exec sleep 1000"
+    child = subprocess.Popen([_wanted("unshare"), "--net", "sh", "-c", shape], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
+    try:
+        if child.stdout.readline() != b"ready\n":
+            raise Absent("no network of one's own")
+        yield [_wanted("nsenter"), f"--net=/proc/{child.pid}/ns/net"]
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+@contextlib.contextmanager
+def _started(command, environment, groups=(), files=None, within=()):
     """A process with its group until the block ends; gives the address that it prints."""
     def before():
         os.setsid()
-        if group:
+        for group in groups:
             with open(os.path.join(group, "cgroup.procs"), "w") as file:
                 file.write(str(os.getpid()))
         if files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    child = subprocess.Popen(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    child = subprocess.Popen([*within, *command], env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, preexec_fn=before)
     try:
         said = child.stdout.readline().decode(errors="replace").strip()
         if not said.startswith("127.0.0.1:"):
             raise Failure(f"a server of the zoo did not start: {command[0]} said '{said[-200:]}'")
-        _answers(said)
+        _answers(said, within)
         yield said
     finally:
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -159,43 +210,47 @@ def _started(command, environment, group=None, files=None):
         child.stdout.close()
 
 
-def _answers(address, limit_s=20):
+def _answers(address, within=(), limit_s=20):
     host, port = address.rsplit(":", 1)
+    connect = f"import socket; socket.create_connection(('{host}', {int(port)}), 1).close()"
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            socket.create_connection((host, int(port)), 1).close()
+        if subprocess.run([*within, _wanted("python3"), "-c", connect], stderr=subprocess.DEVNULL).returncode == 0:
             return
         time.sleep(0.05)
     raise Failure(f"a server of the zoo does not listen on {address}")
 
 
 @contextlib.contextmanager
-def _store(kind, folder):
+def _store(kind, folder, within):
     """What is behind the server: our own, or Redis; gives its address."""
     if kind is None:
         yield None
     elif kind == "redis":
         port = _free_port()
         words = f"--port {port} --bind 127.0.0.1 --save '' --dir {folder}"
-        with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}) as address:
+        with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}, within=within) as address:
             yield address
     else:
-        with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}) as address:
+        with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}, within=within) as address:
             yield address
 
 
 @contextlib.contextmanager
-def _serving(case):
-    """The server of a case, on all cores; gives its address."""
-    if case.get("tc"):
-        raise Absent("a slow link needs a network of its own")
-    with tempfile.TemporaryDirectory(dir=report.OUTPUT) as folder, _store(case.get("store"), folder) as store:
+def _serving(case, budget):
+    """The server of a case, on all cores; gives its address and what a command that is to reach it begins with. What it does for
+    a part of the time is a part of the budget."""
+    if "warm_part" in case:
+        case = {**case, "set": {**case["set"], "warm_s": round(case["warm_part"] * budget)}}
+    with (tempfile.TemporaryDirectory(dir=report.OUTPUT) as folder, _network(case.get("network")) as within,
+          _store(case.get("store"), folder, within) as store):
         if store:
             case = {**case, "set": {**case["set"], "store": store}}
         command, environment = _command(case, folder)
-        with _group(case.get("cpu_max")) as group, _started(command, environment, group, case.get("files")) as address:
-            yield address
+        with (_group(case) as groups,
+              _started(command, environment, groups, case.get("files"), within) as address,
+              _beside(case.get("beside", 0))):
+            yield address, within
 
 
 def _digest(case):
@@ -210,23 +265,35 @@ def _digest(case):
 
 
 def _explained(case, name, budget):
-    with _serving(case) as address:
+    with _serving(case, budget) as (address, within):
         path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
-        command = [need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
+        command = [*within, need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", "-o", path, *case.get("flags", [])]
         began = time.monotonic()
         # Exit code 1: nothing is named, which is something that may be said.
         found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
+    return {**_told(found), "wall_s": time.monotonic() - began}
+
+
+def _explained_anew(name):
+    """What this plimsoll says of the loads that were recorded of a case; no load is made."""
+    path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
+    if not os.path.exists(path):
+        raise Absent("it was not recorded")
+    return _told(run([need("plimsoll"), "explain", path, "--json", "--quiet"], set(os.sched_getaffinity(0)), 60, (0, 1)).json())
+
+
+def _told(found):
     predicted = found["predicted"] or {}
     return {"cause": found["cause"], "abstained": found["abstained"], "sentence": found["sentence"], "causes": found["causes"],
             "line_rps": found["load_line_rps"]["lower"], "doubled_rps": predicted.get("doubled_rps"),
-            "interventions": found["interventions"], "wall_s": time.monotonic() - began}
+            "interventions": found["interventions"]}
 
 
 def _cured_line(case, cure, budget):
     """The line with the limit taken away, by a search of its own."""
-    with _serving({**case, **cure}) as address:
-        command = [need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
+    with _serving({**case, **cure}, budget) as (address, within):
+        command = [*within, need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", *case.get("flags", [])]
         return run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()["load_line_rps"]["lower"]
 
@@ -277,6 +344,12 @@ def zoo(settings):
         key = (name, _digest(case))
         if key not in kept:
             try:
+                if settings.recorded:
+                    before = [row for (other, _), row in kept.items() if other == name][-1:]
+                    if before:
+                        done[name] = {**before[0], "found": {**before[0]["found"], **_explained_anew(name)}}
+                        print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
+                    continue
                 row = {"case": name, "digest": key[1], "budget_s": budget, "found": _explained(case, name, budget)}
             except (Absent, Failure) as missing:
                 notes.append(f"{name} was left out: {missing}")

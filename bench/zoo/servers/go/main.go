@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -41,6 +43,8 @@ type settings struct {
 	Pause     int    `json:"pause_ms"`    // a stop of the accepting loop, in ms, again and again
 	Backlog   bool   `json:"slow_accept"` // accept one connection each 2 ms
 	WarmS     int    `json:"warm_s"`      // for so long a request costs five times as much
+	MapMB     int    `json:"map_mb"`      // MiB of a file that is read as memory, here and there
+	MapFile   string `json:"map_file"`    // where that file is made
 }
 
 var (
@@ -50,12 +54,30 @@ var (
 	keep  [][]*[64]byte
 )
 
-func burn(us int) {
-	end := time.Now().Add(time.Duration(us) * time.Microsecond)
-	for x := 1; ; x++ {
-		if x%64 == 0 && time.Now().After(end) {
-			return
+// Work, not time: who has to wait for a core needs as much of it afterwards.
+func turns(count int, x uint32) uint32 {
+	for i := 0; i < count; i++ {
+		x = x*1664525 + 1013904223
+	}
+	return x
+}
+
+// Turns in a microsecond: of the fastest of many short stretches, in which nobody was in between.
+var perUs = func() float64 {
+	most := 0.0
+	for i := 0; i < 200; i++ {
+		from := time.Now()
+		if turns(100_000, uint32(i)) == 0 {
+			runtime.Gosched()
 		}
+		most = max(most, 100_000/(float64(time.Since(from).Nanoseconds())/1000))
+	}
+	return most
+}()
+
+func burn(us int) {
+	if turns(int(float64(us)*perUs), uint32(us)) == 0 {
+		runtime.Gosched()
 	}
 }
 
@@ -118,6 +140,10 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	var pages []byte
+	if set.MapMB > 0 {
+		pages = mapped(set.MapFile, set.MapMB)
+	}
 	body := []byte(strings.Repeat("x", max(set.Bytes, 2)))
 	items := func(w http.ResponseWriter, r *http.Request) {
 		if set.Slots > 0 {
@@ -152,6 +178,11 @@ func main() {
 				return
 			}
 		}
+		touched := byte(0)
+		for i := 0; i < 16 && pages != nil; i++ {
+			touched += pages[rand.Intn(len(pages)/4096)*4096]
+		}
+		runtime.KeepAlive(touched)
 		var pieces [][]byte
 		for i := 0; i < set.Garbage*4; i++ {
 			pieces = append(pieces, make([]byte, 256))
@@ -178,6 +209,26 @@ func main() {
 		held = slow{listener}
 	}
 	log.Fatal(http.Serve(held, rated(mux)))
+}
+
+// A file of so many MiB, as memory.
+func mapped(path string, mb int) []byte {
+	file, err := os.Create(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	piece := []byte(strings.Repeat("plimsoll", 1<<17))
+	for i := 0; i < mb; i++ {
+		file.Write(piece)
+	}
+	file.Sync()
+	pages, err := syscall.Mmap(int(file.Fd()), 0, mb<<20, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// What lies beside is not wanted.
+	syscall.Madvise(pages, syscall.MADV_RANDOM)
+	return pages
 }
 
 type slow struct{ net.Listener }

@@ -287,6 +287,7 @@ def _told(found):
     predicted = found["predicted"] or {}
     return {"cause": found["cause"], "abstained": found["abstained"], "sentence": found["sentence"], "causes": found["causes"],
             "line_rps": found["load_line_rps"]["lower"], "doubled_rps": predicted.get("doubled_rps"),
+            "disturbed": [warning for warning in found["warnings"] if "disturbed: others used" in warning],
             "interventions": found["interventions"]}
 
 
@@ -351,12 +352,15 @@ def zoo(settings):
                         print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
                     continue
                 row = {"case": name, "digest": key[1], "budget_s": budget, "found": _explained(case, name, budget)}
+                if row["found"]["disturbed"] and not case.get("beside"):
+                    notes.append(f"{name} is void, and made again next time: {'; '.join(row['found']['disturbed'])}")
+                    continue
             except (Absent, Failure) as missing:
                 notes.append(f"{name} was left out: {missing}")
                 continue
             # The truth is looked at now, not before.
             cure = _read("truth.json")[name].get("cure")
-            if cure and row["found"]["doubled_rps"]:
+            if cure and row["found"]["doubled_rps"] and settings.cures:
                 row["cured_rps"] = _cured_line(case, cure, min(budget, 60))
             with open(path, "a") as file:
                 file.write(json.dumps(row) + "\n")

@@ -260,11 +260,12 @@ func rated(next http.Handler) http.Handler {
 		now := time.Now()
 		mu.Lock()
 		if set.Pace > 0 {
+			// Whoever comes to an idle server does not wait.
 			if turn.Before(now) {
 				turn = now
 			}
-			turn = turn.Add(time.Second / time.Duration(set.Pace))
 			wait := turn.Sub(now)
+			turn = turn.Add(time.Second / time.Duration(set.Pace))
 			mu.Unlock()
 			time.Sleep(wait)
 			next.ServeHTTP(w, r)

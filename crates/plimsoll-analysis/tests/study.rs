@@ -304,7 +304,7 @@ fn overload_goes_past_the_line_and_back() {
             first_answer_ns: 0,
             profiles: None,
         };
-        Asked::Overload(OverloadAsked { search, line_rps, budget_ns: 60 * SECOND, retries: 0 })
+        Asked::Overload(OverloadAsked { search, line_rps, budget_ns: 60 * SECOND, retries: 0, against: None })
     };
     let model = |kind| Model { kind, ..slots(1, 1000.0) };
     for (kind, line_rps, verdict, is_back) in [

@@ -137,6 +137,13 @@ pub struct OverloadAsked<P = PlanRecord> {
     /// How often a request comes again that fails; 0: never.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
+    /// Another target that meets the same load afterwards, such as a proxy that is to protect the first.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub against: Option<P>,
+}
+
+fn nothing<P>() -> Option<P> {
+    None
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -286,7 +293,9 @@ impl<P> Asked<P> {
             Asked::Sweep(sweep) => vec![&sweep.base],
             Asked::Find(find) => vec![&find.base],
             Asked::Explain(explain) => vec![&explain.search.base],
-            Asked::Overload(overload) => vec![&overload.search.base],
+            Asked::Overload(overload) => {
+                [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect()
+            }
             Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
             }
@@ -306,8 +315,10 @@ impl<P> Asked<P> {
             Asked::Explain(ExplainAsked { search, budget_ns, interventions, varied }) => {
                 Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns, interventions, varied })
             }
-            Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries }) => {
-                Asked::Overload(OverloadAsked { search: search.with_plan(each)?, line_rps, budget_ns, retries })
+            Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against }) => {
+                let search = search.with_plan(&mut each)?;
+                let against = against.map(each).transpose()?;
+                Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against })
             }
             Asked::Prove(ProveAsked { blocks, criterion, margin, profiles }) => {
                 Asked::Prove(ProveAsked { blocks: blocks.with_plans(each)?, criterion, margin, profiles })

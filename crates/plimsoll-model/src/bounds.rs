@@ -124,6 +124,7 @@ impl Asked {
                 overload.search.is_bounded()
                     && is_time(overload.budget_ns)
                     && overload.retries <= RETRIES_MAX
+                    && overload.against.as_ref().is_none_or(PlanRecord::is_bounded)
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             }
             Asked::Prove(prove) => {

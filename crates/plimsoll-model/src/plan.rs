@@ -46,6 +46,9 @@ pub enum ArmIndex {
 }
 
 impl ArmIndex {
+    /// The target beside the one whose line is looked for.
+    pub const AGAINST: ArmIndex = ArmIndex::Side(1);
+
     /// Its place among the arms.
     pub fn index(self) -> usize {
         match self {

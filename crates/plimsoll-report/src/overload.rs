@@ -10,7 +10,7 @@ use crate::run::RunContext;
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::{OverloadSecond, OverloadStep, OverloadVerdict, Overloaded, Refused};
-use plimsoll_model::Experiment;
+use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -84,9 +84,15 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         ("Retry-After", text.to_owned())
     }));
     report.facts(facts);
-    let is_grpc = found.plan.traffic.origin.is_grpc();
-    let rows = found.overloaded.steps.iter().map(|step| step_row(step, is_grpc));
-    report.table(&STEP_HEADINGS, rows.collect());
+    let rows = |plan: &PlanRecord, found: &Overloaded| {
+        let is_grpc = plan.traffic.origin.is_grpc();
+        found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
+    };
+    report.table(&STEP_HEADINGS, rows(found.plan, &found.overloaded));
+    if let Some((plan, other)) = &found.against {
+        report.text(Tone::Answer, format!("against {}: {}", plan.traffic.title(), overload_answer(other)));
+        report.table(&STEP_HEADINGS, rows(plan, other));
+    }
     report
 }
 
@@ -95,12 +101,14 @@ const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of 
 /// The page: with what was asked and what was answered in time, over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut page = overload_report(context, found);
-    let seconds = &found.overloaded.seconds;
-    let line = |name: &str, of: fn(&OverloadSecond) -> u64| Line {
+    let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
         name: name.to_owned(),
         points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
     };
-    let lines = vec![line("asked", |second| second.offered), line("answered in time", |second| second.in_time)];
+    let seconds = &found.overloaded.seconds;
+    let in_time = |second: &OverloadSecond| second.in_time;
+    let mut lines = vec![line("asked", seconds, |second| second.offered), line("answered in time", seconds, in_time)];
+    lines.extend(found.against.as_ref().map(|(_, other)| line("in time by the other", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
     let subtitle = format!("{}, line {} requests/s", heading::target(context.plan), rate(found.overloaded.line_rps));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));
@@ -121,8 +129,19 @@ struct OverloadDocument<'a> {
     recovered: bool,
     retry_after: Option<bool>,
     verdict: Option<&'static str>,
+    against: Option<AgainstFields>,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
+}
+
+#[derive(Serialize)]
+struct AgainstFields {
+    target: String,
+    steps: Vec<StepFields>,
+    recovery_s: Option<f64>,
+    recovered: bool,
+    retry_after: Option<bool>,
+    verdict: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -165,7 +184,7 @@ pub(crate) fn overload_document(
     found: &OverloadFinding,
     warnings: &[String],
 ) -> Value {
-    let OverloadFinding { slo, retries, overloaded, server, .. } = found;
+    let OverloadFinding { slo, retries, overloaded, against, server, .. } = found;
     let made = MadeFields::of(context.plan, context.injectors);
     value(&OverloadDocument {
         frame: FrameFields::of("plimsoll.overload/1", experiment, Some(made)),
@@ -178,6 +197,14 @@ pub(crate) fn overload_document(
         recovered: overloaded.recovery_s.is_some(),
         retry_after: overloaded.retry_after,
         verdict: overloaded.verdict.map(OverloadVerdict::word),
+        against: against.as_ref().map(|(plan, other)| AgainstFields {
+            target: plan.traffic.title(),
+            steps: other.steps.iter().map(StepFields::from).collect(),
+            recovery_s: other.recovery_s,
+            recovered: other.recovery_s.is_some(),
+            retry_after: other.retry_after,
+            verdict: other.verdict.map(OverloadVerdict::word),
+        }),
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
         server: ServerFields::of(server),
     })

@@ -390,6 +390,7 @@ mod tests {
                     search: overloaded,
                     line_rps: Some(100.0),
                     retries: 0,
+                    against: None,
                     budget_ns: 20_000_000_000,
                 }),
                 vec![trial(Purpose::Overload, None, 0, rate(100.0))],

@@ -43,7 +43,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
-        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind") => Class::Url,
+        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => Class::Url,
         (_, "headers" | "identities") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block" | "vary") => Class::Command,

@@ -71,10 +71,11 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     watched(&mut words, asked, terms);
     words.optional("--fail-if", terms.fail_if.as_ref());
     output(&mut words, terms);
+    let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
     if let Some(mix) = &terms.mix {
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
     } else if !terms.demo {
-        let shown = if has_one_url(asked) { &plans[..1] } else { &plans[..] };
+        let shown = if has_one_url(asked) || beside { &plans[..1] } else { &plans[..] };
         words.0.extend(shown.iter().map(|plan| url(plan)));
     }
     if let Some(script) = terms.script.as_ref().filter(|script| !script.args.is_empty()) {
@@ -211,6 +212,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.value("--budget", time(overload.budget_ns));
             words.optional("--line", overload.line_rps);
             words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
+            words.optional("--against", overload.against.as_ref().map(url));
         }
         Asked::Prove(prove) => {
             builds(words, terms);

@@ -7,7 +7,8 @@ use crate::overload::Overloaded;
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, OverloadAsked, PlanRecord, Purpose};
+use crate::study::overload::overload_tag;
+use plimsoll_model::{Experiment, OverloadAsked, PlanRecord, Trial};
 
 /// What a server does past its line.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct OverloadFinding<'a> {
     pub retries: u32,
     /// What was found.
     pub overloaded: Overloaded,
+    /// What was found of another target under the same load.
+    pub against: Option<(&'a PlanRecord, Overloaded)>,
     /// What was seen of the server.
     pub server: ServerView<'a>,
 }
@@ -28,17 +31,21 @@ pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
     asked: &OverloadAsked,
 ) -> Result<Doubted<OverloadFinding<'a>>, NoFinding> {
-    let trial = experiment.trials.iter().find(|trial| trial.tag.purpose == Purpose::Overload);
-    let trial = trial.ok_or(NoFinding::NoLoad)?;
+    let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
+    let trial = of(false).ok_or(NoFinding::NoLoad)?;
     let line_rps = match asked.line_rps {
         Some(line_rps) => line_rps,
         // The steps are shares of what was the line when they began.
         None => search::conclude(experiment, &asked.search)?.open().1.findings.load_line_rps.lower,
     };
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
-    let overloaded = Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+    let overloaded = |trial: &Trial| Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+    let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
+    let overloaded = overloaded(trial);
     let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
-    let unsent: u64 = overloaded.steps.iter().map(|step| step.refused.unsent).sum();
+    let loads = [Some(&overloaded), against.as_ref().map(|(_, other)| other)];
+    let steps = loads.into_iter().flatten().flat_map(|load| &load.steps);
+    let unsent: u64 = steps.map(|step| step.refused.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
         kind: DoubtKind::Unsent,
         text: format!("{unsent} requests were never sent: for these the server was spared").into(),
@@ -54,6 +61,6 @@ pub(super) fn conclude<'a>(
     let plan = &trial.run.plan;
     Ok(Doubted::new(
         doubts,
-        OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, server },
+        OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, against, server },
     ))
 }

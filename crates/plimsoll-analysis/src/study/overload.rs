@@ -1,5 +1,6 @@
 //! What a server does past its line, as a study: a search where no line is given, then one load in steps of it. It is one load, so that
-//! what waits at a step is still there at the next: a server that does not come back shows only so.
+//! what waits at a step is still there at the next: a server that does not come back shows only so. Then the same load on another
+//! target, where one is named.
 //!
 //! Not here: what the load says (`overload`).
 
@@ -8,7 +9,9 @@ use super::step::{History, Step, Until};
 use crate::overload::FACTORS;
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Curve, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
+use plimsoll_model::{
+    ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag,
+};
 
 /// The search takes this part of the budget, and no more than this.
 const SEARCH_PART: (u64, u64) = (2, 5);
@@ -32,17 +35,31 @@ pub struct Overload {
     pub line_rps: Option<f64>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
+    /// Who meets the same load afterwards.
+    pub against: Option<PlanRecord>,
+}
+
+/// The tag of the load on the target whose line it is, or on the other.
+pub fn overload_tag(against: bool) -> Tag {
+    Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::of(Purpose::Overload) }
 }
 
 impl Overload {
     /// Nothing is measured yet.
     pub fn new(asked: &OverloadAsked, slo: Slo) -> Overload {
-        Overload { search: Search::new(&asked.search, slo), line_rps: asked.line_rps, budget_ns: asked.budget_ns }
+        let (line_rps, budget_ns, against) = (asked.line_rps, asked.budget_ns, asked.against.clone());
+        Overload { search: Search::new(&asked.search, slo), line_rps, budget_ns, against }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
-        if history.trials.iter().any(|trial| trial.tag.purpose == Purpose::Overload) {
-            return Step::Stop;
+        let made = |against| history.trials.iter().find(|trial| trial.tag == overload_tag(against));
+        if let Some(first) = made(false) {
+            let whole = matches!(first.run.ending, Some(Ending::Finished));
+            let base = self.against.as_ref().filter(|_| whole && made(true).is_none());
+            return base.map_or(Step::Stop, |base| {
+                let plan = PlanRecord { load: first.run.plan.load.clone(), ..base.clone() };
+                Step::measure(overload_tag(true), plan, Until::End)
+            });
         }
         if self.line_rps.is_none() {
             match self.search.next(history) {
@@ -52,7 +69,8 @@ impl Overload {
         }
         let line_rps = self.line_rps.unwrap_or_else(|| self.search.so_far(history.elapsed_ns).lower);
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
-        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns + OVERHEAD_NS + grace_ns);
+        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
+        let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);
         let step_ns = (left_ns / (FACTORS.len() as u64 + 1)).min(*STEP_NS.end()) / SECOND * SECOND;
         if line_rps <= 0.0 || step_ns < *STEP_NS.start() {
             return Step::Stop;
@@ -77,6 +95,6 @@ impl Overload {
             interval_ns: Plan::TICK_NS,
             ..base.load.clone()
         };
-        Step::measure(Tag::of(Purpose::Overload), PlanRecord { load, ..base.clone() }, Until::End)
+        Step::measure(overload_tag(false), PlanRecord { load, ..base.clone() }, Until::End)
     }
 }

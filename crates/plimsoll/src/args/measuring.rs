@@ -118,7 +118,9 @@ pub struct ExplainArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll overload http://localhost:8080/items     finds the line first\n  \
-    plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n\n\
+    plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n  \
+    plimsoll overload --retries 3 http://localhost:8080/items\n  \
+    plimsoll overload --line 2k --against http://localhost:8081/items http://localhost:8080/items\n\n\
     The steps are 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again, in one load.")]
 pub struct OverloadArgs {
     #[command(flatten)]
@@ -135,6 +137,9 @@ pub struct OverloadArgs {
     /// Past the line a request that fails comes again so often, after 0.1 s and then twice as long each time
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
+    /// Afterwards put the same load on this target, such as a proxy in front, and show both
+    #[arg(long, value_name = "URL2", help_heading = "Search")]
+    pub against: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]
@@ -265,6 +270,9 @@ pub struct RerunArgs {
     /// A target of which something was left out of the record (repeatable, in its order)
     #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record")]
     pub urls: Vec<String>,
+    /// The target beside it
+    #[arg(long, value_name = "URL2", help_heading = "Left out of the record")]
+    pub against: Option<String>,
     /// The file of traffic
     #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record")]
     pub traffic: Option<String>,

@@ -1,8 +1,10 @@
 //! `plimsoll overload`: what a target does past its load line, and whether it comes back.
 
+use super::first_answer;
 use super::search::{self, PreparedSearch};
 use crate::args::{OverloadArgs, PprofArgs, SearchArgs};
 use crate::asking;
+use crate::base::Base;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
 use crate::probes::Effort;
@@ -23,11 +25,12 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--line: must be more than 0")),
     });
-    let OverloadArgs { request, slo, generator, probes, script, retries, .. } = args.clone();
+    let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
     // A profile past the line is of a server that is busy with refusing; and a rate that must not be exceeded forbids it all.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
-    let (search, mut terms) = search::asked(&flags, search_part_ns(budget_ns))?;
+    let others: Vec<String> = against.into_iter().collect();
+    let (search, others, mut terms) = search::asked_beside(&flags, &others, search_part_ns(budget_ns))?;
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     if retries > RETRIES_MAX {
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
@@ -36,18 +39,35 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         let why = "--retries: only one request that is always the same can come again: give a URL, and no script, mix or template";
         return Err(Failure::usage(why));
     }
-    Ok((OverloadAsked { search, line_rps: line_rps.transpose()?, budget_ns, retries }, terms))
+    let against = others.into_iter().next();
+    if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
+        return Err(Failure::usage("--against: the other target is asked what a URL says: leave the file or the script out"));
+    }
+    Ok((OverloadAsked { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
 }
 
 /// Measures, reports, and says with which code to end.
 pub fn carry_out(asked: OverloadAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let OverloadAsked { search, line_rps, budget_ns, retries } = asked;
+    let OverloadAsked { search, line_rps, budget_ns, retries, against } = asked;
     let mut prepared = PreparedSearch::of(search, terms, Effort::Little)?;
-    let asked = Asked::Overload(OverloadAsked { search: prepared.asked(), line_rps, budget_ns, retries });
-    if let Some(traffic) = retried(&prepared.plan.traffic, retries).filter(|_| retries > 0) {
+    let again = |plan: &Plan| retried(&plan.traffic, retries).filter(|_| retries > 0);
+    if let Some(traffic) = again(&prepared.plan) {
         let (plan, injector) = (Plan { traffic, ..prepared.plan.clone() }, prepared.injector.clone());
         prepared.variants.insert(PlanChange::Retried, Variant { plan, injector });
     }
+    let mut other = None;
+    if let Some(against) = against {
+        let Base { mut plan, injector, .. } = Base::reach(&against, terms)?;
+        let (warning, _) = first_answer(&mut plan, &injector, terms)?;
+        prepared.noted.warnings.extend(warning.map(|warning| format!("--against: {warning}")));
+        other = Some(plan.record());
+        let traffic = again(&plan).unwrap_or_else(|| plan.traffic.clone());
+        // What it may take of the machine is the same.
+        plan.carriage.connections_max = prepared.plan.carriage.connections_max;
+        prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
+    }
+    let search = prepared.asked();
+    let asked = Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against: other });
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what {} does past its load line under {}: {} at most",

@@ -127,7 +127,7 @@ fn to_give(missing: &Missing) -> String {
 /// What is given again.
 fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     let mut given = Supplied::default();
-    for url in args.target.iter().chain(&args.urls) {
+    for url in args.target.iter().chain(&args.urls).chain(&args.against) {
         let Url { origin, path, authorization } = Url::read(url)?;
         given.urls.push_back(GivenUrl { text: url.clone(), origin, target: path, authorization });
     }

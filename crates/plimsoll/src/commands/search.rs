@@ -43,6 +43,16 @@ pub struct PreparedSearch {
 
 /// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
 pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+    let (asked, _, terms) = asked_beside(args, &[], budget_ns)?;
+    Ok((asked, terms))
+}
+
+/// The same, and the plans of other targets that are asked the same.
+pub fn asked_beside(
+    args: &SearchArgs,
+    others: &[String],
+    budget_ns: u64,
+) -> Result<(FindAsked<Plan>, Vec<Plan>, Terms<String>), Failure> {
     let slo = flag("--slo", Slo::parse(&args.slo))?.to_string();
     let max_rate = match &args.max_rate {
         None => None,
@@ -52,12 +62,15 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
         },
     };
     let arrivals = asking::arrivals(&args.generator)?;
-    let (base, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
+    let (plans, mut terms) = asking::plans(&args.request, others, &args.generator, &args.script)?;
+    let mut plans = plans.into_iter();
+    let base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
     traffic_file::rows_again(&base)?;
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
-    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
+    let asked = FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
+    Ok((asked, plans.collect(), terms))
 }
 
 impl PreparedSearch {

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::probes::{LiveServer, Watcher};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
-use plimsoll_model::{Injector, Intervention, Plan, Probes, Purpose, Run, Stripe, Tag};
+use plimsoll_model::{ArmIndex, Injector, Intervention, Plan, Probes, Purpose, Run, Stripe, Tag};
 use plimsoll_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -42,12 +42,15 @@ pub enum PlanChange {
     Intervention(Intervention),
     /// What fails comes again.
     Retried,
+    /// Another target is asked.
+    Against,
 }
 
 impl PlanChange {
     /// What a load with this tag may ask for.
     fn of(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
+            Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
             Purpose::Overload => Some(PlanChange::Retried),
             _ => Intervention::of(tag).map(PlanChange::Intervention),
         }

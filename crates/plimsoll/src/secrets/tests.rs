@@ -140,6 +140,7 @@ fn sample(command: &str, id: &str) -> String {
         ("find", "fail_if") => "line<5000",
         ("prove", "fail_if") => "worse",
         (_, "stop_if" | "fail_if") => "p99>200ms, errors>5%",
+        (_, "against") => "http://127.0.0.1:2/items?id=5",
         (_, "reference") => "http://127.0.0.1:1/ping?id=5",
         (_, "identities") => "Accept-Language: eo",
         (_, "headroom") => "30%",

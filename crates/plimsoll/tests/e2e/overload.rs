@@ -1,6 +1,6 @@
 //! `plimsoll overload`: past the line of real servers, and back.
 
-use crate::rig::{folder, json, number, plimsoll};
+use crate::rig::{baseline, folder, json, number, plimsoll};
 use plimsoll_bench::servers::token_bucket;
 
 #[test]
@@ -53,6 +53,29 @@ fn what_is_refused_comes_again() {
         let refused = plimsoll(&[&["overload", &url, "--line", "200"][..], &arguments].concat());
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }
+}
+
+/// A server that refuses what is too much, and one that answers it all.
+#[test]
+fn another_target_meets_the_same_load() {
+    let (limited, open) = (token_bucket(200.0, 20.0).expect("starts"), baseline(1));
+    let file = folder("overload-against").join("overload.plimsoll");
+    let path = file.to_str().expect("text");
+    let (url, other) = (limited.url("/"), format!("{}/", open.url));
+    let words = ["overload", &url, "--line", "200", "--against", &other, "--budget", "34s", "-o", path];
+    let document = json(&words);
+    assert!(number(&document, "elapsed_s") <= 34.5, "{:#}", document["elapsed_s"]);
+    let (steps, against) = (&document["steps"], &document["against"]["steps"]);
+    let refused = |steps: &serde_json::Value| number(&steps[4], "refused.too_much");
+    assert!(refused(steps) > 200.0 && refused(against) == 0.0, "{against:#}");
+    let offered = |steps: &serde_json::Value| number(&steps[4], "offered_rps");
+    assert!((0.95..1.05).contains(&(offered(against) / offered(steps))), "{against:#}");
+    assert!(number(&against[4], "answered_rps") > 400.0, "{against:#}");
+    assert!(document["against"]["target"].as_str().is_some_and(|target| target.contains(&open.url[7..])));
+    assert_eq!(plimsoll(&["show", "--json", path]).json()["against"], document["against"]);
+    assert!(plimsoll(&["show", path]).stdout.contains("against "));
+    let refused = plimsoll(&["overload", &url, "--lua", "", "--against", &other]);
+    assert!(refused.code == 2 && refused.stderr.contains("--against"), "{}", refused.stderr);
 }
 
 #[test]

@@ -293,9 +293,7 @@ impl<P> Asked<P> {
             Asked::Sweep(sweep) => vec![&sweep.base],
             Asked::Find(find) => vec![&find.base],
             Asked::Explain(explain) => vec![&explain.search.base],
-            Asked::Overload(overload) => {
-                [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect()
-            }
+            Asked::Overload(overload) => [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect(),
             Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
             }

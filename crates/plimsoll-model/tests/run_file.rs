@@ -168,7 +168,13 @@ fn asked(seed: u64) -> Asked {
             interventions: vec![Intervention::Reference, Intervention::Bursts],
             varied: vec![2.0, 4.5],
         }),
-        5 => Asked::Overload(OverloadAsked { search, line_rps: Some(1e3), budget_ns: 180_000_000_000, retries: 3, against: None }),
+        5 => Asked::Overload(OverloadAsked {
+            search,
+            line_rps: Some(1e3),
+            budget_ns: 180_000_000_000,
+            retries: 3,
+            against: None,
+        }),
         3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
         _ => Asked::Ladder(LadderAsked { blocks }),
     }

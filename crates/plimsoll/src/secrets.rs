@@ -43,7 +43,9 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") => Class::Url,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
-        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => Class::Url,
+        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
+            Class::Url
+        }
         (_, "headers" | "identities") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block" | "vary") => Class::Command,
@@ -65,11 +67,10 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             "method" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
             | "resolve_every" | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals"
             | "pprof_seconds" | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup"
-            | "stop_if" | "fail_if" | "slo" | "line" | "retries" | "budget" | "headroom" | "need" | "max_rate" | "level_time"
-            | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time" | "seconds"
-            | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort" | "keep"
-            | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool"
-            | "values",
+            | "stop_if" | "fail_if" | "slo" | "line" | "retries" | "budget" | "headroom" | "need" | "max_rate"
+            | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
+            | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
+            | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values",
         ) => Class::Plain,
         _ => return None,
     })

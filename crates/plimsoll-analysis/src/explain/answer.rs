@@ -5,7 +5,7 @@ use super::contrast::Contrast;
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
-use crate::sentence::Sentence;
+use crate::sentence::{Remedy, Sentence};
 
 /// A figure with its unit.
 pub fn value(signal: Signal, value: f64) -> String {
@@ -140,7 +140,17 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
         ),
         Cause::Client => {
             let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
-            let why = why.unwrap_or_else(|| "it could offer no more".into());
+            let why = match case.held_by_our_connections() {
+                Some(true) => {
+                    let most = case.past.under_way_max;
+                    Sentence::from(format!(
+                        "no more than {most:.0} requests may be under way, and all are served at once ("
+                    ))
+                    .remedy(Remedy::MaxConnections)
+                    .words(")")
+                }
+                _ => why.unwrap_or_else(|| "it could offer no more".into()),
+            };
             return Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         }
         Cause::Delay => {

@@ -99,7 +99,8 @@ pub struct Contrast {
 impl Contrast {
     /// What a search and the loads after it showed. `findings` without settled loads; `loads`: those to look at.
     pub fn of(findings: &Findings, loads: &Loads) -> Contrast {
-        let sight = |run: Option<&Run>| run.map(LoadSignals::of).unwrap_or_default();
+        let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
+        let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
         let peak = findings.peak.map_or(0.0, |peak| peak.rps);
         let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
@@ -154,6 +155,13 @@ impl Contrast {
     /// the time.
     pub fn at_a_time(&self) -> Option<f64> {
         (self.best_rps > 0.0).then_some(self.best_rps * self.alone_ns? / 1e9)
+    }
+
+    /// Whether as many requests are served at a time as we let be under way: it is our connections that are few.
+    pub fn held_by_our_connections(&self) -> Option<bool> {
+        let most = self.past.under_way_max;
+        let under_way = self.past.get(Signal::InFlight)?;
+        Some(most >= 1.0 && under_way >= 0.95 * most && (self.at_a_time()? / most - 1.0).abs() <= 0.15)
     }
 
     /// Whether more was asked past the line, and no more came of it.

@@ -85,6 +85,9 @@ pub struct ServiceDemand {
     pub used_share: f64,
 }
 
+/// A resource of which less than this share was ever in use has no demand to be told.
+const USED_MIN: f64 = 0.002;
+
 /// The demands that can be told from these loads, the lowest ceiling first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
@@ -105,7 +108,8 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
-    (slope > 0.0).then(|| ServiceDemand {
+    // What is hardly touched tells nothing of where it ends.
+    (slope > 0.0 && used_share >= USED_MIN).then(|| ServiceDemand {
         resource,
         per_request_s: slope,
         ceiling_rps: ((capacity - intercept) / slope).max(0.0),

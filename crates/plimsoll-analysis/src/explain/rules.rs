@@ -132,13 +132,14 @@ pub const RULES: &[Rule] = &[
             6.0,
             "plimsoll could not make the load",
             "plimsoll had room",
-            &[Signal::Generator, Signal::ClientCores],
+            &[Signal::Generator, Signal::ClientCores, Signal::InFlight],
             |case| {
                 // Where others use the machine up it is they who leave us no room.
                 let of = |sight: &LoadSignals| sight.limited.is_some() && sight.disturbed.is_none();
                 let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
                 let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
-                Some(whole || here)
+                let few = case.held_by_our_connections().unwrap_or(false);
+                Some(whole || here || few)
             },
         )],
         yields_to: &[Cause::Ports],

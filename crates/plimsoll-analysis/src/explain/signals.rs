@@ -226,6 +226,8 @@ pub struct LoadSignals {
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
+    /// Requests that may be under way at a time, by our own limit of connections.
+    pub under_way_max: f64,
     /// What could not be seen, and why.
     pub unseen: Vec<String>,
 }
@@ -260,10 +262,18 @@ type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 impl LoadSignals {
     /// What `run` showed.
     pub fn of(run: &Run) -> LoadSignals {
-        let summary = Summary::of(run);
+        LoadSignals::under(run, None)
+    }
+
+    /// The same under a promise whose shortest latency bound is `bound_ns`: what we add to times is held against that.
+    pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
+        let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
-        let mut sight = LoadSignals { seconds, unseen: run.probes.unseen.clone(), ..LoadSignals::default() };
+        let carriage = &run.plan.carriage;
+        let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
+        let unseen = run.probes.unseen.clone();
+        let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
         sight

@@ -308,6 +308,15 @@ fn each_cause_by_its_law() {
             Contrast { stopped_by: StoppedBy::MaxRate, upper_rps: None, ..usual() },
             Cause::None,
         ),
+        (
+            "plimsoll, which may open too few connections",
+            {
+                let mut case = usual().alone(20.0).with(&[(InFlight, 2.0, 20.0, 20.0)]);
+                case.past.under_way_max = 20.0;
+                case
+            },
+            Cause::Client,
+        ),
         ("plimsoll", Contrast { stopped_by: StoppedBy::Client, ..usual() }, Cause::Client),
         (
             "ports of the server's own connections",

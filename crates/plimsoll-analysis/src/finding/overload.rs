@@ -6,8 +6,8 @@ use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
 use crate::overload::Overloaded;
 use crate::server_view::ServerView;
 use crate::slo::Slo;
-use crate::summary::Summary;
 use crate::study::overload::overload_tag;
+use crate::summary::Summary;
 use plimsoll_model::{Experiment, OverloadAsked, PlanRecord, Trial};
 
 /// What a server does past its line.

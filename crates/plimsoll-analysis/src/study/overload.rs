@@ -9,9 +9,7 @@ use super::step::{History, Step, Until};
 use crate::overload::FACTORS;
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{
-    ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag,
-};
+use plimsoll_model::{ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
 
 /// The search takes this part of the budget, and no more than this.
 const SEARCH_PART: (u64, u64) = (2, 5);

@@ -41,7 +41,9 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
     }
     let against = others.into_iter().next();
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
-        return Err(Failure::usage("--against: the other target is asked what a URL says: leave the file or the script out"));
+        return Err(Failure::usage(
+            "--against: the other target is asked what a URL says: leave the file or the script out",
+        ));
     }
     Ok((OverloadAsked { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
 }

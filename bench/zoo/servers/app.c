@@ -37,13 +37,12 @@ static void *serve(void *none) {
     static const char missing[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno";
     char text[8192];
     for (;;) {
-        if (accept_us) {
-            pthread_mutex_lock(&door);
-            usleep(accept_us);
-        }
+        /* One at a time: each thread that waits in accept has a file of its own already. */
+        pthread_mutex_lock(&door);
+        if (accept_us) usleep(accept_us);
         int at = accept(listener, NULL, NULL), one = 1;
-        if (accept_us) pthread_mutex_unlock(&door);
-        if (at < 0) { usleep(1000); continue; }
+        pthread_mutex_unlock(&door);
+        if (at < 0) { usleep(100000); continue; }
         setsockopt(at, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         size_t have = 0;
         for (;;) {

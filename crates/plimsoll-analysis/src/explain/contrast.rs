@@ -164,6 +164,12 @@ impl Contrast {
         Some(most >= 1.0 && under_way >= 0.95 * most && (self.at_a_time()? / most - 1.0).abs() <= 0.15)
     }
 
+    /// Whether the server holds a rate now that it did not hold while its line was searched. Of a wide bracket what lies inside it
+    /// was never tried.
+    pub fn holds_more(&self) -> Option<bool> {
+        Some(self.past_held? && self.past.get(Signal::Offered)? >= 0.98 * self.upper_rps?)
+    }
+
     /// Whether more was asked past the line, and no more came of it.
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);

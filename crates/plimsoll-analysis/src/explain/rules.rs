@@ -173,7 +173,7 @@ pub const RULES: &[Rule] = &[
                     let seen = case.line.get(Signal::Others).or(case.line.get(Signal::Steal)).is_some();
                     let searched = case.stopped_by == StoppedBy::Disturbed;
                     match seen {
-                        true => Some(case.line.disturbed.is_some() || searched && case.past_held == Some(true)),
+                        true => Some(case.line.disturbed.is_some() || searched && case.holds_more() == Some(true)),
                         false => searched.then_some(true),
                     }
                 },
@@ -254,12 +254,14 @@ pub const RULES: &[Rule] = &[
             ),
             must(
                 1.0,
-                "requests on connections that stood were answered as fast as ever",
+                "requests on connections that stood were answered as fast as ever, or hardly anything is worked on",
                 "requests on connections that stood took longer, too: the server is busy with something else",
                 &[Signal::Service],
                 |case| {
                     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service))?;
-                    Some(case.past.get(Signal::Service).or(case.line.get(Signal::Service))? <= 2.0 * alone_ns)
+                    // What the kernel has accepted waits for the server to do so: that is in the time of its first request.
+                    let idle = case.at_a_time().is_some_and(|count| count < 0.6);
+                    Some(idle || case.past.get(Signal::Service).or(case.line.get(Signal::Service))? <= 2.0 * alone_ns)
                 },
             ),
             must_not(
@@ -268,10 +270,7 @@ pub const RULES: &[Rule] = &[
                 &[Signal::Idle, Signal::FullestThread],
                 |case| Some(case.thread_full()? || case.cores_full()?),
             ),
-            speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], |case| {
-                let low = case.low.get(Signal::ListenOverflows)?;
-                Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
-            }),
+            speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], overflows),
             speaks(1.0, "the queue of connections to be accepted was full", &[Signal::ListenQueue], |case| {
                 case.reaches(Signal::ListenQueue, 0.9)
             }),
@@ -385,7 +384,7 @@ pub const RULES: &[Rule] = &[
                 "the server held more after the search than it did during it",
                 "what did not hold in the search did not hold afterwards",
                 &[Signal::Goodput, Signal::P99],
-                |case| Some(case.past_held? && case.upper_rps.is_some()),
+                |case| case.holds_more().or(Some(false)),
             ),
             // A line that lay too low by chance is passed later, too: what is warm now was slower before, or compiled code.
             must(
@@ -818,11 +817,23 @@ pub const RULES: &[Rule] = &[
             must_not("the reader took no more", "the reader took what was sent", &[Signal::WindowLimited], |case| {
                 case.reaches(Signal::WindowLimited, 0.5)
             }),
+            must_not(
+                "what is sent again asks for connections, which a full queue turned away",
+                "no connection was turned away",
+                &[Signal::ListenOverflows],
+                overflows,
+            ),
         ],
         yields_to: &[],
         to_tell: &[words("the kernel's account of the connections (probes)")],
     },
 ];
+
+/// Whether the kernel turned connections away from a full queue, and did not at a low load.
+fn overflows(case: &Contrast) -> Option<bool> {
+    let low = case.low.get(Signal::ListenOverflows)?;
+    Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
+}
 
 /// Whether threads of a server whose interpreter lets one run at a time use one core's worth together.
 fn takes_turns(case: &Contrast) -> Option<bool> {

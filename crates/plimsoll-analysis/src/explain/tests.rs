@@ -258,6 +258,16 @@ fn each_cause_by_its_law() {
             ]),
             Cause::AcceptBacklog,
         ),
+        (
+            "a server that takes connections too slowly, and has the kernel hold some",
+            usual().alone(0.07).with(&[
+                (Connect, 1e5, 2e5, 3.1e9),
+                (ListenOverflows, 0.0, 3.0, 200.0),
+                (Service, 7e4, 13e6, 14e6),
+                (Retransmits, 0.0, 0.0, 0.08),
+            ]),
+            Cause::AcceptBacklog,
+        ),
         ("open files", usual().with(&[(Files, 0.2, 0.9, 1.0), (ConnectFailed, 0.0, 0.0, 0.2)]), Cause::Files),
         (
             "others on the machine",
@@ -377,6 +387,10 @@ fn too_little_names_nothing() {
             "a thread that is as full at a low load",
             usual().with(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
         ),
+        ("a rate inside of a wide bracket", {
+            let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
+            Contrast { past_held: Some(true), upper_rps: Some(2000.0), ..case }
+        }),
         ("a line that lay too low by chance", {
             let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
             Contrast { past_held: Some(true), ..case }

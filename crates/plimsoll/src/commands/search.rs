@@ -47,12 +47,11 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
     Ok((asked, terms))
 }
 
+/// What is asked of a target, and the plans of others that are asked the same.
+pub type AskedBeside = (FindAsked<Plan>, Vec<Plan>, Terms<String>);
+
 /// The same, and the plans of other targets that are asked the same.
-pub fn asked_beside(
-    args: &SearchArgs,
-    others: &[String],
-    budget_ns: u64,
-) -> Result<(FindAsked<Plan>, Vec<Plan>, Terms<String>), Failure> {
+pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<AskedBeside, Failure> {
     let slo = flag("--slo", Slo::parse(&args.slo))?.to_string();
     let max_rate = match &args.max_rate {
         None => None,

@@ -651,7 +651,7 @@ pub const RULES: &[Rule] = &[
                 3.0,
                 "what is behind it is full, or answers it later than at a low load",
                 "nothing behind it is full or slower than at a low load",
-                &[Signal::DownstreamCores, Signal::PeerConnections, Signal::Service],
+                &[Signal::DownstreamCores, Signal::PeerWaiting, Signal::PeerConnections, Signal::Service],
                 |case| Some(downstream_full(case)? || downstream_slower(case).unwrap_or(false)),
             ),
             must(
@@ -666,7 +666,12 @@ pub const RULES: &[Rule] = &[
                 },
             ),
             speaks(3.0, "what is behind it has no core's worth left", &[Signal::DownstreamCores], downstream_full),
-            speaks(2.0, "its calls have become slower", &[Signal::PeerConnections, Signal::Service], downstream_slower),
+            speaks(
+                2.0,
+                "its calls have become slower",
+                &[Signal::PeerWaiting, Signal::PeerConnections, Signal::Service],
+                downstream_slower,
+            ),
         ],
         yields_to: &[],
         to_tell: &[
@@ -900,10 +905,19 @@ fn waits_for_data(case: &Contrast) -> Option<bool> {
     Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
 }
 
+/// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.
+fn calls_pile_up(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
+    Some(past >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * past)
+}
+
 /// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are
 /// served at a time than there are of them; or they become more and more, and nothing else does; or there are enough, and
-/// the threads of all requests wait for data.
+/// the threads of all requests wait for data; or more calls are not answered than there would be if each took what it takes alone.
 fn downstream_slower(case: &Contrast) -> Option<bool> {
+    if calls_pile_up(case).unwrap_or(false) {
+        return Some(case.plateau()? && case.nothing_full()?);
+    }
     let (line, past) = case.peer_counts()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let at_a_time = case.at_a_time()?;

@@ -86,6 +86,8 @@ pub enum Signal {
     DownstreamProcesses,
     /// The server's connections to others; the most.
     PeerConnections,
+    /// Those of them that wait for an answer, on average.
+    PeerWaiting,
     /// Share of the server's CPU time that collects garbage.
     Gc,
     /// Share of the time in which the runtime stood still for that.
@@ -180,6 +182,7 @@ impl Signal {
             Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
             Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
             Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
+            Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime"),
             Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
             Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
@@ -404,6 +407,8 @@ impl LoadSignals {
                 self.peers.insert(peer.to_owned(), count);
             }
         }
+        let waiting = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".waiting"));
+        self.put(Signal::PeerWaiting, waiting.filter_map(|name| mean(name)).reduce(f64::max));
         self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
         self.runtime(probes, &threads, span_ns, (&change, &mean), server_cores);
 

@@ -173,6 +173,14 @@ fn each_cause_by_its_law() {
         ("a pool of four", usual().alone(4.5).peers(4.0, 4.0, 4.0), Cause::Pool),
         ("a pool of ten, and calls beside it", usual().alone(20.0).peers(3.0, 10.0, 10.0), Cause::Pool),
         (
+            "a serial store behind more connections than requests wait",
+            usual()
+                .alone(1.0)
+                .peers(64.0, 64.0, 64.0)
+                .with(&[(InFlight, 0.2, 2.0, 40.0), (PeerWaiting, 0.1, 2.0, 38.0)]),
+            Cause::Downstream,
+        ),
+        (
             "calls that get slower, each on a connection of its own",
             usual().alone(2.0).peers(2.0, 20.0, 480.0),
             Cause::Downstream,

@@ -58,6 +58,9 @@ pub struct SocketRow {
     pub inode: u32,
     /// Of a connection, if asked for and told.
     pub send_time: Option<SendTime>,
+    /// Of a connection, if asked for and told: something was sent after the last that came, so that an answer is waited for. Of
+    /// what is answered within a tick of the kernel's (up to 10 ms) it is not seen.
+    pub awaits_answer: Option<bool>,
 }
 
 /// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of interest cost
@@ -367,6 +370,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         user: u32_at(payload, 64)?,
         inode: u32_at(payload, 68)?,
         send_time: None,
+        awaits_answer: None,
     };
     let mut attributes = payload.get(MESSAGE..)?;
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
@@ -376,6 +380,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         }
         if kind == INET_DIAG_INFO {
             socket.send_time = parse_send_time(&attributes[4..length]);
+            socket.awaits_answer = parse_awaits_answer(&attributes[4..length]);
         }
         attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
     }
@@ -390,6 +395,12 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
         window_limited_us: u64_at(info, 176)?,
         buffer_limited_us: u64_at(info, 184)?,
     })
+}
+
+/// How long ago something was sent, and something came, in ms of `struct tcp_info`.
+fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
+    let (sent_ms, came_ms) = (u32_at(info, 44)?, u32_at(info, 52)?);
+    Some(came_ms > sent_ms)
 }
 
 #[cfg(test)]
@@ -437,6 +448,32 @@ mod tests {
         assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
         let all = seen(&mut asker, states::ESTABLISHED, Filter::Any);
         assert!(all.len() >= others.len().max(6));
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let own = client.local_addr().expect("an address");
+        let (mut server, _) = listener.accept().expect("accepted");
+        let mut asker = Asker::open().expect("netlink");
+        // Longer than a tick of the kernel's.
+        let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
+        let mut awaits = || {
+            let rows = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
+            rows.iter().find(|row| row.local == own).expect("the client's").awaits_answer
+        };
+        let mut byte = [0];
+        for _ in 0..2 {
+            pass();
+            client.write_all(b"?").expect("written");
+            pass();
+            assert_eq!(awaits(), Some(true));
+            server.read_exact(&mut byte).expect("read");
+            server.write_all(b"!").expect("written");
+            client.read_exact(&mut byte).expect("read");
+            assert_eq!(awaits(), Some(false));
+        }
     }
 
     #[test]

@@ -37,10 +37,17 @@ pub struct Peers {
     known: BTreeSet<SocketAddr>,
 }
 
-/// Connections that could be the server's own: when they were seen, inodes and peers.
+/// Connections that could be the server's own, and when they were seen.
 struct OwnConnections {
     at_ns: u64,
-    connections: Vec<(u32, SocketAddr)>,
+    connections: Vec<OwnConnection>,
+}
+
+/// One of them: its inode, whom it leads to, and whether an answer of theirs is waited for.
+struct OwnConnection {
+    inode: u32,
+    peer: SocketAddr,
+    awaits_answer: bool,
 }
 
 /// Going through open files.
@@ -83,9 +90,9 @@ impl Peers {
                 // Of a kernel that refuses this, the queue of the listener tells.
                 Some(Some(Err(_))) | None => return,
             };
-            let unknown = connections.iter().any(|(inode, _)| !self.ours.contains_key(inode));
+            let unknown = connections.iter().any(|it| !self.ours.contains_key(&it.inode));
             // An inode's number is given again: what is gone is forgotten.
-            self.ours.retain(|known, _| connections.iter().any(|(inode, _)| inode == known));
+            self.ours.retain(|known, _| connections.iter().any(|it| it.inode == *known));
             self.seen = Some(OwnConnections { at_ns: now_ns, connections });
             if unknown {
                 self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
@@ -106,8 +113,8 @@ impl Peers {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..FILES_AT_ONCE {
             let Some(inode) = search.next() else {
-                for (inode, _) in &seen.connections {
-                    self.ours.entry(*inode).or_insert(false);
+                for connection in &seen.connections {
+                    self.ours.entry(connection.inode).or_insert(false);
                 }
                 if search.denied {
                     sink.unseen_part(DENIED);
@@ -116,10 +123,10 @@ impl Peers {
                 return;
             };
             if let Some(inode) = inode
-                && seen.connections.iter().any(|(candidate, _)| *candidate == inode)
+                && seen.connections.iter().any(|candidate| candidate.inode == inode)
             {
                 self.ours.insert(inode, true);
-                if seen.connections.iter().all(|(candidate, _)| self.ours.contains_key(candidate)) {
+                if seen.connections.iter().all(|candidate| self.ours.contains_key(&candidate.inode)) {
                     self.search = None;
                     return;
                 }
@@ -133,11 +140,13 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        let mut found: BTreeMap<SocketAddr, u64> = BTreeMap::new();
-        for (_, peer) in seen.connections.iter().filter(|(inode, _)| self.ours.get(inode) == Some(&true)) {
-            *found.entry(*peer).or_default() += 1;
+        // Connections, and those of them that wait for an answer.
+        let mut found: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();
+        for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
+            let (all, waiting) = found.entry(connection.peer).or_default();
+            (*all, *waiting) = (*all + 1, *waiting + u64::from(connection.awaits_answer));
         }
-        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, count)| (*peer, *count)).collect();
+        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
             if self.known.len() < PEERS_MAX {
@@ -145,11 +154,17 @@ impl Peers {
             }
         }
         for peer in &self.known {
-            let count = found.remove(peer).unwrap_or(0);
+            let (count, waiting) = found.remove(peer).unwrap_or_default();
             sink.gauge_at(&format!("peer.{peer}.connections"), "", seen.at_ns, count as f64);
+            sink.gauge_at(&format!("peer.{peer}.waiting"), "", seen.at_ns, waiting as f64);
         }
         if !found.is_empty() {
-            sink.gauge_at("peer.others.connections", "", seen.at_ns, found.values().sum::<u64>() as f64);
+            sink.gauge_at(
+                "peer.others.connections",
+                "",
+                seen.at_ns,
+                found.values().map(|(count, _)| count).sum::<u64>() as f64,
+            );
         }
     }
 }
@@ -158,17 +173,18 @@ fn is_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Connections that could be the server's own to others: inodes and peers.
-fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<(u32, SocketAddr)>> {
+/// Connections that could be the server's own to others.
+fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection>> {
     // What came in on another port of the server's, such as one for metrics, is no downstream connection.
     let mut incoming = BTreeSet::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         incoming.insert(socket.local.port());
     })?;
     let mut found = Vec::new();
-    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), false, &mut |socket| {
+    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if !incoming.contains(&socket.local.port()) && socket.inode != 0 {
-            found.push((socket.inode, socket.remote));
+            let awaits_answer = socket.awaits_answer.unwrap_or(false);
+            found.push(OwnConnection { inode: socket.inode, peer: socket.remote, awaits_answer });
         }
     })?;
     Ok(found)

@@ -61,7 +61,7 @@ fn another_target_meets_the_same_load() {
     let (limited, open) = (token_bucket(200.0, 20.0).expect("starts"), baseline(1));
     let file = folder("overload-against").join("overload.plimsoll");
     let path = file.to_str().expect("text");
-    let (url, other) = (limited.url("/"), format!("{}/", open.url));
+    let (url, other) = (limited.url("/"), format!("{}/delay/1", open.url));
     let words = ["overload", &url, "--line", "200", "--against", &other, "--budget", "34s", "-o", path];
     let document = json(&words);
     assert!(number(&document, "elapsed_s") <= 34.5, "{:#}", document["elapsed_s"]);

@@ -1,6 +1,6 @@
 //! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and what is said where that fails.
 
-use plimsoll_model::grpc_message::{MessageText, Messages};
+use plimsoll_model::grpc_message::{MessageText, Messages, write_message};
 use plimsoll_model::{GrpcCall, Origin, Request, Route, Traffic};
 use plimsoll_traffic::grpc::{Schema, SchemaError, texts};
 use proptest::prelude::*;
@@ -100,6 +100,45 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
     let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
     texts(&Traffic::one(origin, route)).expect("types").remove(0).expect("of a call")
+}
+
+/// What Python's protobuf 7.36.2 makes of a body, and what it reads of it, with all fields, 64-bit numbers as numbers.
+#[test]
+fn messages_are_those_of_another_implementation() {
+    for (method, body, hex, json) in [
+        (
+            "Put",
+            r#"{"id": "-9007199254740993", "name": "caf\u00e9 \u0000", "tags": ["", "b"], "prices": {"EUR": {"currency": "EUR",
+                "cents": "-1"}}, "color": "RED", "since": "2001-02-03T04:05:06.789Z", "part": {"id": 1, "part": {"new": false}},
+                "usedYears": 4294967295, "picture": "AP8="}"#,
+            "08ffffffffffffffefff011207636166c3a920001a001a016222170a0345555212100a0345555210ffffffffffffffffff012801320c08f286ee\
+             d30310c0de9cf8023a0608013a02400048ffffffff0f520200ff",
+            r#"{"id": -9007199254740993, "name": "caf\u00e9 \u0000", "tags": ["", "b"], "prices": {"EUR": {"currency": "EUR",
+                "cents": -1}}, "color": "RED", "since": "2001-02-03T04:05:06.789Z", "part": {"id": 1, "part": {"new": false,
+                "id": 0, "name": "", "tags": [], "prices": {}, "color": "COLOR_NONE", "picture": ""}, "name": "", "tags": [],
+                "prices": {}, "color": "COLOR_NONE", "picture": ""}, "usedYears": 4294967295, "picture": "AP8="}"#,
+        ),
+        (
+            "Get",
+            r#"{"like": {"color": 7, "tags": ["x"]}, "id": 300}"#,
+            "08ac0212051a01782807",
+            r#"{"id": 300, "like": {"tags": ["x"], "color": 7, "id": 0, "name": "", "prices": {}, "picture": ""}}"#,
+        ),
+        ("Get", r#"{"id": "9223372036854775807"}"#, "08ffffffffffffffff7f", r#"{"id": 9223372036854775807}"#),
+    ] {
+        let bytes: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect();
+        let mut framed = Vec::new();
+        write_message(&bytes, false, &mut framed);
+        let sent = content(method, body).expect(body);
+        assert_eq!(sent, framed, "{body}");
+        // The method that answers with what this one takes.
+        let answers = if method == "Put" { "Get" } else { "Put" };
+        let mut text = Vec::new();
+        assert!(text_of(answers).read(&framed, &mut text), "{body}");
+        let read: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        assert_eq!(read, serde_json::from_str::<serde_json::Value>(json).expect("JSON"), "{body}");
+    }
 }
 
 #[test]

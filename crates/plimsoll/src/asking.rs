@@ -159,9 +159,14 @@ pub fn plans(
 
 /// Makes a request a call.
 fn make_call(route: &mut Route, ok: GrpcStatusSet) {
+    // That of a body of JSON is not that of the messages.
+    let is_of_json = |name: &str, value: &str| {
+        name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
+    };
+    route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
         // What ends in -bin is bytes, which are written in base64: anything else is taken for the bytes themselves.
-        if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) {
+        if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
         }

@@ -86,6 +86,10 @@ pub(super) enum H2Frame<'a> {
         stream: u32,
         bytes: u32,
     },
+    /// A fault of this stream alone: a priority of another length.
+    Misfit {
+        stream: u32,
+    },
     /// Of no meaning: a priority, or a kind that nobody knows.
     Other {
         /// 0 of the connection.
@@ -329,8 +333,8 @@ impl FrameReader {
             CONTINUATION => return self.go_on_with_block(header, payload),
             PRIORITY => {
                 placed(of_stream)?;
-                // A fault of the stream's, and of no consequence: nobody goes by priorities any more.
-                H2Frame::Other { stream }
+                // Nobody goes by priorities any more.
+                if length == 5 { H2Frame::Other { stream } } else { H2Frame::Misfit { stream } }
             }
             RST_STREAM => {
                 placed(of_stream)?;

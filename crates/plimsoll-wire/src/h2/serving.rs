@@ -208,6 +208,13 @@ impl H2Server {
             H2Frame::Push => return Err(ProtocolError::Pushed),
             // A client that goes away ends the connection by itself.
             H2Frame::GoAway { .. } | H2Frame::SettingsAck | H2Frame::PingAck | H2Frame::Other { .. } => {}
+            H2Frame::Misfit { stream } => {
+                if let Some(at) = self.find(stream) {
+                    self.streams.remove(at);
+                    frame::write_reset(&mut self.owed, stream, ProtocolError::FrameSize.h2_error() as u32);
+                    return Ok(Some(ServerFact::Reset { stream }));
+                }
+            }
         }
         Ok(None)
     }

@@ -135,7 +135,23 @@ cases! {
     windows_may_be_enlarged_up_to_the_largest: answered(
         [frame(WINDOW_UPDATE, 0, 5, &(0x7fff_ffffu32 - 65_535).to_be_bytes()), ok(1)], 200, 0);
 
+    a_push_setting_of_0_is_taken: answered([settings(&[(2, 0)]), ok(1)], 200, 0);
+    acknowledged_pings_are_passed_over: answered([frame(PING, 1, 0, &[7; 8]), ok(1)], 200, 0);
+    a_priority_of_a_stream_never_opened_is_passed_over: answered([frame(2, 0, 9, &[0; 5]), ok(1)], 200, 0);
+    padding_of_no_length_is_none:
+        answered([frame(HEADERS, WHOLE | PADDED, 1, &[&[0][..], &block(&[STATUS])].concat())], 200, 0);
+    the_largest_frame_is_taken: answered([head(1, 0, &[STATUS]), frame(DATA, END, 1, &[0; 16_384])], 200, 16_384);
+
     // What is wrong with one answer.
+    a_priority_of_another_length_fails_the_stream:
+        stream_fails([frame(2, 0, 1, &[0; 4])], ProtocolError::FrameSize, FRAME_SIZE);
+    content_of_an_answer_that_has_none_fails_the_stream: stream_fails(
+        [head(1, 0, &[(":status", "204")]), frame(DATA, END, 1, b"x")], ProtocolError::UnexpectedContent, PE);
+    a_capital_letter_in_trailers_fails_the_stream: stream_fails(
+        [head(1, 0, &[STATUS]), head(1, END, &[("Sum", "5")])], ProtocolError::BadHeader, PE);
+    a_connection_in_trailers_fails_the_stream: stream_fails(
+        [head(1, 0, &[STATUS]), head(1, END, &[("connection", "close")])], ProtocolError::ConnectionHeader, PE);
+    a_delete_in_a_name_fails_the_stream: stream_fails([head(1, END, &[STATUS, ("a\x7f", "x")])], ProtocolError::BadHeader, PE);
     no_status_fails_the_stream: stream_fails([head(1, END, &[("x", "y")])], ProtocolError::PseudoHeader, PE);
     two_statuses_fail_the_stream: stream_fails([head(1, END, &[STATUS, STATUS])], ProtocolError::PseudoHeader, PE);
     a_status_after_a_field_fails_the_stream:
@@ -189,6 +205,14 @@ cases! {
     // What is wrong with the connection.
     a_frame_above_the_largest_ends_the_connection:
         connection_fails([frame(DATA, 0, 1, &[0; 16_385])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_head_above_the_largest_ends_the_connection:
+        connection_fails([frame(HEADERS, WHOLE, 1, &[0x88; 16_385])], ProtocolError::FrameSize, FRAME_SIZE);
+    settings_above_the_largest_end_the_connection:
+        connection_fails([frame(SETTINGS, 0, 0, &[0; 16_386])], ProtocolError::FrameSize, FRAME_SIZE);
+    a_continuation_of_stream_0_ends_the_connection:
+        connection_fails([frame(HEADERS, 0, 1, &[0x88]), frame(CONTINUATION, END_HEADERS, 0, &[])], ProtocolError::FrameOrder, PE);
+    a_pushed_stream_of_stream_0_ends_the_connection: connection_fails(
+        [frame(PUSH_PROMISE, END_HEADERS, 0, &[0, 0, 0, 2, 0x88])], ProtocolError::FrameOrder, PE);
     content_of_stream_0_ends_the_connection: connection_fails([frame(DATA, 0, 0, b"x")], ProtocolError::FrameOrder, PE);
     content_of_a_stream_never_opened_ends_the_connection:
         connection_fails([frame(DATA, 0, 7, b"x")], ProtocolError::FrameOrder, PE);
@@ -389,6 +413,21 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
         bytes = &rest[length..];
     }
     found
+}
+
+#[test]
+fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
+    let requests = h2_requests();
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
+    conn.start(0, &requests[0]);
+    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    conn.sent(count, &scratch);
+    let heard = [begun(), frame(PING, 0, 0, b"question"), frame(PING, 1, 0, b"answered"), settings(&[(3, 9)])].concat();
+    let mut received = conn.receive(&heard, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    let acknowledged = (SETTINGS, 1, 0, vec![]);
+    assert_eq!(frames(&scratch[..count]), [acknowledged.clone(), (PING, 1, 0, b"question".to_vec()), acknowledged]);
 }
 
 #[test]

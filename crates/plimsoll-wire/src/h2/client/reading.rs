@@ -333,6 +333,9 @@ impl H2 {
                 self.leaving = Some(Leaving { last_stream: last_stream.min(before), error });
                 return Ok(Some(Fact::Leaves { error }));
             }
+            H2Frame::Misfit { stream } => {
+                return Ok(self.find(stream).map(|at| self.fail(at, ProtocolError::FrameSize)));
+            }
             H2Frame::PingAck | H2Frame::Other { .. } => {}
             H2Frame::Head { .. } | H2Frame::Data { .. } => return Err(ProtocolError::FrameOrder),
         }

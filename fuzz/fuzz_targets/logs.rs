@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_traffic::logs::{Format, find_format};
+use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayTiming};
 use plimsoll_traffic::survey::Survey;
 
 fuzz_target!(|data: &[u8]| {
@@ -21,12 +22,19 @@ fuzz_target!(|data: &[u8]| {
     let mut buffer = Vec::new();
     for format in formats.into_iter().flatten() {
         let mut survey = Survey::new(None);
+        let wanted = |_: &str| true;
+        let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
         for line in &lines {
             if let Some(entry) = format.parse(line, &mut buffer) {
                 survey.add(&entry, format.stamp());
+                gathering.add(&entry);
             }
         }
         let figures = survey.finish();
         assert!(figures.late <= figures.requests);
+        let timing = ReplayTiming { seed: 1, speed_milli: 2000, scale_milli: 1500, length_ns: None, lines: 0 };
+        if let Ok(load) = gathering.finish().and_then(|gathered| gathered.timed(&timing)) {
+            assert!(load.arrivals.starts_ns().iter().all(|start| *start < load.length_ns));
+        }
     }
 });

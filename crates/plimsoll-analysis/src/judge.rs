@@ -185,7 +185,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     let mut outcome = TrialOutcome {
         purpose,
         load: match &plan.load.shape {
-            LoadShape::Open { rate, .. } => Offered::Rate(rate.stages.last().map_or(0.0, |s| s.to)),
+            LoadShape::Open { .. } | LoadShape::Given { .. } => {
+                Offered::Rate(plan.load.shape.curve().stages.last().map_or(0.0, |s| s.to))
+            }
             LoadShape::Closed { users } => Offered::Users(users.max() as u64),
         },
         start_ns,

@@ -38,11 +38,12 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level that `run` measured; `None` where its load changes over time.
+    /// The level that `run` measured; `None` where its load changes over time, as that of a log does.
     pub fn of(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
             LoadShape::Open { rate, .. } => (LoadUnit::Rate, rate),
+            LoadShape::Given { .. } => return None,
         };
         let load = curve.max();
         if curve.stages.iter().any(|stage| stage.from != load || stage.to != load) {

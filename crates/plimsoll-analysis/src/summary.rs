@@ -9,7 +9,7 @@ use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Histogram, LoadFigures, LoadShape, RouteFigures, Run, Tally};
+use plimsoll_model::{Ending, Histogram, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -239,7 +239,7 @@ fn under_way_max(run: &Run) -> u64 {
 
 /// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
-    let open = matches!(run.plan.load.shape, LoadShape::Open { .. });
+    let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
         let share = generator.work_share * 100.0;
         return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time").into()));

@@ -124,9 +124,10 @@ impl Watch {
                 let arrivals = ((expected + spread).ceil() as u64).saturating_add(1);
                 arrivals.saturating_mul(plan.traffic.requests_max_each())
             }
+            LoadShape::Given { arrivals } => arrivals.count(),
             LoadShape::Closed { .. } => u64::MAX,
         };
-        let open = matches!(plan.load.shape, LoadShape::Open { .. });
+        let open = plan.load.shape.is_open();
         Watch {
             until: if judged && open { WatchUntil::Certain } else { WatchUntil::End },
             climbing: purpose == Purpose::Climb,

@@ -388,7 +388,9 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
     let load = match &plan.load.shape {
-        LoadShape::Open { rate, .. } => Offered::Rate(rate.stages.last().expect("a stage").to),
+        LoadShape::Open { .. } | LoadShape::Given { .. } => {
+            Offered::Rate(plan.load.shape.curve().stages.last().expect("a stage").to)
+        }
         LoadShape::Closed { users } => Offered::Users(users.max() as u64),
     };
     let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.below(5) as usize];

@@ -27,6 +27,9 @@ pub enum SourceError {
     /// A body that is filled in is no message.
     #[error("its body, filled in, does not fit the message that the method takes")]
     Message,
+    /// What each arrival asks is not said.
+    #[error("the plan has no list of requests")]
+    Unlisted,
 }
 
 /// What is kept of an answer while it comes.

@@ -24,6 +24,7 @@ mod json_find;
 mod net;
 mod prepared;
 mod recorder;
+mod replayed;
 mod session_source;
 mod sessions;
 #[cfg(test)]
@@ -55,6 +56,9 @@ pub enum Error {
     /// A request cannot be written as HTTP, or not be filled in.
     #[error(transparent)]
     Request(#[from] SourceError),
+    /// The plan is the record of one, which lacks the moments of its requests.
+    #[error("the plan has not all that its load needs")]
+    NotWhole,
     /// The plan names no address to connect to.
     #[error("the host has no address")]
     NoAddress,

@@ -107,6 +107,9 @@ pub fn prepare_aided(
         return Err(Error::NoAddress);
     }
     plimsoll_sys::process::release_code();
+    if !plan.load.shape.is_whole() {
+        return Err(Error::NotWhole);
+    }
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));

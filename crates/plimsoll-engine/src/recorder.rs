@@ -205,6 +205,11 @@ impl Recorder {
         }
     }
 
+    /// A measured request for `route` was answered with another status than in the log that is replayed.
+    pub fn status_changed(&mut self, route: RouteNumber) {
+        self.routes[usize::from(route)].status_changed += 1;
+    }
+
     /// A measured request for `route` is given up at the end of the run.
     pub fn abandoned(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].ledger.in_flight += 1;

@@ -8,6 +8,7 @@ use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::FormValues;
+use crate::replayed::Replayed;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
 use crate::weighted::Weighted;
@@ -27,6 +28,8 @@ pub enum Source {
     Sessions(Box<SessionSource>),
     /// Whoever writes them says so, batch by batch.
     Authored([EncodedRoute; 1], Box<Authored>),
+    /// Each arrival asks what stands in a list, and no second.
+    Replayed { routes: Vec<EncodedRoute>, requests: Replayed },
     /// In tests: what each user does, step by step.
     #[cfg(test)]
     Script { routes: Vec<EncodedRoute>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
@@ -47,10 +50,14 @@ impl Source {
         }
         let routes = plan.traffic.routes.iter().map(|route| compiler.compile(route)).collect::<Result<_, _>>()?;
         let users = UserNumbers::new(Stripe::ALL, None, values.unique_rows());
-        let filled = FilledRoutes::new(routes, values, unix_offset_ns);
+        let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
-            Choice::Weighted => Source::Weighted(Weighted::new(plan, filled, users)),
-            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, filled, users)?)),
+            Choice::Weighted => Source::Weighted(Weighted::new(plan, filled(routes), users)),
+            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, filled(routes), users)?)),
+            Choice::Listed => {
+                let listed = plan.traffic.listed.as_ref().ok_or(SourceError::Unlisted)?;
+                Source::Replayed { routes, requests: Replayed::compile(plan, listed)? }
+            }
         })
     }
 
@@ -86,6 +93,9 @@ impl Source {
             }
             // An author belongs to one worker.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
+            Source::Replayed { routes, requests } => {
+                Source::Replayed { routes: routes.clone(), requests: requests.clone() }
+            }
             #[cfg(test)]
             Source::Script { routes, steps, at } => {
                 Source::Script { routes: routes.clone(), steps: steps.clone(), at: at.clone() }
@@ -108,6 +118,7 @@ impl Source {
             Source::Weighted(weighted) => &weighted.filled.routes,
             Source::Sessions(sessions) => &sessions.filled.routes,
             Source::Authored(routes, _) => routes,
+            Source::Replayed { routes, .. } => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         }
@@ -188,6 +199,10 @@ impl Source {
                 authored.begin(exchange);
                 true
             }
+            Source::Replayed { routes, requests } => {
+                requests.write(exchange, user, &routes[usize::from(route)].request);
+                true
+            }
             _ => false,
         }
     }
@@ -200,6 +215,7 @@ impl Source {
             Source::Weighted(weighted) if of_route.form.is_some() => weighted.filled.request(exchange, route),
             Source::Sessions(sessions) => sessions.filled.request(exchange, route),
             Source::Authored(_, authored) => authored.request(exchange),
+            Source::Replayed { requests, .. } => requests.request(exchange),
             _ => &of_route.request,
         }
     }
@@ -212,6 +228,7 @@ impl Source {
             Source::Weighted(weighted) => &mut weighted.filled.routes,
             Source::Sessions(sessions) => return sessions.judge(of, answer),
             Source::Authored(routes, _) => &mut routes[..],
+            Source::Replayed { routes, .. } => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
@@ -222,6 +239,19 @@ impl Source {
     /// What is said of an answer of the route that misses this.
     pub fn reason(&self, route: RouteNumber, miss: Miss) -> &str {
         self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
+    }
+
+    /// Whether an answer with this status, to what `user` asked of `route`, is a success.
+    #[inline]
+    pub fn succeeds(&self, route: RouteNumber, user: u64, status: u16) -> bool {
+        self.route(route).ok_status.contains(status)
+            || matches!(self, Source::Replayed { requests, .. } if requests.expects(user, status))
+    }
+
+    /// Whether an answer to what `user` asked has another status than the log that is replayed.
+    #[inline]
+    pub fn is_changed(&self, user: u64, status: u16) -> bool {
+        matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
     /// Whether users find nothing more to ask.
@@ -246,12 +276,15 @@ impl Source {
             Source::Single(_) if last.is_none() => Next::Send(0),
             Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
             Source::Sessions(sessions) => sessions.next(user, last),
+            Source::Replayed { requests, .. } if last.is_none() => {
+                requests.route_of(user).map_or(Next::End, Next::Send)
+            }
             Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
                 None => Next::End,
                 Some(0) => Next::Send(0),
                 Some(ns) => Next::Wait(ns, 0),
             },
-            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) => Next::End,
+            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) | Source::Replayed { .. } => Next::End,
             #[cfg(test)]
             Source::Script { steps, at, .. } => {
                 let at = at.entry(user).or_default();
@@ -300,7 +333,8 @@ impl Source {
 mod tests {
     use super::*;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, LoadShape, Outcome, Request};
+    use plimsoll_model::{Curve, Listed, ListedRequest, LoadShape, Outcome, ReplayFacts, Request, Targets};
+    use plimsoll_wire::h1;
     use std::sync::Arc;
 
     fn plan(weights: &[u32]) -> Plan {
@@ -423,5 +457,40 @@ mod tests {
         assert_eq!(arrivals(&whole), arrivals(&whole.for_worker(Stripe { index: 1, of: 2 }, None)));
         plan.load.seed += 1;
         assert_ne!(arrivals(&whole), arrivals(&Source::compile(&plan).expect("compiles")));
+    }
+
+    #[test]
+    fn a_list_is_asked_as_it_stands_there() {
+        let mut plan = plan(&[1, 1]);
+        (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
+        assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));
+        let mut targets = Targets::default();
+        ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
+        let entry = |(target, route, status)| ListedRequest { target, route, status };
+        let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
+        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+        let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe { index: 1, of: 2 }, None);
+        for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
+            let Next::Send(route) = source.next(number, None) else { panic!("{number}") };
+            assert!(source.fill(1, number, route, 0));
+            let bytes = String::from_utf8_lossy(source.request(1, route).h1()).into_owned();
+            assert!(bytes.starts_with(expect), "{bytes}");
+            let last = Last { route, status: 200, outcome: Outcome::Success };
+            assert_eq!(source.next(number, Some(&last)), Next::End);
+        }
+        // A load that is longer than the list begins it again.
+        assert_eq!((source.next(3, None), source.next(4, None)), (Next::Send(0), Next::Send(1)));
+        for (number, status, succeeds, changed) in [
+            (0, 200, true, false),
+            (1, 404, true, false),
+            (1, 200, true, true),
+            (2, 500, false, false),
+            (0, 404, false, true),
+        ] {
+            assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
+        }
+        let listed = plan.traffic.listed.as_mut().expect("listed");
+        Arc::make_mut(listed).targets.push("/a b").expect("room");
+        assert!(matches!(Source::compile(&plan), Err(SourceError::Request(h1::RequestError::Target(_)))));
     }
 }

@@ -9,7 +9,7 @@ use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::intervention::{Intervention, VARIED_MAX};
-use crate::load::{Curve, Load};
+use crate::load::{Curve, Load, LoadShape};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
@@ -161,6 +161,23 @@ impl Plan {
         self.load.is_bounded()
             && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && are_sessions(&self.traffic)
+            && is_list(self)
+    }
+}
+
+/// Whether there is a list where one is asked, and nowhere else; of given moments each has its entry.
+fn is_list(plan: &Plan) -> bool {
+    let moments = match &plan.load.shape {
+        LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
+        LoadShape::Given { arrivals } => Some(arrivals.count()),
+        LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
+    };
+    match (&plan.traffic.listed, plan.traffic.choice) {
+        (Some(listed), Choice::Listed) => {
+            let count = listed.entries.len() as u64;
+            count > 0 && moments.is_none_or(|moments| moments == count) && listed.is_whole(plan.traffic.routes.len())
+        }
+        (listed, choice) => listed.is_none() && choice != Choice::Listed,
     }
 }
 
@@ -168,7 +185,7 @@ impl Plan {
 fn are_sessions(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
-        Choice::Weighted => scenarios.is_empty(),
+        Choice::Weighted | Choice::Listed => scenarios.is_empty(),
         Choice::Scenarios => {
             (1..=ROUTES_MAX).contains(&scenarios.len())
                 && scenarios.iter().all(|scenario| scenario.is_sound(traffic.routes.len()))

@@ -7,10 +7,12 @@
 use crate::asked::Asked;
 use crate::carriage::Carriage;
 use crate::grpc::GrpcCall;
+use crate::given::GivenArrivals;
+use crate::load::LoadShape;
 use crate::plan::Plan;
 use crate::record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
-use crate::terms::{BodyFrom, MixTerms, Redacted, TargetTerms, Terms, TextKind};
+use crate::terms::{BodyFrom, Redacted, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
 use crate::traffic::{Origin, Request, Route, Traffic};
 use std::collections::{BTreeMap, VecDeque};
@@ -182,11 +184,12 @@ impl PlanRecord {
             routes.push(route.complete(how, url.map(|url| url.target), &mut secrets)?);
         }
         let (choice, first) = (self.traffic.choice, Some(0));
-        let (data, variables) = (Vec::new(), Vec::new());
+        let (data, variables, listed) = (Vec::new(), Vec::new(), None);
         // Sessions are of a file, which is read anew.
         let scenarios = Vec::new();
+        let origin = origin.clone();
         let traffic =
-            Traffic { origin: origin.clone(), routes, choice, scenarios, first, data, variables, redact: how };
+            Traffic { origin, routes, choice, scenarios, first, data, variables, listed, redact: how };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
             (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),
@@ -266,7 +269,7 @@ pub fn missing(asked: &Asked, terms: &Terms<Redacted>) -> Vec<Missing> {
     let mut all = Vec::new();
     for (index, plan) in asked.plans().into_iter().enumerate() {
         let mut here = plan.missing();
-        if terms.mix.is_some() {
+        if terms.mix.is_some() || terms.replay.is_some() {
             // Its file has the rest.
             here.retain(|it| it.kind == TextKind::Unix);
         } else if has_user_info(terms, index) {
@@ -313,6 +316,12 @@ pub fn script_file(terms: &Terms<Redacted>) -> Option<&str> {
     terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
+/// Logs that are replayed, where the record names them all.
+pub fn logs(terms: &Terms<Redacted>) -> Option<Vec<&str>> {
+    let logs = terms.replay.as_ref()?.logs.iter();
+    logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
+}
+
 /// Whether all targets answer at one URL: builds that are started in turn.
 pub fn has_one_url(asked: &Asked) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
@@ -336,12 +345,21 @@ fn texts(terms: &Terms<Redacted>) -> BTreeMap<TextKind, Vec<Redacted>> {
     texts
 }
 
-/// What was asked, and on what terms, as it can be carried out again. `traffic_of`: reads what a file asks of each target.
+/// What a file asks of a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FromFile {
+    /// What is asked.
+    pub traffic: Traffic,
+    /// When, where the file says it.
+    pub arrivals: Option<GivenArrivals>,
+}
+
+/// What was asked, and on what terms, as it can be carried out again. `of_file`: reads what a file, or logs, ask of each target.
 pub fn complete(
     asked: &Asked,
     terms: &Terms<Redacted>,
     mut given: Supplied,
-    traffic_of: &mut dyn FnMut(&MixTerms<String>) -> Option<Vec<Traffic>>,
+    of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<FromFile>>,
 ) -> Result<(Asked<Plan>, Terms<String>), Incomplete> {
     let missing = missing(asked, terms);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
@@ -383,10 +401,10 @@ pub fn complete(
     if let Some((kind, _)) = given.texts.iter().find(|(_, texts)| !texts.is_empty()) {
         return Err(Incomplete::Superfluous(*kind));
     }
-    let from_file = match &complete.mix {
-        None => None,
-        Some(mix) if given.headers.is_empty() => Some(traffic_of(mix).ok_or(Incomplete::Unread)?),
-        Some(_) => return Err(Incomplete::Superfluous(TextKind::Header)),
+    let from_file = match complete.mix.is_some() || complete.replay.is_some() {
+        false => None,
+        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(Incomplete::Unread)?),
+        true => return Err(Incomplete::Superfluous(TextKind::Header)),
     };
     let body = given.body.map(|(_, bytes)| bytes);
     let (mut index, one_url) = (0, has_one_url(asked).then(|| given.urls.clone()));
@@ -395,14 +413,29 @@ pub fn complete(
             given.urls.clone_from(one);
         }
         let mut plan = match &from_file {
-            Some(traffic) => {
+            Some(from_file) => {
                 let number = if one_url.is_some() { 0 } else { index };
-                let traffic = traffic.get(number).cloned().ok_or(Incomplete::Unread)?;
-                if traffic.record() != record.traffic {
-                    let was = terms.mix.as_ref().map_or_else(String::new, |mix| mix.file.text.clone());
-                    return Err(Incomplete::Differs(Missing { kind: TextKind::Traffic, was }));
+                let FromFile { traffic, arrivals } = from_file.get(number).cloned().ok_or(Incomplete::Unread)?;
+                let same_moments = match (&record.load.shape, &arrivals) {
+                    (LoadShape::Given { arrivals: then }, Some(now)) => now.is_of(then),
+                    (shape, now) => now.is_none() && shape.is_whole(),
+                };
+                if traffic.record() != record.traffic || !same_moments {
+                    let named = |log: &Redacted| log.text.clone();
+                    let (kind, was) = match (&terms.mix, &terms.replay) {
+                        (Some(mix), _) => (TextKind::Traffic, mix.file.text.clone()),
+                        (None, replay) => {
+                            let logs = replay.iter().flat_map(|replay| &replay.logs).map(named);
+                            (TextKind::Log, logs.collect::<Vec<_>>().join(","))
+                        }
+                    };
+                    return Err(Incomplete::Differs(Missing { kind, was }));
                 }
-                record.complete_with(traffic, unix.clone())?
+                let mut plan = record.complete_with(traffic, unix.clone())?;
+                if let Some(arrivals) = arrivals {
+                    plan.load.shape = LoadShape::Given { arrivals };
+                }
+                plan
             }
             None => {
                 let shared = Secrets {

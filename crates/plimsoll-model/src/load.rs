@@ -3,6 +3,7 @@
 //!
 //! Not here: what is asked ([`crate::traffic`]), the moments that follow ([`crate::schedule`]).
 
+use crate::given::GivenArrivals;
 use crate::units::{self, UnitError};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,11 @@ pub enum LoadShape {
         /// Their spacing.
         arrivals: Arrivals,
     },
+    /// Requests that start at moments which were given one by one, whether or not earlier ones were answered.
+    Given {
+        /// The moments, warm-up included.
+        arrivals: GivenArrivals,
+    },
 }
 
 impl LoadShape {
@@ -59,7 +65,34 @@ impl LoadShape {
         match self {
             LoadShape::Closed { users } => users,
             LoadShape::Open { rate, .. } => rate,
+            LoadShape::Given { arrivals } => arrivals.rate(),
         }
+    }
+
+    /// Requests a second over time, where they start whether or not earlier ones were answered: an open load.
+    pub fn rate(&self) -> Option<&Curve> {
+        match self {
+            LoadShape::Closed { .. } => None,
+            LoadShape::Open { .. } | LoadShape::Given { .. } => Some(self.curve()),
+        }
+    }
+
+    /// Whether requests start whether or not earlier ones were answered.
+    pub fn is_open(&self) -> bool {
+        self.rate().is_some()
+    }
+
+    /// How arrivals are spaced where another load of the same kind is made.
+    pub fn arrivals(&self) -> Arrivals {
+        match self {
+            LoadShape::Open { arrivals, .. } => *arrivals,
+            LoadShape::Closed { .. } | LoadShape::Given { .. } => Arrivals::Constant,
+        }
+    }
+
+    /// Whether all is there to carry it out: the record of a load may lack its moments.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
     }
 }
 
@@ -99,6 +132,26 @@ impl Load {
             grace_ns: 5_000_000_000,
             connections_ready: 0,
             interval_ns: Load::TICK_NS,
+        }
+    }
+
+    /// What a run file holds of it.
+    pub fn record(&self) -> Load {
+        match &self.shape {
+            LoadShape::Given { arrivals } => {
+                Load { shape: LoadShape::Given { arrivals: arrivals.record() }, ..self.clone() }
+            }
+            LoadShape::Closed { .. } | LoadShape::Open { .. } => self.clone(),
+        }
+    }
+
+    /// Becomes the load of a record. Moments that were given stay where the record is of the same.
+    pub fn become_recorded(&mut self, record: &Load) {
+        let own = std::mem::replace(self, record.clone());
+        if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
+            && own.is_of(arrivals)
+        {
+            *arrivals = own;
         }
     }
 }

@@ -292,6 +292,8 @@ table! {
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
     /// Messages in answers to calls of gRPC's.
     11 grpc_messages: Counter of Messages, json "grpc_messages";
+    /// Answers with another status than the log has that is replayed.
+    12 status_changed: Counter of Requests;
 }
 
 table! {

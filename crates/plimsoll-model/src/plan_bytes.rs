@@ -8,7 +8,9 @@ use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
+use crate::given::GivenArrivals;
 use crate::json_path::JsonPath;
+use crate::listed::{Listed, ListedRequest, ReplayFacts, Targets};
 use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
 use crate::plan::Plan;
 use crate::redact::Redact;
@@ -120,7 +122,7 @@ fn read_level(value: Reader) -> Option<f64> {
 }
 
 fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
-    let Traffic { origin: Origin { scheme, host, port }, routes, choice, scenarios, first, data, variables, redact } =
+    let Traffic { origin: Origin { scheme, host, port }, routes, choice, scenarios, first, data, variables, listed, redact } =
         traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
@@ -131,6 +133,7 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         match choice {
             Choice::Weighted => 0,
             Choice::Scenarios => 1,
+            Choice::Listed => 2,
         },
     );
     number(
@@ -151,6 +154,7 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         });
     }
     scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
+    listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
 }
 
 /// Name, weight, connection, and the program: an operation is its kind and its numbers, in a message of its own.
@@ -234,7 +238,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
 fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
     let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
-    let mut routes = Vec::new();
+    let (mut routes, mut listed) = (Vec::new(), None);
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
         2 => once(&mut host, read_text(value)?),
@@ -244,6 +248,7 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
             match value.number()? {
                 0 => Choice::Weighted,
                 1 => Choice::Scenarios,
+                2 => Choice::Listed,
                 _ => return None,
             },
         ),
@@ -260,10 +265,11 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_header(value)?),
         10 => push(&mut scenarios, read_scenario(value)?),
+        20 => once(&mut listed, Arc::new(read_listed(value)?)),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
-    Some(Traffic { origin, routes, choice: choice?, scenarios, first, data, variables, redact: redact? })
+    Some(Traffic { origin, routes, choice: choice?, scenarios, first, data, variables, listed, redact: redact? })
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {
@@ -410,6 +416,92 @@ pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     out
 }
 
+/// Paths, then what each arrival asks: the differences to the number of the path before would be no shorter.
+fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
+    let Listed { targets, entries, facts } = listed;
+    targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));
+    field(out, 2, |out| {
+        for ListedRequest { target, route, status } in entries {
+            varint(out, u64::from(*target));
+            varint(out, u64::from(*route));
+            varint(out, u64::from(*status));
+        }
+    });
+    let ReplayFacts { speed_milli, scale_milli, lines, left_out, spread } = facts;
+    number(out, 3, *speed_milli);
+    number(out, 4, *scale_milli);
+    number(out, 5, *lines);
+    for (why, count) in left_out {
+        field(out, 6, |out| {
+            bytes(out, 1, why.as_bytes());
+            number(out, 2, *count);
+        });
+    }
+    number(out, 7, u64::from(*spread));
+}
+
+fn read_listed(message: Reader) -> Option<Listed> {
+    let (mut targets, mut entries, mut facts) = (Targets::default(), None, ReplayFacts::default());
+    let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
+    read(message, |tag, value| match tag {
+        1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
+        2 => once(&mut entries, read_entries(value)?),
+        3 => once(&mut speed_milli, value.number()?),
+        4 => once(&mut scale_milli, value.number()?),
+        5 => once(&mut lines, value.number()?),
+        6 => {
+            let (mut why, mut count) = (None, None);
+            read(value, |tag, value| match tag {
+                1 => once(&mut why, read_text(value)?),
+                2 => once(&mut count, value.number()?),
+                _ => None,
+            })?;
+            (facts.left_out.len() < ITEMS_MAX && facts.left_out.insert(why?, count?).is_none()).then_some(())
+        }
+        7 => once(&mut spread, read_flag(value)?),
+        _ => None,
+    })?;
+    (facts.speed_milli, facts.scale_milli) = (speed_milli?, scale_milli?);
+    (facts.lines, facts.spread) = (lines?, spread?);
+    Some(Listed { targets, entries: entries?, facts })
+}
+
+fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
+    let mut entries = Vec::new();
+    while !value.bytes.is_empty() {
+        let mut next = || value.varint();
+        let (target, route, status) = (next()?, next()?, next()?);
+        entries.push(ListedRequest {
+            target: target.try_into().ok()?,
+            route: route.try_into().ok()?,
+            status: status.try_into().ok()?,
+        });
+    }
+    Some(entries)
+}
+
+/// From each moment to the next, and what part of them is measured.
+fn given(out: &mut Vec<u8>, load: &Load, arrivals: &GivenArrivals) {
+    field(out, 10, |out| {
+        let mut before_ns = 0;
+        for start_ns in arrivals.starts_ns().iter() {
+            varint(out, start_ns - before_ns);
+            before_ns = *start_ns;
+        }
+    });
+    let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
+    number(out, 11, load.warmup_ns.saturating_add(span_ns));
+}
+
+fn read_starts(mut value: Reader) -> Option<Vec<u64>> {
+    let (mut starts_ns, mut at_ns) = (Vec::new(), 0u64);
+    while !value.bytes.is_empty() {
+        at_ns = at_ns.checked_add(value.varint()?)?;
+        starts_ns.push(at_ns);
+    }
+    Some(starts_ns)
+}
+
 /// Rows with the cells that each has.
 fn table(out: &mut Vec<u8>, data: &Data) {
     bytes(out, 1, data.name.as_bytes());
@@ -506,10 +598,16 @@ fn read_header(message: Reader) -> Option<(String, String)> {
 fn load(out: &mut Vec<u8>, load: &Load) {
     let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns } = load;
     number(out, 1, *seed);
+    // That of given moments follows from them.
+    let follows = Curve { stages: Vec::new() };
     let (kind, curve) = match shape {
         LoadShape::Closed { users } => (0, users),
         LoadShape::Open { rate, arrivals: Arrivals::Constant } => (1, rate),
         LoadShape::Open { rate, arrivals: Arrivals::Poisson } => (2, rate),
+        LoadShape::Given { arrivals } => {
+            given(out, load, arrivals);
+            (3, &follows)
+        }
     };
     number(out, 2, kind);
     for Stage { from, to, duration_ns } in &curve.stages {
@@ -530,7 +628,7 @@ fn load(out: &mut Vec<u8>, load: &Load) {
 fn read_load(message: Reader) -> Option<Load> {
     let (mut seed, mut kind, mut requests_max, mut duration_ns) = (None, None, None, None);
     let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
-    let mut stages = Vec::new();
+    let (mut stages, mut starts_ns, mut given_end_ns) = (Vec::new(), None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut seed, value.number()?),
         2 => once(&mut kind, value.number()?),
@@ -541,13 +639,19 @@ fn read_load(message: Reader) -> Option<Load> {
         7 => once(&mut grace_ns, value.number()?),
         8 => once(&mut connections_ready, read_u32(value)?),
         9 => once(&mut interval_ns, value.number()?),
+        10 => once(&mut starts_ns, read_starts(value)?),
+        11 => once(&mut given_end_ns, value.number()?),
         _ => None,
     })?;
     let curve = Curve { stages };
+    if (starts_ns.is_some() || given_end_ns.is_some()) != (kind == Some(3)) {
+        return None;
+    }
     let shape = match kind? {
         0 => LoadShape::Closed { users: curve },
         1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
         2 => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+        3 => LoadShape::Given { arrivals: GivenArrivals::new(starts_ns?, warmup_ns?, given_end_ns?)? },
         _ => return None,
     };
     Some(Load {

@@ -6,6 +6,7 @@
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
+use crate::listed::{Listed, ListedRecord};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::plan_bytes::{asked_bytes, program_bytes};
@@ -46,6 +47,9 @@ pub struct TrafficRecord {
     /// Names of variables that requests are filled in with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+    /// Requests that are asked one by one; none of them is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<ListedRecord>,
 }
 
 /// What one kind of user does, without its program.
@@ -168,7 +172,7 @@ pub struct TlsRecord {
 impl Plan {
     /// What a run file holds of it.
     pub fn record(&self) -> PlanRecord {
-        PlanRecord { traffic: self.traffic.record(), load: self.load.clone(), carriage: self.carriage.record() }
+        PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.carriage.record() }
     }
 }
 
@@ -188,6 +192,7 @@ impl Traffic {
             scenarios: self.scenarios.iter().map(Scenario::record).collect(),
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
+            listed: self.listed.as_deref().map(Listed::record),
         }
     }
 }
@@ -304,7 +309,7 @@ impl TrafficRecord {
     /// What an arrival or a user's turn is: a request, or a session of several.
     pub fn counted(&self) -> &'static str {
         match self.choice {
-            Choice::Weighted => "requests",
+            Choice::Weighted | Choice::Listed => "requests",
             Choice::Scenarios => "sessions",
         }
     }

@@ -6,7 +6,7 @@
 //! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A Poisson load is built in
 //! blocks of [`BLOCK`] expected arrivals: each block holds a Poisson number of points, uniform in L and generated in
 //! ascending order (order statistics; Devroye 1986, V.3), so that any arrival can be found without generating those
-//! before its block. Not here: waiting, clocks, connections.
+//! before its block. Moments that were given are looked up. Not here: waiting, clocks, connections.
 
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
@@ -84,19 +84,28 @@ impl Segment {
     }
 }
 
+/// How the arrivals of an open load are found.
+#[derive(Debug, Clone)]
+enum Spacing {
+    /// Arrival n lies where the integral of the rate is n.
+    Even,
+    /// In blocks of so many arrivals: their number before each block, and at the end their total.
+    Poisson(Arc<[u64]>),
+    /// One by one.
+    Given(Arc<[u64]>),
+}
+
 /// A load compiled.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<Segment>,
-    open: Option<Arrivals>,
+    open: Option<Spacing>,
     seed: u64,
     measured_from_ns: u64,
     end_ns: Option<u64>,
     requests_max: Option<u64>,
     /// Number of arrivals (open shapes); `None` only if unlimited.
     arrivals: Option<u64>,
-    /// Poisson: number of arrivals before each block, and at the end their total.
-    block_first: Arc<[u64]>,
 }
 
 impl Schedule {
@@ -123,7 +132,9 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            LoadShape::Open { arrivals, .. } => Some(*arrivals),
+            LoadShape::Open { arrivals: Arrivals::Constant, .. } => Some(Spacing::Even),
+            LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
+            LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
             LoadShape::Closed { .. } => None,
         };
         let shape_end_ns = at_ns.is_finite().then_some(at_ns as u64);
@@ -139,19 +150,24 @@ impl Schedule {
             },
             requests_max: load.requests_max,
             arrivals: None,
-            block_first: Arc::from([]),
         };
-        if open.is_some() {
-            schedule.count_arrivals();
-        }
+        schedule.count_arrivals();
         schedule
     }
 
     fn count_arrivals(&mut self) {
         let area_end = self.end_ns.map(|ns| self.area_at(ns as f64));
         let area_warmup = self.area_at(self.measured_from_ns as f64);
-        match self.open {
-            Some(Arrivals::Poisson) => {
+        match &self.open {
+            None => {}
+            Some(Spacing::Given(starts)) => {
+                let before = |ns: u64| starts.partition_point(|start| *start < ns) as u64;
+                let by_time = self.end_ns.map_or(starts.len() as u64, before);
+                let by_count =
+                    self.requests_max.map_or(u64::MAX, |max| before(self.measured_from_ns).saturating_add(max));
+                self.arrivals = Some(by_time.min(by_count));
+            }
+            Some(Spacing::Poisson(_)) => {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
@@ -175,9 +191,9 @@ impl Schedule {
                 let by_time = area_end.map_or(total, before_end);
                 let by_count = self.requests_max.map_or(u64::MAX, |max| before_end(area_warmup) + max);
                 self.arrivals = Some(by_time.min(by_count));
-                self.block_first = first.into();
+                self.open = Some(Spacing::Poisson(first.into()));
             }
-            _ => {
+            Some(Spacing::Even) => {
                 // Arrival n starts at area n: those with n < area are before it.
                 let before = |area: f64| (area - 1e-9).ceil().max(0.0) as u64;
                 let by_count = self.requests_max.map(|max| before(area_warmup) + max);
@@ -222,14 +238,15 @@ impl Schedule {
         if self.arrivals.is_some_and(|count| n >= count) {
             return None;
         }
-        match self.open? {
-            Arrivals::Constant => Some(self.time_of_area(n as f64)),
-            Arrivals::Poisson => {
-                let block = self.block_first.partition_point(|first| *first <= n) - 1;
-                let count = self.block_first[block + 1] - self.block_first[block];
+        match self.open.as_ref()? {
+            Spacing::Even => Some(self.time_of_area(n as f64)),
+            Spacing::Poisson(block_first) => {
+                let block = block_first.partition_point(|first| *first <= n) - 1;
+                let count = block_first[block + 1] - block_first[block];
                 let mut points = BlockPoints::new(self.seed, block as u64, count);
-                points.nth((n - self.block_first[block]) as usize).map(|area| self.time_of_area(area))
+                points.nth((n - block_first[block]) as usize).map(|area| self.time_of_area(area))
             }
+            Spacing::Given(starts) => starts.get(n as usize).copied(),
         }
     }
 
@@ -355,10 +372,14 @@ impl Iterator for ArrivalCursor {
         if schedule.arrivals.is_some_and(|count| n >= count) {
             return None;
         }
-        let area = match schedule.open? {
-            Arrivals::Constant => n as f64,
-            Arrivals::Poisson => {
-                let first = &schedule.block_first;
+        let area = match schedule.open.as_ref()? {
+            Spacing::Even => n as f64,
+            Spacing::Given(starts) => {
+                let start_ns = *starts.get(n as usize)?;
+                self.next += self.stripe.of;
+                return Some((n, start_ns));
+            }
+            Spacing::Poisson(first) => {
                 let at = match &self.block {
                     Some((at, ..)) if n < first[at + 1] => *at,
                     _ => {
@@ -383,6 +404,7 @@ impl Iterator for ArrivalCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::given::GivenArrivals;
     use crate::load::Curve;
     use crate::units::SECOND;
     use proptest::prelude::*;
@@ -464,6 +486,29 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / 200.0;
         let dispersion = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / 199.0 / mean;
         assert!((0.7..1.3).contains(&dispersion), "index of dispersion {dispersion}");
+    }
+
+    #[test]
+    fn moments_that_were_given_are_those_of_the_schedule() {
+        let starts_ns = vec![0, 5, 5, 900, 1_500, 2_000];
+        let arrivals = GivenArrivals::new(starts_ns.clone(), 100, 2_000).expect("moments");
+        for (requests_max, duration_ns, expect) in
+            [(None, 1_900, 5), (Some(1), 1_900, 4), (None, 1_000, 4), (None, 9_999, 5)]
+        {
+            let load =
+                Load { requests_max, duration_ns: Some(duration_ns), warmup_ns: 100, ..open("1", Arrivals::Constant) };
+            let load = Load { shape: LoadShape::Given { arrivals: arrivals.clone() }, ..load };
+            let schedule = Arc::new(Schedule::compile(&load));
+            assert!(schedule.is_open());
+            assert_eq!(schedule.arrivals_total(), Some(expect), "{requests_max:?} {duration_ns}");
+            let all: Vec<_> = schedule.arrivals(Stripe::ALL).collect();
+            assert!(
+                all.iter().all(|(n, start)| starts_ns[*n as usize] == *start && schedule.start_ns(*n) == Some(*start))
+            );
+            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(Stripe { index, of: 3 })).collect();
+            parts.sort_unstable();
+            assert_eq!((parts.len() as u64, &parts), (expect, &all));
+        }
     }
 
     #[test]

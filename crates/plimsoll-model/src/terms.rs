@@ -39,6 +39,8 @@ pub enum TextKind {
     Script,
     /// A word that a script is given.
     Argument,
+    /// A log that is replayed.
+    Log,
     /// The unix socket.
     Unix,
     /// The file of the issuers to trust.
@@ -82,6 +84,7 @@ impl TextKind {
             TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
             TextKind::Traffic
             | TextKind::Script
+            | TextKind::Log
             | TextKind::Unix
             | TextKind::Issuers
             | TextKind::Proto
@@ -128,6 +131,9 @@ pub struct Terms<T> {
     /// A script says what is asked.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptTerms<T>>,
+    /// What is asked stands in logs.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayTerms<T>>,
     /// Where the body of the requests is from.
     pub body: Option<BodyFrom<T>>,
     /// Where the types of gRPC's messages are described; `None`: the server is asked.
@@ -207,6 +213,50 @@ pub struct SchemaTerms<T> {
     pub proto_paths: Vec<T>,
     /// A set of descriptors that a compiler wrote, in place of these.
     pub descriptor_set: Option<T>,
+}
+
+/// What is asked stands in logs; the rest is what of them is asked, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayTerms<T> {
+    /// The logs.
+    pub logs: Vec<T>,
+    /// Where it is asked: a URL.
+    pub target: T,
+    /// Header fields (`Name: value`) of every request.
+    pub headers: Vec<T>,
+    /// What counts as success.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, ns.
+    pub timeout_ns: u64,
+    /// How lines are written, as the command line says it.
+    pub reading: LogReadingTerms,
+    /// How much faster than then, in thousandths.
+    pub speed_milli: u64,
+    /// How many times the visitors of then, in thousandths.
+    pub scale_milli: u64,
+    /// Only what matches one of these is asked; none: everything.
+    pub only: Vec<String>,
+    /// What matches one of these is left out.
+    pub skip: Vec<String>,
+    /// Whether methods are asked that change things.
+    pub with_unsafe: bool,
+    /// Only so much of the beginning, ns of the load.
+    pub length_ns: Option<u64>,
+}
+
+/// How lines of a log are written, as the command line says it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LogReadingTerms {
+    /// The format.
+    pub log_format: Option<String>,
+    /// Where lines of JSON have what.
+    pub field: Option<String>,
+    /// What tells visitors apart.
+    pub session: Option<String>,
+    /// What is folded besides.
+    pub fold: Vec<String>,
+    /// Whether every line must be understood.
+    pub strict: bool,
 }
 
 /// Where a body is from.
@@ -337,6 +387,7 @@ impl<T> Default for Terms<T> {
             preflight: true,
             mix: None,
             script: None,
+            replay: None,
             body: None,
             schema: None,
             connect_to: None,
@@ -382,6 +433,23 @@ impl<T> Terms<T> {
                     file: each(TextKind::Script, file)?,
                     digest: digest.clone(),
                     args: args.iter().map(|arg| each(TextKind::Argument, arg)).collect::<Result<_, E>>()?,
+                }),
+            },
+            replay: match &self.replay {
+                None => None,
+                Some(replay) => Some(ReplayTerms {
+                    logs: replay.logs.iter().map(|log| each(TextKind::Log, log)).collect::<Result<_, E>>()?,
+                    target: each(TextKind::Url, &replay.target)?,
+                    headers: replay.headers.iter().map(|it| each(TextKind::Header, it)).collect::<Result<_, E>>()?,
+                    ok_status: replay.ok_status.clone(),
+                    timeout_ns: replay.timeout_ns,
+                    reading: replay.reading.clone(),
+                    speed_milli: replay.speed_milli,
+                    scale_milli: replay.scale_milli,
+                    only: replay.only.clone(),
+                    skip: replay.skip.clone(),
+                    with_unsafe: replay.with_unsafe,
+                    length_ns: replay.length_ns,
                 }),
             },
             body: match &self.body {

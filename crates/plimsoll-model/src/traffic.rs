@@ -7,6 +7,7 @@ use crate::RouteNumber;
 use crate::data::Data;
 use crate::expect::{AnswerCapture, Expectations};
 use crate::grpc::{self, GrpcCall};
+use crate::listed::Listed;
 use crate::redact::{self, Redact};
 use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
@@ -148,6 +149,8 @@ pub enum Choice {
     Weighted,
     /// Each user, or arrival, goes through a session of a scenario, drawn by weight.
     Scenarios,
+    /// Arrival n asks what entry n of a list says.
+    Listed,
 }
 
 /// All that is asked in a load.
@@ -167,6 +170,8 @@ pub struct Traffic {
     pub data: Vec<Arc<Data>>,
     /// Variables that requests are filled in with, and their values: none of them is recorded.
     pub variables: Vec<(String, String)>,
+    /// What each arrival asks, where that stands in a list.
+    pub listed: Option<Arc<Listed>>,
     /// How much of it is left out of records and reports.
     pub redact: Redact,
 }
@@ -182,6 +187,7 @@ impl Traffic {
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
+            listed: None,
             redact: Redact::Secrets,
         }
     }

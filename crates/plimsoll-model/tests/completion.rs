@@ -1,10 +1,12 @@
 //! From what is to be carried out to its record and back: nothing is lost but secrets, and those are asked for; what is not the
 //! same is refused.
 
-use plimsoll_model::completion::{GivenUrl, Incomplete, Supplied, complete, missing, targets};
-use plimsoll_model::terms::{MixTerms, OutputTerms, ProfilesTerms};
+use plimsoll_model::completion::{FromFile, GivenUrl, Incomplete, Supplied, complete, missing, targets};
+use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
+use plimsoll_model::traffic::Choice;
 use plimsoll_model::*;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// As tokens are.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
@@ -48,7 +50,7 @@ fn url(target: &str) -> GivenUrl {
 }
 
 /// Nothing is in a file.
-fn none(_: &MixTerms<String>) -> Option<Vec<Traffic>> {
+fn none(_: &Terms<String>) -> Option<Vec<FromFile>> {
     None
 }
 
@@ -291,11 +293,12 @@ fn what_a_file_asks_is_read_again() {
         headers: vec![header("X-Any", "s3cret")],
         ..texts(&[(TextKind::Traffic, &mix.file)])
     };
-    let mut of_file = |read: &MixTerms<String>| (*read == mix).then(|| vec![mixed.traffic.clone()]);
+    let from = |traffic: &Traffic| Some(vec![FromFile { traffic: traffic.clone(), arrivals: None }]);
+    let mut of_file = |read: &Terms<String>| from(&mixed.traffic).filter(|_| read.mix.as_ref() == Some(&mix));
     assert_eq!(complete(&record, &recorded, given.clone(), &mut of_file), Ok((asked, terms)));
     let mut other = mixed.traffic.clone();
     other.routes[0].request.body = b"s3cret bode".to_vec();
-    let outcome = complete(&record, &recorded, given.clone(), &mut |_| Some(vec![other.clone()]));
+    let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&other));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
     for (name, given, expect) in [
@@ -309,5 +312,59 @@ fn what_a_file_asks_is_read_again() {
         ),
     ] {
         assert_eq!(complete(&record, &recorded, given, &mut of_file), Err(expect), "{name}");
+    }
+}
+
+/// A load of four requests of a log.
+fn replayed(last_ns: u64, status: u16) -> Plan {
+    let mut plan = plan("/items?token=abc", &[("X-Any", "s3cret")], "");
+    let mut targets = Targets::default();
+    let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
+    let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
+    plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+    plan.traffic.choice = Choice::Listed;
+    let arrivals = GivenArrivals::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
+    (plan.load.shape, plan.load.duration_ns) = (LoadShape::Given { arrivals }, Some(100));
+    plan
+}
+
+#[test]
+fn a_log_is_read_again_and_must_be_the_same() {
+    let asked = run(replayed(9, 200));
+    let replay = ReplayTerms {
+        logs: vec!["access.log".to_owned(), format!("/tmp/{CANARY}/access.log")],
+        target: "http://h/".to_owned(),
+        headers: vec!["X-Any: s3cret".to_owned()],
+        ok_status: StatusSet::default(),
+        timeout_ns: 1,
+        reading: LogReadingTerms::default(),
+        speed_milli: 1000,
+        scale_milli: 1000,
+        only: vec![],
+        skip: vec!["png$".to_owned()],
+        with_unsafe: false,
+        length_ns: None,
+    };
+    let terms = Terms { replay: Some(replay), ..terms(&asked, &[]) };
+    let (record, recorded) = (asked.record(), terms.record());
+    let json = serde_json::to_string(&(&record, &recorded)).expect("serialises");
+    assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
+    let given = Supplied {
+        headers: vec![header("X-Any", "s3cret")],
+        // Where one is not named in the record, all are given again.
+        ..texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
+    };
+    let read = |last_ns: u64, status: u16| {
+        let plan = replayed(last_ns, status);
+        let LoadShape::Given { arrivals } = plan.load.shape else { panic!("no moments") };
+        move |_: &Terms<String>| {
+            Some(vec![FromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])
+        }
+    };
+    let again = complete(&record, &recorded, given.clone(), &mut read(9, 200));
+    assert_eq!(again, Ok((asked, terms)));
+    for (last_ns, status) in [(10, 200), (9, 404)] {
+        let outcome = complete(&record, &recorded, given.clone(), &mut read(last_ns, status));
+        assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Log), "{last_ns} {status}");
     }
 }

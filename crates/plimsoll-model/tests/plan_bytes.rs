@@ -146,6 +146,39 @@ fn tls(rng: &mut Rng) -> TlsSpec {
     }
 }
 
+/// Makes it one of requests that are listed, or only of moments that were given.
+fn replayed(rng: &mut Rng, plan: &mut Plan) {
+    let mut starts_ns = list(rng, 1, |rng| rng.below(1 << 40));
+    starts_ns.sort_unstable();
+    plan.load.warmup_ns = starts_ns[0];
+    let end_ns = starts_ns[starts_ns.len() - 1] + 1_000_000_000;
+    let count = starts_ns.len();
+    plan.load.shape =
+        LoadShape::Given { arrivals: GivenArrivals::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments") };
+    if rng.below(2) == 0 {
+        return;
+    }
+    let mut targets = Targets::default();
+    for target in &list(rng, 1, text) {
+        let _ = targets.push(target);
+    }
+    let entry = |rng: &mut Rng| ListedRequest {
+        target: rng.below(targets.len() as u64) as u32,
+        route: rng.below(plan.traffic.routes.len() as u64) as u16,
+        status: rng.below(600) as u16,
+    };
+    let entries = (0..count).map(|_| entry(rng)).collect();
+    let facts = ReplayFacts {
+        speed_milli: rng.next_u64(),
+        scale_milli: rng.next_u64(),
+        lines: rng.next_u64(),
+        left_out: list(rng, 0, |rng| (text(rng), rng.next_u64())).into_iter().collect(),
+        spread: rng.below(2) == 0,
+    };
+    plan.traffic.choice = Choice::Listed;
+    plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts }));
+}
+
 /// Any plan that can be carried out.
 fn plan(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed);
@@ -168,6 +201,9 @@ fn plan(seed: u64) -> Plan {
     plan.load.grace_ns = rng.below(1 << 50);
     plan.load.connections_ready = rng.below(1 << 32) as u32;
     plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
+    if rng.below(4) == 0 {
+        replayed(rng, &mut plan);
+    }
     plan.carriage.unix = some(rng, text);
     plan.carriage.resolve = some(rng, |rng| ResolveSpec {
         host: text(rng),

@@ -152,7 +152,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: Bracket) -> (Str
     let load = match load {
         LoadShape::Closed { .. } if level == 1.0 => "1 user".to_owned(),
         LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
-        LoadShape::Open { .. } => format!("{} {counted}/s", rate(level)),
+        LoadShape::Open { .. } | LoadShape::Given { .. } => format!("{} {counted}/s", rate(level)),
     };
     let line = match (so_far.lower > 0.0, so_far.upper) {
         (true, Some(upper)) => format!("{}/s held, {}/s did not", rate(so_far.lower), rate(upper)),

@@ -9,6 +9,7 @@ use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
+use crate::replay::{self, ReplayFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::Bracket;
@@ -409,6 +410,8 @@ struct RunDocument<'a> {
     failed_answers: Vec<FailedAnswerFields<'a>>,
     stages: Vec<StageFields>,
     routes: Vec<RouteFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<ReplayFields<'a>>,
     fitted: &'a [String],
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
@@ -431,6 +434,7 @@ pub(crate) fn run(
         failed_answers: failed_answers(&summary.failed_answers),
         stages: summary.stages.iter().map(|stage| StageFields::of(&plan.load.shape, stage)).collect(),
         routes: found.routes.iter().map(RouteFields::from).collect(),
+        replay: replay::fields(plan, summary),
         fitted: context.setup,
         server: ServerFields::of(&found.server),
         profiles: profiles.map(ProfilesFields::of),

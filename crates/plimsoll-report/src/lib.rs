@@ -33,6 +33,7 @@ mod overload;
 mod progress;
 mod prove;
 mod prove_json;
+mod replay;
 mod run;
 mod searches;
 mod server;

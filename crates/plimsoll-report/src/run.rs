@@ -3,6 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
+use crate::replay;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, RouteSummary, Summary};
@@ -63,6 +64,10 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Closed { .. } => format!("{stages} users"),
         LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} {counted}/s, evenly spaced"),
         LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} {counted}/s, Poisson arrivals"),
+        LoadShape::Given { arrivals } => {
+            let length = duration(curve.duration_ns().unwrap_or(0) as f64);
+            format!("{} requests of a log in {length}, {stages} a second on average", count(arrivals.count()))
+        }
     }
 }
 
@@ -232,12 +237,13 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",
-            LoadShape::Open { .. } => "offered/s",
+            LoadShape::Open { .. } | LoadShape::Given { .. } => "offered/s",
         };
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
         report.table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
     }
     let mut facts = ledger_facts(context, summary);
+    facts.extend(replay::fact(context.plan, summary));
     if !alike.is_empty() {
         facts.insert(0, ("alike", alike.join(", ")));
     }

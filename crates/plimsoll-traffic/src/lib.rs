@@ -1,5 +1,6 @@
 //! What people have of their traffic, as text, made into values: a file that says what is asked becomes a
-//! [`plimsoll_model::Traffic`], access logs become figures of what came, and so do the results of vegeta.
+//! [`plimsoll_model::Traffic`], access logs become figures of what came, or a load that asks the same again;
+//! the results of vegeta become figures, too.
 //!
 //! Text in, values out. Where the text comes from is the caller's to know: nothing here reads files, the environment or the
 //! clock, starts threads or talks to a server, and nothing knows how a load is carried out or how anything looks.
@@ -8,6 +9,8 @@
 
 pub mod file;
 pub mod grpc;
+pub mod import;
 pub mod logs;
+pub mod replay;
 pub mod survey;
 pub mod vegeta;

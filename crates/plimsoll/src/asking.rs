@@ -8,8 +8,9 @@
 use crate::args::{
     ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
 };
+use crate::curl;
 use crate::failure::Failure;
-use crate::files::{self, Use};
+use crate::fields::{body, header};
 use crate::quantity::{flag, path_text, positive, positive_time};
 use crate::scripted;
 use crate::target::{Url, host_and_port};
@@ -17,7 +18,7 @@ use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, BodyFrom, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin,
+    AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin,
     Plan, Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
     redact,
 };
@@ -36,6 +37,11 @@ pub fn plans(
     generator: &GeneratorArgs,
     script: &ScriptArgs,
 ) -> Result<(Vec<Plan>, Terms<String>), Failure> {
+    let (of_curl, curl_body) = match &request.curl {
+        None => (None, None),
+        Some(line) => curl::applied(request, line).map(|(request, body)| (Some(request), body))?,
+    };
+    let request = of_curl.as_ref().unwrap_or(request);
     let timeout_ns = positive_time("--timeout", &request.timeout)?;
     let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
     let ok_grpc = request.ok_grpc.as_deref().map(GrpcStatusSet::parse).transpose();
@@ -54,7 +60,7 @@ pub fn plans(
         workers => workers.map(|workers| workers as u32),
     };
     let headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-    let (body_from, body) = match request.body.as_deref().map(body).transpose()? {
+    let (body_from, body) = match request.body.as_deref().map(body).transpose()?.or(curl_body) {
         Some((from, body)) => (Some(from), body),
         None => (None, Vec::new()),
     };
@@ -297,7 +303,7 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
 }
 
 /// Adds the authorization of a URL's user, unless there is another; whether it was added.
-fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
+pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
     let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let authorization = authorization.filter(|_| !said);
     let user_info = authorization.is_some();
@@ -358,31 +364,6 @@ fn two_urls(text: &str) -> Vec<String> {
         Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
         None => vec![text.to_owned()],
     }
-}
-
-/// A body: where it is from, and its bytes.
-pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
-    if text == "-" {
-        let read = files::read_stdin(Use::Body);
-        return Ok((BodyFrom::Input, read.map_err(|why| Failure::start(format!("--body -: standard input {why}")))?));
-    }
-    match text.strip_prefix('@') {
-        Some(path) => Ok((BodyFrom::File(path.to_owned()), body_file(path)?)),
-        None => Ok((BodyFrom::Text, text.as_bytes().to_vec())),
-    }
-}
-
-/// The body in a file.
-pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
-    files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
-}
-
-/// A header field.
-pub fn header(text: &str) -> Result<(String, String), Failure> {
-    // The text may hold a secret: only the name is ever repeated.
-    let (name, value) =
-        text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// Flags on connections that contradict each other.

@@ -69,7 +69,7 @@ impl Base {
     pub fn injector_for(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
-            LoadShape::Open { .. } => u64::MAX,
+            LoadShape::Open { .. } | LoadShape::Given { .. } => u64::MAX,
         };
         self.injector.at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
     }

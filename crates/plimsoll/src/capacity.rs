@@ -81,7 +81,7 @@ pub fn fit(
     let mut said = Vec::new();
     let closed = match &plan.load.shape {
         LoadShape::Closed { users } => Some(users.max() as u64),
-        LoadShape::Open { .. } => None,
+        LoadShape::Open { .. } | LoadShape::Given { .. } => None,
     };
     if closed.is_none() && !fixed.connections {
         let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };

@@ -14,10 +14,12 @@ mod client;
 mod commands;
 mod conduct;
 mod connecting;
+mod curl;
 #[cfg(test)]
 mod examples;
 mod failure;
 mod fetch;
+mod fields;
 mod files;
 mod go_flags;
 mod grpc;
@@ -134,6 +136,12 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Vegeta(args) => vegeta::carry_out(&args.words),
         Command::Ab(args) => ab::carry_out(&args.words),
         Command::Hey(args) => hey::carry_out(&args.words),
+        replay @ Command::Replay(_) => {
+            // Logs are read first, which may take long: who interrupts that wants it to end.
+            let asked = experiment::asked(replay)?;
+            plimsoll_sys::signal::catch_interrupts();
+            asked.map_or(Ok(exit::DONE), |(asked, terms)| experiment::carry_out(asked, &terms))
+        }
         measuring @ (Command::Find(_)
         | Command::Prove(_)
         | Command::Run(_)
@@ -196,6 +204,9 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
             || ["-h", "--help", "-V", "--version"].contains(&word)
             || commands.get_subcommands().any(|command| command.get_name() == word)
     };
+    if arguments.get(1).is_some_and(|word| word == "curl") {
+        return of_curl(&arguments);
+    }
     if let Some(first) = arguments.get(1).and_then(|word| word.to_str())
         && !known(first)
         && (first.starts_with('-') || looks_like_target(first))
@@ -203,6 +214,13 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
         arguments.insert(1, "find".into());
     }
     arguments
+}
+
+/// `plimsoll curl ...` is `plimsoll find --curl 'curl ...'`: the words are curl's own.
+fn of_curl(arguments: &[OsString]) -> Vec<OsString> {
+    let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
+    let line: Vec<String> = arguments[1..].iter().map(quoted).collect();
+    [&arguments[..1], &["find".into(), format!("--curl={}", line.join(" ")).into()]].concat()
 }
 
 /// A word with a scheme, port or path is a target; a bare word is more likely a mistyped command.

@@ -46,6 +46,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
             Class::Url
         }
+        (_, "curl") => Class::Secret,
         (_, "headers" | "identities") => Class::Header,
         (_, "body") => Class::Body,
         (_, "a" | "b" | "before_block" | "vary") => Class::Command,
@@ -60,7 +61,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             _,
             "no_keepalive" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes" | "json"
             | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes" | "full"
-            | "dark" | "no_intervene" | "print" | "yes" | "strict" | "help" | "version",
+            | "dark" | "no_intervene" | "print" | "yes" | "strict" | "allow_unsafe" | "help" | "version",
         ) => Class::Switch,
         (
             _,
@@ -70,7 +71,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "stop_if" | "fail_if" | "slo" | "line" | "retries" | "budget" | "headroom" | "need" | "max_rate"
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
-            | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values",
+            | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
+            | "scale" | "only" | "skip",
         ) => Class::Plain,
         _ => return None,
     })

@@ -5,7 +5,7 @@
 
 use crate::target::default_port;
 use plimsoll_model::completion::has_one_url;
-use plimsoll_model::terms::START_NS_MAX;
+use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, START_NS_MAX};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
     Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
@@ -51,6 +51,7 @@ impl CommandLine {
 /// The command line that asks this.
 pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     let command = match asked {
+        Asked::Run(_) if terms.replay.is_some() => "replay",
         Asked::Run(_) => "run",
         Asked::Sweep(_) => "sweep",
         Asked::Find(_) if terms.demo => "demo",
@@ -72,7 +73,9 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     words.optional("--fail-if", terms.fail_if.as_ref());
     output(&mut words, terms);
     let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
-    if let Some(mix) = &terms.mix {
+    if let Some(replay) = &terms.replay {
+        words.0.extend(replay.logs.iter().map(|log| log.text.clone()));
+    } else if let Some(mix) = &terms.mix {
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
     } else if !terms.demo {
         let shown = if has_one_url(asked) || beside { &plans[..1] } else { &plans[..] };
@@ -87,13 +90,17 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
 
 fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) {
     let route = plan.traffic.first();
-    let (ok_status, timeout_ns) = match &terms.mix {
-        Some(mix) => {
+    let (ok_status, timeout_ns) = match (&terms.replay, &terms.mix) {
+        (Some(replay), _) => {
+            replayed(words, replay);
+            (&replay.ok_status, replay.timeout_ns)
+        }
+        (None, Some(mix)) => {
             words.value("--file", &mix.file.text);
             mix.headers.iter().for_each(|header| words.value("--header", &header.text));
             (&mix.ok_status, mix.timeout_ns)
         }
-        None => {
+        (None, None) => {
             words.optional("--lua", terms.script.as_ref().map(|script| &script.file.text));
             one_request(words, route, terms);
             (&route.ok_status, route.timeout_ns)
@@ -124,6 +131,25 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     words.switch("--no-preflight", !terms.preflight && terms.script.is_none());
     words.switch("--allow-public", terms.public);
     words.switch("--redact=all", terms.redact == Redact::All);
+}
+
+/// What of logs is asked, and how.
+fn replayed(words: &mut CommandLine, replay: &ReplayTerms<Redacted>) {
+    words.value("--target", &replay.target.text);
+    replay.headers.iter().for_each(|header| words.value("--header", &header.text));
+    let times = |milli: u64| Some(milli).filter(|milli| *milli != 1000).map(|milli| milli as f64 / 1e3);
+    words.optional("--speed", times(replay.speed_milli));
+    words.optional("--scale", times(replay.scale_milli));
+    replay.only.iter().for_each(|pattern| words.value("--only", pattern));
+    replay.skip.iter().for_each(|pattern| words.value("--skip", pattern));
+    words.switch("--allow-unsafe", replay.with_unsafe);
+    words.optional("--duration", replay.length_ns.map(time));
+    let LogReadingTerms { log_format, field, session, fold, strict } = &replay.reading;
+    words.optional("--log-format", log_format.as_ref());
+    words.optional("--field", field.as_ref());
+    words.optional("--session", session.as_ref());
+    fold.iter().for_each(|pattern| words.value("--fold", pattern));
+    words.switch("--strict", *strict);
 }
 
 /// The request that is asked of a URL.
@@ -165,16 +191,11 @@ fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacte
 fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
     match asked {
         Asked::Run(run) => {
-            let load = &run.plan.load;
-            match &load.shape {
-                LoadShape::Closed { users } => words.value("--concurrency", curve(users)),
-                LoadShape::Open { rate, .. } => words.value("--rate", curve(rate)),
-            }
-            words.optional("--requests", load.requests_max);
-            let staged = load.shape.curve().duration_ns().is_some();
-            words.optional("--duration", load.duration_ns.filter(|_| !staged).map(time));
-            words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(time));
             words.optional("--stop-if", run.stop_if.as_ref());
+            let load = &run.plan.load;
+            if !matches!(load.shape, LoadShape::Given { .. }) {
+                one_load(words, load);
+            }
         }
         Asked::Sweep(sweep) => {
             let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
@@ -231,6 +252,15 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
     }
 }
 
+fn one_load(words: &mut CommandLine, load: &Load) {
+    let name = if load.shape.is_open() { "--rate" } else { "--concurrency" };
+    words.value(name, curve(load.shape.curve()));
+    words.optional("--requests", load.requests_max);
+    let staged = load.shape.curve().duration_ns().is_some();
+    words.optional("--duration", load.duration_ns.filter(|_| !staged).map(time));
+    words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(time));
+}
+
 fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
     let builds = &terms.builds;
     words.text("--a", &builds.a);
@@ -259,10 +289,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
     }
     words.value("--seed", load.seed);
     let arrivals = match asked {
-        Asked::Run(run) => match &run.plan.load.shape {
-            LoadShape::Closed { .. } => Arrivals::Constant,
-            LoadShape::Open { arrivals, .. } => *arrivals,
-        },
+        Asked::Run(run) => run.plan.load.shape.arrivals(),
         Asked::Sweep(_) => Arrivals::Constant,
         Asked::Find(find) => find.arrivals,
         Asked::Explain(explain) => explain.search.arrivals,

@@ -46,7 +46,7 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
 /// Whether rows that are used once each are enough for `needed` requests or sessions, if it is known how many those are.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
-        (Some(needed), Choice::Weighted) => format!("asks {needed} requests"),
+        (Some(needed), Choice::Weighted | Choice::Listed) => format!("asks {needed} requests"),
         (Some(needed), Choice::Scenarios) => format!("begins {needed} sessions"),
         (None, _) => return Ok(()),
     };

@@ -74,10 +74,7 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
 /// The rate at which a server under a load of a run can be profiled in a steady state, 1/s: the rate offered at the end
 /// if it was held, else well below the throughput reached.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
-    let offered = match load {
-        LoadShape::Open { rate, .. } => rate.stages.last().map(|stage| stage.to),
-        LoadShape::Closed { .. } => None,
-    };
+    let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
         Some(offered) if summary.offered_unit_rps() >= offered * HOLDS_SHARE => offered,
         _ => summary.offered_unit_rps() * BELOW_LIMIT,

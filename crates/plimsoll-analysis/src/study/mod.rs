@@ -26,7 +26,7 @@ use crate::condition::{ConditionWatch, Conditions};
 use crate::profile::steady_rps;
 use crate::slo::Slo;
 use crate::summary::Summary;
-use plimsoll_model::{Arrivals, Asked, LoadShape, Purpose, RunAsked, SweepAsked, Tag, Trial};
+use plimsoll_model::{Asked, Purpose, RunAsked, SweepAsked, Tag, Trial};
 
 /// Why what was asked cannot be understood: a promise or condition that does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -131,11 +131,7 @@ impl Study {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
                 (Some(profiles), Some(trial)) => {
                     let (shape, summary) = (&run.plan.load.shape, Summary::of(&trial.run));
-                    let arrivals = match shape {
-                        LoadShape::Closed { .. } => Arrivals::Constant,
-                        LoadShape::Open { arrivals, .. } => *arrivals,
-                    };
-                    profiling::levels(profiles, &run.plan, arrivals, steady_rps(&summary, shape), history)
+                    profiling::levels(profiles, &run.plan, shape.arrivals(), steady_rps(&summary, shape), history)
                 }
                 _ => Step::Stop,
             },

@@ -384,7 +384,7 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => (0..schedule.users_max()).map(|_| Reverse(0)).collect(),
-        LoadShape::Open { .. } => BinaryHeap::new(),
+        LoadShape::Open { .. } | LoadShape::Given { .. } => BinaryHeap::new(),
     };
     let tick = Plan::TICK_NS;
     let mut ends: VecDeque<Ends> = VecDeque::new();
@@ -397,14 +397,14 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
         let mut integral = in_flight * tick;
         loop {
             let next_ns = match plan.load.shape {
-                LoadShape::Open { .. } => arrivals.peek().map(|a| a.1),
+                LoadShape::Open { .. } | LoadShape::Given { .. } => arrivals.peek().map(|a| a.1),
                 LoadShape::Closed { .. } => users.peek().map(|u| u.0).filter(|t| *t < end_ns),
             };
             let Some(next_ns) = next_ns.filter(|t| *t < tick_end) else { break };
             let (done, good) = server.arrive(origin_ns + next_ns);
             let done_ns = done - origin_ns;
             match plan.load.shape {
-                LoadShape::Open { .. } => drop(arrivals.next()),
+                LoadShape::Open { .. } | LoadShape::Given { .. } => drop(arrivals.next()),
                 LoadShape::Closed { .. } => {
                     users.pop();
                     users.push(Reverse(done_ns));

@@ -322,7 +322,7 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
         let status = status.or_else(|| if first { status_of(bytes) } else { None });
-        let fails = |status| !self.job.source.route(exchange.route).ok_status.contains(status);
+        let fails = |status| !self.job.source.succeeds(exchange.route, exchange.user, status);
         if exchange.measured && status.is_none_or(fails) {
             let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
@@ -437,14 +437,15 @@ impl<N: Net> Worker<N> {
     fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
-        let route = self.job.source.route(exchange.route);
+        let (asked, asker, is_measured) = (exchange.route, exchange.user, exchange.measured);
+        let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
         let mut kind = AnswerKind::Status(status);
         // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
-            let mut succeeds = route.ok_status.contains(status);
+            let mut succeeds = self.job.source.succeeds(asked, asker, status);
             if let Some(ok) = route.ok_grpc {
                 let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
                 succeeds &= ok.contains(ended);
@@ -463,6 +464,9 @@ impl<N: Net> Worker<N> {
             };
             (status, outcome)
         };
+        if is_measured && status != 0 && self.job.source.is_changed(asker, status) {
+            self.recorder.status_changed(asked);
+        }
         if outcome == Outcome::Failed(RequestFailure::Status) {
             self.judged_bad(number, kind, grpc_status.is_some(), (first, last.bytes));
         }

@@ -89,7 +89,7 @@ impl TrafficFile {
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
         let scenarios = self.mix.scenarios.clone();
         let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
-        Traffic { origin, routes, choice, scenarios, first, data, variables, redact }
+        Traffic { origin, routes, choice, scenarios, first, data, variables, listed: None, redact }
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! Not here: where entries come from, how figures look.
 
+pub(crate) mod endpoints;
 mod frequent;
 pub(crate) mod hashing;
 mod popularity;
@@ -12,14 +13,16 @@ pub(crate) mod template;
 mod timeline;
 
 use crate::logs::{Entry, Stamp};
+use endpoints::Endpoints;
 use frequent::Frequent;
-use hashing::{ByHash, hash};
+use hashing::hash;
 use plimsoll_model::Histogram;
 use plimsoll_model::units::SECOND;
 use sessions::Sessions;
 use std::collections::BTreeMap;
 use timeline::Timeline;
 
+pub use endpoints::{Fold, TrafficEndpoint};
 pub use popularity::zipf_exponent;
 pub use sessions::GAP_NS;
 pub use timeline::WINDOW_S;
@@ -32,15 +35,10 @@ const METHODS_MAX: usize = 100;
 const CLIENTS_MAX: usize = 1 << 17;
 /// Most paths that are told apart at a time, for their popularity.
 const IDS_MAX: usize = 1 << 20;
-/// Paths whose endpoint is remembered.
-const REMEMBERED: usize = 1 << 15;
 /// Fewest whole windows of which a dispersion is computed.
 const WINDOWS_MIN: u64 = 5;
 /// Most ranks of the popularity that are handed on.
 const RANKS_MAX: usize = 10_000;
-
-/// Replaces parts of a path before it becomes a template.
-pub type Fold<'f> = dyn Fn(&str) -> String + 'f;
 
 /// Requests that are being looked at.
 pub struct Survey<'f> {
@@ -63,83 +61,6 @@ pub struct Survey<'f> {
     durations: Histogram,
 }
 
-/// A method and a template.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrafficEndpoint {
-    /// The method; empty where the request was none.
-    pub method: String,
-    /// The path, folded.
-    pub template: String,
-    /// Requests.
-    pub requests: u64,
-}
-
-struct Endpoints {
-    all: Vec<TrafficEndpoint>,
-    numbers: ByHash<u32>,
-    /// Hashes of paths and their endpoints, by the low bits of the hash.
-    remembered: Vec<(u64, u32)>,
-    beyond: u64,
-    text: Vec<u8>,
-}
-
-/// The number of requests whose endpoint is not told apart.
-const BEYOND: u32 = u32::MAX;
-
-impl Endpoints {
-    fn new() -> Endpoints {
-        Endpoints {
-            all: Vec::new(),
-            numbers: ByHash::default(),
-            remembered: vec![(0, BEYOND); REMEMBERED],
-            beyond: 0,
-            text: Vec::new(),
-        }
-    }
-
-    /// Counts a request; the number of its endpoint, and the hash of its method and path.
-    #[inline]
-    fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> (u32, u64) {
-        let key = hash(path, hash(method, 1));
-        let place = key as usize & (REMEMBERED - 1);
-        let (known, number) = self.remembered[place];
-        let number = if known == key && number != BEYOND {
-            number
-        } else {
-            let number = self.number(method, path, fold);
-            self.remembered[place] = (key, number);
-            number
-        };
-        match self.all.get_mut(number as usize) {
-            Some(endpoint) => endpoint.requests += 1,
-            None => self.beyond += 1,
-        }
-        (number, key)
-    }
-
-    fn number(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> u32 {
-        match fold {
-            Some(fold) => template::template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text),
-            None => template::template(path, &mut self.text),
-        }
-        let key = hash(&self.text, hash(method, 2));
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
-        }
-        if self.all.len() >= ENDPOINTS_MAX {
-            return BEYOND;
-        }
-        let number = self.all.len() as u32;
-        self.all.push(TrafficEndpoint {
-            method: String::from_utf8_lossy(method).into_owned(),
-            template: String::from_utf8_lossy(&self.text).into_owned(),
-            requests: 0,
-        });
-        self.numbers.insert(key, number);
-        number
-    }
-}
-
 impl<'f> Survey<'f> {
     /// Nothing was seen yet. `fold` is applied to each path that is new.
     pub fn new(fold: Option<&'f Fold<'f>>) -> Survey<'f> {
@@ -152,7 +73,7 @@ impl<'f> Survey<'f> {
             with_duration: 0,
             from_ends: 0,
             duration_ns: 0,
-            endpoints: Endpoints::new(),
+            endpoints: Endpoints::new(ENDPOINTS_MAX),
             methods: BTreeMap::new(),
             statuses: vec![0; 1000],
             clients: Frequent::new(CLIENTS_MAX),

@@ -1,7 +1,7 @@
 //! The command line as typed: which commands there are. Nothing here touches the world; `asking` and the commands make plans
 //! and terms of it.
 //!
-//! What is said to them: to those that put load on something in `measuring` and `prove`, to those that read what is there
+//! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
 //! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`; what several have
 //! in common in `shared`, which knows none of them.
 
@@ -10,6 +10,7 @@ mod grpc;
 mod measuring;
 mod prove;
 mod reading;
+mod replay;
 mod shared;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
@@ -21,6 +22,7 @@ pub use prove::ProveArgs;
 pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
 };
+pub use replay::ReplayArgs;
 pub use shared::{
     ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
 };
@@ -70,6 +72,8 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
     Traffic(TrafficArgs),
+    /// Ask again what access logs hold, at its times
+    Replay(Box<ReplayArgs>),
     /// Compare two recordings: a table of relative changes, and charts
     Diff(DiffArgs),
     /// Report what run files hold: a page with charts, a summary, a picture

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
-    #[arg(required_unless_present = "file")]
+    #[arg(required_unless_present_any = ["file", "curl"])]
     pub url: Option<String>,
     /// Ask what this file says (TOML, YAML or JSON): requests by weight, or scenarios of steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
@@ -20,6 +20,9 @@ pub struct RequestArgs {
     /// Ask it there, instead of at the file's base
     #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url")]
     pub target: Option<String>,
+    /// Ask what this command line of curl asks, as browsers copy it; `plimsoll curl ...` takes its words as they are
+    #[arg(long, value_name = "'curl ...'", conflicts_with_all = ["url", "file", "method", "body"])]
+    pub curl: Option<String>,
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
@@ -121,7 +124,7 @@ pub struct ConnectionArgs {
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
     /// Ask what this Lua script for wrk says; '' asks as wrk does without a script
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "method", "body", "no_keepalive", "streams"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "curl", "method", "body", "no_keepalive", "streams"])]
     pub lua: Option<String>,
     /// Words for the script's init
     #[arg(last = true, value_name = "WORDS", requires = "lua")]
@@ -214,7 +217,8 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-fn parse_redact(text: &str) -> Result<Redact, String> {
+/// What is left out, by its word.
+pub fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),
         "all" => Ok(Redact::All),

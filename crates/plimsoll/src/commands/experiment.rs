@@ -1,7 +1,7 @@
 //! Every command that measures, from its flags to what is to be carried out ([`asked`]), and from there on ([`carry_out`]): a
 //! repetition comes from a record instead of flags, and enters at the same place.
 
-use super::{demo, explain, find, overload, prove, run, sweep};
+use super::{demo, explain, find, overload, prove, replay, run, sweep};
 use crate::args::Command;
 use crate::failure::Failure;
 use plimsoll_model::{Asked, Plan, Terms};
@@ -13,6 +13,7 @@ pub type Told = (Asked<Plan>, Terms<String>);
 pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
     Ok(Some(match command {
         Command::Run(args) => run::asked(args).map(|(asked, terms)| (Asked::Run(asked), terms))?,
+        Command::Replay(args) => replay::asked(args).map(|(asked, terms)| (Asked::Run(asked), terms))?,
         Command::Sweep(args) => sweep::asked(args).map(|(asked, terms)| (Asked::Sweep(asked), terms))?,
         Command::Find(args) => find::asked(args).map(|(asked, terms)| (Asked::Find(asked), terms))?,
         Command::Demo(args) => demo::asked(args).map(|(asked, terms)| (Asked::Find(asked), terms))?,

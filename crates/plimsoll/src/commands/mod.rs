@@ -14,6 +14,7 @@ pub mod grpc;
 pub mod overload;
 pub mod profile;
 pub mod prove;
+pub mod replay;
 pub mod report;
 pub mod rerun;
 pub mod run;

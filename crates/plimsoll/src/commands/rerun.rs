@@ -5,10 +5,11 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
 //! the way of a command.
 
-use super::{changes, experiment};
+use super::{changes, experiment, replay};
 use crate::args::RerunArgs;
 use crate::asking;
 use crate::failure::{Failure, exit};
+use crate::fields;
 use crate::kept::FOLDER;
 use crate::output::{note, print};
 use crate::quantity::path_text;
@@ -16,7 +17,7 @@ use crate::results;
 use crate::spelling::words;
 use crate::target::Url;
 use plimsoll_model::completion::{
-    GivenUrl, Incomplete, Missing, Supplied, body_file, complete, missing, script_file, traffic_file,
+    FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, script_file, traffic_file,
 };
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
@@ -49,11 +50,12 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     consent(terms, asked, args)?;
     signal::catch_interrupts();
     if let (Some(path), None) = (body_file(terms), &given.body) {
-        given.body = Some((BodyFrom::File(path.to_owned()), asking::body_file(path)?));
+        given.body = Some((BodyFrom::File(path.to_owned()), fields::body_file(path)?));
     }
     let mut unread = None;
-    let outcome = complete(asked, terms, given, &mut |mix| match asking::of_file(mix, terms.redact) {
-        Ok(asked) => Some(asked.into_iter().map(|(traffic, _)| traffic).collect()),
+    let seed = asked.plans().first().map_or(0, |plan| plan.load.seed);
+    let outcome = complete(asked, terms, given, &mut |complete| match from_files(complete, seed) {
+        Ok(asked) => Some(asked),
         Err(failure) => {
             unread = Some(failure);
             None
@@ -85,6 +87,18 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     experiment::carry_out(asked, &Terms { output, ..complete })
 }
 
+/// What a file of traffic, or logs, ask of each target.
+pub fn from_files(terms: &Terms<String>, seed: u64) -> Result<Vec<FromFile>, Failure> {
+    match (&terms.replay, &terms.mix) {
+        (Some(logs), _) => Ok(vec![replay::of_logs(logs, seed, terms.redact, terms.output.quiet)?]),
+        (None, Some(mix)) => {
+            let asked = asking::of_file(mix, terms.redact)?;
+            Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
+        }
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
 /// The flag under which something is given again.
 fn flag(kind: TextKind) -> &'static str {
     match kind {
@@ -94,6 +108,7 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Traffic => "--file",
         TextKind::Script => "--lua",
         TextKind::Argument => "--",
+        TextKind::Log => "--log",
         TextKind::Unix => "--unix",
         TextKind::Issuers => "--cacert",
         TextKind::Certificate => "--cert",
@@ -131,8 +146,8 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         let Url { origin, path, authorization } = Url::read(url)?;
         given.urls.push_back(GivenUrl { text: url.clone(), origin, target: path, authorization });
     }
-    given.headers = args.headers.iter().map(|text| asking::header(text)).collect::<Result<_, _>>()?;
-    given.body = args.body.as_deref().map(asking::body).transpose()?;
+    given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
+    given.body = args.body.as_deref().map(fields::body).transpose()?;
     let sides = matches!(asked, Asked::Prove(_));
     let profiles = match args.pprof.as_deref().map(|place| asking::served(place, sides)) {
         None | Some(Served::ByTarget) => Vec::new(),
@@ -145,6 +160,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     given.texts.insert(TextKind::Identity, identities.into());
     given.texts.insert(TextKind::Proto, args.proto.clone().into());
     given.texts.insert(TextKind::ProtoPath, args.proto_path.clone().into());
+    given.texts.insert(TextKind::Log, args.logs.iter().cloned().collect());
     for (kind, text) in [
         (TextKind::Traffic, &args.traffic),
         (TextKind::Script, &args.lua),
@@ -227,7 +243,7 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     if script_file(terms).is_some_and(|file| !file.is_empty()) {
         reasons.push("runs a script of this machine");
     }
-    if body_file(terms).or_else(|| traffic_file(terms)).is_some() {
+    if body_file(terms).or_else(|| traffic_file(terms)).is_some() || logs(terms).is_some() {
         reasons.push("sends a file of this machine");
     }
     if unix {

@@ -26,13 +26,7 @@ use std::sync::Arc;
 
 /// What the flags ask for.
 pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
-    let conditions =
-        |name: &str, text: &Option<String>| text.as_deref().map(|text| flag(name, Conditions::parse(text))).transpose();
-    let stop_if = conditions("--stop-if", &args.stop_if)?;
-    if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
-        return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
-    }
-    let fail_if = conditions("--fail-if", &args.fail_if)?;
+    let (stop_if, fail_if) = conditions(&args.stop_if, &args.fail_if)?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
             "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",
@@ -88,15 +82,30 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         plan.load.interval_ns = SECOND;
     }
     let needed = match &plan.load.shape {
-        LoadShape::Open { .. } => Schedule::compile(&plan.load).arrivals_total(),
+        LoadShape::Open { .. } | LoadShape::Given { .. } => Schedule::compile(&plan.load).arrivals_total(),
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
     traffic_file::rows_suffice(&plan, needed)?;
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);
-    terms.fail_if = fail_if.as_ref().map(ToString::to_string);
+    terms.fail_if = fail_if;
     terms.output = asking::output(&args.out, args.output.as_deref())?;
-    Ok((RunAsked { plan, stop_if: stop_if.as_ref().map(ToString::to_string), profiles: None }, terms))
+    Ok((RunAsked { plan, stop_if, profiles: None }, terms))
+}
+
+/// The conditions under which a load ends, and under which its outcome is a failure, as they are written.
+pub fn conditions(
+    stop_if: &Option<String>,
+    fail_if: &Option<String>,
+) -> Result<(Option<String>, Option<String>), Failure> {
+    let read =
+        |name: &str, text: &Option<String>| text.as_deref().map(|text| flag(name, Conditions::parse(text))).transpose();
+    let stop_if = read("--stop-if", stop_if)?;
+    if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
+        return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
+    }
+    let fail_if = read("--fail-if", fail_if)?;
+    Ok((stop_if.as_ref().map(ToString::to_string), fail_if.as_ref().map(ToString::to_string)))
 }
 
 /// A load that was carried out.
@@ -156,7 +165,7 @@ pub fn measure(
     let mut injector = base.injector_for(&plan.load);
     let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
-        LoadShape::Open { .. } => "--max-connections",
+        LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
     };
     let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;

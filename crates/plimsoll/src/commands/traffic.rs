@@ -69,11 +69,16 @@ pub fn reading(args: &LogArgs) -> LogReading<'_> {
 
 /// What is folded besides what looks like it.
 pub fn folds(args: &LogArgs) -> Result<Vec<Regex>, Failure> {
+    patterns("--fold", &args.fold)
+}
+
+/// What a flag of regular expressions says.
+pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern)
-            .map_err(|error| Failure::usage(format!("--fold '{pattern}' is no regular expression: {error}")))
+            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is no regular expression: {error}")))
     };
-    args.fold.iter().map(compile).collect()
+    texts.iter().map(compile).collect()
 }
 
 /// A path with what the patterns match replaced.
@@ -93,14 +98,20 @@ pub fn strictly(args: &LogArgs, counts: &Counts) -> Result<(), Failure> {
     }
 }
 
-fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
-    if figures.requests == 0 {
+/// Logs of which no line was understood are of another format.
+pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
+    if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::start(format!(
             "none of the {} lines is understood: say how they are written with --log-format or --field{first}",
             format::count(counts.read)
         )));
     }
+    Ok(())
+}
+
+fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
+    refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
         return Err(Failure::start(format!(
             "stamps run backwards: {} of {} lines are more than {} min older than lines above them; sort the log first \
@@ -114,18 +125,20 @@ fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Fa
 }
 
 /// Says on a terminal how far the reading is.
-struct ReadingMeter {
+pub struct ReadingMeter {
     live: Live,
     began: Instant,
     said: Instant,
 }
 
 impl ReadingMeter {
-    fn new() -> ReadingMeter {
+    /// Nothing was read yet.
+    pub fn new() -> ReadingMeter {
         ReadingMeter { live: Live::new(false), began: Instant::now(), said: Instant::now() }
     }
 
-    fn passing(&mut self, read: u64, length: Option<u64>) {
+    /// So many bytes of so many were read.
+    pub fn passing(&mut self, read: u64, length: Option<u64>) {
         if self.said.elapsed() < SAID_EVERY {
             return;
         }
@@ -135,7 +148,8 @@ impl ReadingMeter {
         self.live.word(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
     }
 
-    fn clear(&mut self) {
+    /// The reading is over.
+    pub fn clear(&mut self) {
         self.live.clear();
     }
 }

@@ -159,7 +159,8 @@ impl Runner for Builds<'_> {
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
         self.turn_to(trial.tag).map_err(Unready::Failed)?;
         let base = self.target().map_or(&self.fitting.base, |target| &target.base);
-        let mut plan = Plan { load: trial.plan.load.clone(), ..base.plan.clone() };
+        let mut plan = base.plan.clone();
+        plan.load.become_recorded(&trial.plan.load);
         self.settle_http(&mut plan);
         self.plan = plan;
         let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;

@@ -136,7 +136,7 @@ impl Runner for ThisMachine {
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
         }
-        self.plan.load.clone_from(&trial.plan.load);
+        self.plan.load.become_recorded(&trial.plan.load);
         let fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
             None => Vec::new(),

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::args::Cli;
-use crate::asking;
 use crate::commands::experiment::{self, Told};
+use crate::commands::rerun::from_files;
 use crate::failure::Failure;
 use crate::spelling;
 use crate::{refused, understood};
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The commands that measure, and record what they were told.
-const MEASURING: [&str; 7] = ["run", "find", "explain", "overload", "sweep", "prove", "demo"];
+const MEASURING: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
 
 /// Every flag of every command, by clap's own list.
 #[test]
@@ -47,7 +47,8 @@ fn what_is_left_out_can_be_given_again() {
             let class = class_of(name, arg.get_id().as_str());
             let asked = matches!(class, Some(Class::Plain | Class::Switch | Class::Place));
             let flag = arg.get_long().unwrap_or("url");
-            let known = rerun.get_arguments().any(|arg| arg.get_long() == Some(flag));
+            // What a line of curl asks is recorded as URL, header fields and body.
+            let known = flag == "curl" || rerun.get_arguments().any(|arg| arg.get_long() == Some(flag));
             assert!(asked || known, "rerun has no --{flag} to give again what {name} leaves out of its record");
         }
     }
@@ -78,7 +79,7 @@ fn values(class: Class) -> Vec<String> {
         Class::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
         Class::Path | Class::Place => &["/tmp/C/x", "C"],
         Class::Argument => &["C", "token=C", "--key=C"],
-        Class::Secret => &["C"],
+        Class::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
         Class::Plain | Class::Switch => &[],
     };
     patterns.iter().map(|pattern| pattern.replace('C', CANARY)).collect()
@@ -108,9 +109,21 @@ fn script_file() -> PathBuf {
     file("script.lua", "wrk.path = '/'")
 }
 
+/// A log of text, one of JSON, and one whose name is a secret.
+fn log_files() -> [PathBuf; 3] {
+    let line = |n: u32| {
+        format!("127.0.0.{n} - - [22/Nov/2026:10:00:0{n} +0000] \"GET /items/{n} HTTP/1.1\" 200 5 \"-\" \"-\"\n")
+    };
+    let text: String = (1..7).map(line).collect();
+    let json = |n: u32| format!("{{\"at\":\"2026-11-22T10:00:0{n}Z\",\"url\":\"/items/{n}\",\"verb\":\"GET\"}}\n");
+    let json: String = (1..7).map(json).collect();
+    [file("access.log", &text), file("access.json", &json), file(&format!("{CANARY}.log"), &text)]
+}
+
 fn remove_files() {
     [body_file(), traffic_file(), script_file(), file(CANARY, "")]
         .iter()
+        .chain(&log_files())
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
 
@@ -118,10 +131,19 @@ fn remove_files() {
 fn sample(command: &str, id: &str) -> String {
     let text = match (command, id) {
         (_, "method") => "PUT",
+        (_, "curl") => "curl http://127.0.0.1:1/items -H 'Accept: text/html' -m 3",
         (_, "headers") => "Accept: text/html",
         (_, "body") => return format!("@{}", body_file().display()),
         (_, "file") => return traffic_file().display().to_string(),
         (_, "lua") => return script_file().display().to_string(),
+        (_, "logs") => return log_files()[0].display().to_string(),
+        (_, "log_format") => "combined",
+        (_, "field") => "time=.at,path=.url,method=.verb",
+        (_, "session") => "client",
+        (_, "fold") => "[a-f]+",
+        (_, "only") => "^GET /items",
+        (_, "skip") => "/items/3",
+        (_, "speed" | "scale") => "2x",
         (_, "ok_status") => "200-299,404",
         (_, "connect_to") => "127.0.0.1:8080",
         (_, "source_ip") => "127.0.0.1-127.0.0.9",
@@ -199,6 +221,23 @@ fn besides(command: &str, id: &str) -> Vec<String> {
     const URL: &str = "http://127.0.0.1:1/";
     const GRPC: &str = "grpc://target.test:1/pkg.Service/Method";
     const TLS: &str = "https://127.0.0.1:1/";
+    if command == "replay" {
+        let [text, json, _] = log_files();
+        let target = match id {
+            "insecure" | "cacert" | "cert" | "no_resumption" | "key" => TLS,
+            _ => URL,
+        };
+        let log = if id == "field" { json } else { text };
+        let more = match id {
+            "key" => Some("--cert=/run/own.pem"),
+            "streams" => Some("--http=2"),
+            "pprof_seconds" => Some("--pprof=auto"),
+            _ => None,
+        };
+        let target = (id != "target").then(|| format!("--target={target}"));
+        let log = (id != "logs").then(|| log.display().to_string());
+        return more.map(str::to_owned).into_iter().chain(target).chain(log).collect();
+    }
     let words: &[&str] = match (command, id) {
         ("prove", "words") => {
             return [&[format!("--lua={}", script_file().display())][..], &besides("prove", "")].concat();
@@ -213,6 +252,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("prove", "a") => &["--b=./b", URL],
         ("prove", "b") => &["--a=./a", URL],
         ("prove", "url" | "more") => &[URL],
+        ("prove", "curl") => &["--a=./a", "--b=./b"],
         ("prove", "insecure" | "cacert" | "cert" | "no_resumption") => &[TLS, TLS],
         ("grpc", "url") => &[],
         ("grpc", "key") => &["list", "--cert=/run/own.pem", GRPC],
@@ -233,7 +273,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("baseline", "behind") => &["--pool=4"],
         ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
         ("baseline", "key") => &["--cert=/run/own.pem"],
-        ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file") => &[],
+        ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("diff", "a" | "b") => &["b.dat"],
@@ -257,7 +297,7 @@ fn before(command: &str, id: &str) -> Vec<String> {
 
 /// Flags that a command has and always refuses.
 fn is_refused(command: &str, id: &str) -> bool {
-    command == "sweep" && ["arrivals", "max_connections"].contains(&id)
+    (command == "sweep" && ["arrivals", "max_connections"].contains(&id)) || (command == "replay" && id == "arrivals")
 }
 
 fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, Hidden), String> {
@@ -304,6 +344,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
                 "file" | "lua" => values.push(present),
+                "logs" => values.push(log_files()[2].display().to_string()),
                 "body" => values.push(format!("@{present}")),
                 "vary" => values.iter_mut().for_each(|value| value.push_str(" {n}")),
                 _ => {}
@@ -439,9 +480,9 @@ fn a_record_says_the_same_again() {
                 let lost = matches!(&without, Some(Ok(without)) if *without == record);
                 assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
-                let again = complete(&asked_record, &terms_record, given_again(&question), &mut |mix| {
-                    let asked = asking::of_file(mix, terms_record.redact).expect("a file of traffic");
-                    Some(asked.into_iter().map(|(traffic, _)| traffic).collect())
+                let again = complete(&asked_record, &terms_record, given_again(&question), &mut |complete| {
+                    let seed = asked_record.plans()[0].load.seed;
+                    Some(from_files(complete, seed).expect("a file of traffic, or a log"))
                 });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");

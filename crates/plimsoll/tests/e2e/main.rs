@@ -8,6 +8,7 @@
 mod addresses;
 mod builds;
 mod capture;
+mod curl;
 #[cfg(feature = "png")]
 mod diff;
 mod doors;
@@ -31,6 +32,7 @@ mod probes;
 mod profile;
 mod prove;
 mod prove_profiles;
+mod replay;
 mod report;
 mod rerun;
 mod rig;

@@ -3,10 +3,11 @@
 use super::*;
 use crate::source::Source;
 use crate::users::Next;
-use plimsoll_model::Ledger;
 use plimsoll_model::session::{Scenario, SessionOp, Think};
 use plimsoll_model::traffic::Choice;
+use plimsoll_model::{GivenArrivals, Ledger, Listed, ListedRequest, ReplayFacts, Targets};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Runs `plan` with users who do these steps, over routes with these timeouts.
 fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
@@ -310,5 +311,46 @@ fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
             sessions_of(&run(&plan, &SimServer::new(MS), first_seed()));
         assert!(started > 10 && started < 200 && abandoned + cut == 0, "{started} {completed}");
         assert!(ledger.succeeded <= 2, "{ledger:?}");
+    }
+}
+
+/// A plan of `requests` of a log, one each millisecond; every fourth asks the second route, every tenth had the status 404.
+fn replayed(requests: u64) -> Setup {
+    let arrivals = GivenArrivals::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
+    plan(LoadShape::Given { arrivals }).with(|it| {
+        let second = it.traffic.routes[0].clone();
+        it.traffic.routes.push(second);
+        let mut targets = Targets::default();
+        // The simulated server knows one request only.
+        (0..5).for_each(|_| _ = targets.push("/"));
+        let entry = |n: u64| ListedRequest {
+            target: (n % 5) as u32,
+            route: u16::from(n % 4 == 0),
+            status: if n % 10 == 0 { 404 } else { 200 },
+        };
+        let entries = (0..requests).map(entry).collect();
+        it.traffic.choice = Choice::Listed;
+        it.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+    })
+}
+
+#[test]
+fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
+    for machines in [1, 3] {
+        let plan = replayed(400);
+        let server = SimServer::new(MS);
+        let (mut scheduled, mut changed) = ([0; 2], [0; 2]);
+        for index in 0..machines {
+            let (stripe, machine, seed) = (Stripe { index, of: machines }, SimMachine::default(), first_seed());
+            let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
+                .run(&mut |_| ControlFlow::Continue(()));
+            verify(&sim, &server).expect("holds");
+            for (route, figures) in sim.run.route_totals().into_iter().enumerate() {
+                scheduled[route] += figures.ledger.scheduled;
+                changed[route] += figures.status_changed;
+            }
+        }
+        // All answers are 200: those that were 404 have changed, the even ones of them half on the second route.
+        assert_eq!((scheduled, changed), ([300, 100], [20, 20]), "{machines}");
     }
 }

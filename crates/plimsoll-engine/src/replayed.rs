@@ -1,0 +1,89 @@
+//! Requests that are asked one by one, as they stand in a log: entry n is what arrival n asks. An entry is a number of eight bytes,
+//! its path stands in an arena of distinct ones, and the rest of the request is its route's; all of it is written into a buffer of
+//! its exchange when it is asked, so that tens of millions of requests take the memory of their paths. Nothing is allocated once
+//! the buffers have grown.
+//!
+//! Not here: when a request is asked, and how a log becomes a list ([`plimsoll_model::listed`]).
+
+use crate::encode::host_field;
+use plimsoll_model::{Listed, ListedRequest, Plan, Request, RouteNumber};
+use plimsoll_wire::{EncodedRequest, h1};
+use std::sync::Arc;
+
+/// The requests of a list.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// The request of each route; its own path is only that of an example.
+    requests: Arc<[Request]>,
+    host: Arc<str>,
+    keep_alive: bool,
+    listed: Arc<Listed>,
+    /// The requests that are under way, by the number of their exchange.
+    written: Vec<EncodedRequest>,
+}
+
+impl Replayed {
+    /// The list of `plan`. Every path in it can be written, which is looked at here and not again.
+    pub fn compile(plan: &Plan, listed: &Arc<Listed>) -> Result<Replayed, h1::RequestError> {
+        let unwritten = |target: &&str| target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_graphic());
+        if let Some(target) = listed.targets.iter().find(unwritten) {
+            return Err(h1::RequestError::Target(target.to_owned()));
+        }
+        Ok(Replayed {
+            requests: plan.traffic.routes.iter().map(|route| route.request.clone()).collect(),
+            host: host_field(plan).into(),
+            keep_alive: plan.carriage.keep_alive,
+            listed: Arc::clone(listed),
+            written: Vec::new(),
+        })
+    }
+
+    /// The place in the list of arrival `number`: a load that has more of them begins it again.
+    #[inline]
+    fn place(&self, number: u64) -> u64 {
+        let count = self.listed.entries.len() as u64;
+        if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
+    }
+
+    /// The entry of arrival `number`; none of an empty list.
+    #[inline]
+    fn entry(&self, number: u64) -> Option<&ListedRequest> {
+        self.listed.entries.get(self.place(number) as usize)
+    }
+
+    /// What arrival `number` asks.
+    #[inline]
+    pub fn route_of(&self, number: u64) -> Option<RouteNumber> {
+        self.entry(number).map(|entry| entry.route)
+    }
+
+    /// Writes what arrival `number` asks for its exchange; `like`: the request of its route.
+    pub fn write(&mut self, exchange: u32, number: u64, like: &EncodedRequest) {
+        let Some(entry) = self.entry(number).copied() else { return };
+        let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
+        let target = self.listed.targets.get(entry.target);
+        let parts = h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive };
+        while self.written.len() <= exchange as usize {
+            self.written.push(like.clone());
+        }
+        self.written[exchange as usize].rewrite(like, &parts);
+    }
+
+    /// The request of an exchange under way.
+    #[inline]
+    pub fn request(&self, exchange: u32) -> &EncodedRequest {
+        &self.written[exchange as usize]
+    }
+
+    /// Whether an answer to arrival `number` is to be expected, whatever it is elsewhere.
+    #[inline]
+    pub fn expects(&self, number: u64, status: u16) -> bool {
+        self.listed.expects(self.place(number), status)
+    }
+
+    /// Whether an answer to arrival `number` has another status than it had then.
+    #[inline]
+    pub fn is_changed(&self, number: u64, status: u16) -> bool {
+        !self.listed.is_as_then(self.place(number), status)
+    }
+}

@@ -1,0 +1,115 @@
+//! Moments at which requests are to start, one by one ([`GivenArrivals`]): those of a log. A load that is to be carried out has all
+//! of them; its record has their number, the time they cover and a digest, and never the list.
+//!
+//! Not here: where they come from, and what is asked at each ([`crate::listed`]).
+
+use crate::load::Curve;
+use crate::rng::mix;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The moments of a load, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GivenArrivals {
+    /// How many.
+    count: u64,
+    /// Tells them from others.
+    digest: String,
+    /// Requests a second on average, for as long as they are measured.
+    rate: Curve,
+    /// In schedule time, ns; of a record none.
+    #[serde(skip)]
+    starts_ns: Arc<[u64]>,
+}
+
+impl GivenArrivals {
+    /// Requests that start at these moments of schedule time; those from `measured_from_ns` up to `end_ns` are measured. `None` where
+    /// they are not in order, there are none to be measured, or no time.
+    pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<GivenArrivals> {
+        let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
+        let measured = before(end_ns).saturating_sub(before(measured_from_ns));
+        if !starts_ns.is_sorted() || measured == 0 {
+            return None;
+        }
+        let span_ns = end_ns - measured_from_ns;
+        Some(GivenArrivals {
+            count: starts_ns.len() as u64,
+            digest: digest(&starts_ns),
+            rate: Curve::constant_for(measured as f64 * 1e9 / span_ns as f64, span_ns),
+            starts_ns: starts_ns.into(),
+        })
+    }
+
+    /// The same without the list.
+    pub fn record(&self) -> GivenArrivals {
+        GivenArrivals { starts_ns: Arc::default(), ..self.clone() }
+    }
+
+    /// Whether the list is there.
+    pub fn is_whole(&self) -> bool {
+        self.starts_ns.len() as u64 == self.count
+    }
+
+    /// Whether the other has the same moments, or is a record of the same.
+    pub fn is_of(&self, other: &GivenArrivals) -> bool {
+        self.record() == other.record()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Requests a second on average, over the time that is measured.
+    pub fn rate(&self) -> &Curve {
+        &self.rate
+    }
+
+    /// The moments, in schedule time, ns; of a record none.
+    pub fn starts_ns(&self) -> &Arc<[u64]> {
+        &self.starts_ns
+    }
+}
+
+fn digest(starts_ns: &[u64]) -> String {
+    format!("{:016x}", starts_ns.iter().fold(starts_ns.len() as u64, |digest, start| mix(digest ^ start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_in_order_and_some_are_measured() {
+        for (starts, from, end, rate) in [
+            (vec![0, 1, 1, 4], 0, 5, Some(0.8e9)),
+            (vec![0, 1, 1, 4], 1, 4, Some(2e9 / 3.0)),
+            (vec![3], 0, 10, Some(1e8)),
+            (vec![1, 0], 0, 5, None),
+            (vec![], 0, 5, None),
+            (vec![7], 0, 7, None),
+            (vec![7], 8, 9, None),
+            (vec![7], 9, 8, None),
+        ] {
+            let given = GivenArrivals::new(starts.clone(), from, end);
+            let got = given.as_ref().map(|given| given.rate().max());
+            let alike = match (got, rate) {
+                (Some(got), Some(rate)) => (got - rate).abs() < rate * 1e-9,
+                (got, rate) => got == rate,
+            };
+            assert!(alike, "{starts:?} {from} {end}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_has_no_list_and_knows_its_own() {
+        let given = GivenArrivals::new(vec![1, 2, 3], 0, 10).expect("moments");
+        let other = GivenArrivals::new(vec![1, 2, 4], 0, 10).expect("moments");
+        let json = serde_json::to_string(&given).expect("serialises");
+        let record: GivenArrivals = serde_json::from_str(&json).expect("reads back");
+        assert_eq!(record, given.record());
+        assert!(given.is_whole() && !record.is_whole() && record.starts_ns().is_empty());
+        assert!(given.is_of(&record) && !other.is_of(&record));
+        assert_eq!(record.count(), 3);
+    }
+}

@@ -1,0 +1,73 @@
+//! What was made of a log that is replayed, and how its answers differ from those of then: a line of the report of a load, and its
+//! fields in JSON.
+//!
+//! Not here: the figures of its endpoints, which are those of routes.
+
+use crate::format::{count, share};
+use plimsoll_analysis::Summary;
+use plimsoll_model::{ListedRecord, PlanRecord, ReplayFacts};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// `replay` of `plimsoll.run/1`.
+#[derive(Serialize)]
+pub(crate) struct ReplayFields<'a> {
+    speed: f64,
+    scale: f64,
+    requests: u64,
+    targets: u64,
+    lines: u64,
+    left_out: &'a BTreeMap<String, u64>,
+    seconds_spread: bool,
+    status_changed: u64,
+}
+
+/// The fields of a load that replays a log.
+pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
+    let ListedRecord { requests, targets, digest: _, facts } = plan.traffic.listed.as_ref()?;
+    Some(ReplayFields {
+        speed: facts.speed_milli as f64 / 1e3,
+        scale: facts.scale_milli as f64 / 1e3,
+        requests: *requests,
+        targets: *targets,
+        lines: facts.lines,
+        left_out: &facts.left_out,
+        seconds_spread: facts.spread,
+        status_changed: summary.whole.status_changed,
+    })
+}
+
+/// The line of a load that replays a log.
+pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
+    let ListedRecord { facts, .. } = plan.traffic.listed.as_ref()?;
+    let mut parts = vec![how(facts)];
+    if facts.spread {
+        parts.push("stamps of whole seconds, spread within them: bursts below 1 s are not those of the log".to_owned());
+    }
+    let answered: u64 = summary.whole.statuses.iter().map(|(_, count)| count).sum();
+    let changed = summary.whole.status_changed;
+    parts.push(match changed {
+        0 => "every answer has the status that the log has".to_owned(),
+        _ => format!(
+            "{} answers ({}) have another status than in the log",
+            count(changed),
+            share(changed as f64 / answered.max(1) as f64)
+        ),
+    });
+    if !facts.left_out.is_empty() {
+        let each: Vec<String> =
+            facts.left_out.iter().map(|(why, number)| format!("{why} {}", count(*number))).collect();
+        parts.push(format!("left out: {}", each.join(", ")));
+    }
+    Some(("replay", parts.join("; ")))
+}
+
+/// `at the speed of then`, or how that was changed.
+fn how(facts: &ReplayFacts) -> String {
+    let times = |milli: u64| (milli as f64 / 1e3).to_string();
+    match (facts.speed_milli, facts.scale_milli) {
+        (1000, 1000) => "at the times of the log".to_owned(),
+        (speed, 1000) => format!("time runs {} times as fast: pauses of visitors are shortened with it", times(speed)),
+        (_, scale) => format!("{} times the visitors: sessions drawn again, and moved in time", times(scale)),
+    }
+}

@@ -1,0 +1,646 @@
+//! A command line of curl, as browsers copy it ([`words`] takes it apart as a shell does), made into one request ([`CurlRequest`]).
+//!
+//! Not here: reading the files that it names, base64, and what a URL means.
+
+use std::fmt::Write;
+
+/// Where a piece of a body is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CurlData {
+    /// It was written out.
+    Text(String),
+    /// The content of a file (`-`: standard input); without line breaks, if so.
+    File {
+        /// Its path.
+        path: String,
+        /// Whether its line breaks are left out, as `-d` does.
+        stripped: bool,
+    },
+    /// The content of a file as a part of a query or form: `name=` before it, percent-encoded.
+    EncodedFile {
+        /// What stands before `=`; may be empty.
+        name: String,
+        /// Its path.
+        path: String,
+    },
+}
+
+/// A part of a form (`-F`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurlPart {
+    /// The field.
+    pub name: String,
+    /// What is in it.
+    pub data: CurlData,
+    /// The file's name that is told; `None`: no file is uploaded.
+    pub file_name: Option<String>,
+    /// Its type, if one is told.
+    pub content_type: Option<String>,
+}
+
+/// What a command line of curl asks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CurlRequest {
+    /// Where.
+    pub url: String,
+    /// With which method, where that does not follow from the rest.
+    pub method: Option<String>,
+    /// Header fields that are sent, in order.
+    pub headers: Vec<(String, String)>,
+    /// Pieces of the body, which `&` joins; with `json`, nothing.
+    pub data: Vec<CurlData>,
+    /// Parts of a form.
+    pub form: Vec<CurlPart>,
+    /// The data are sent in the query.
+    pub in_query: bool,
+    /// The data are JSON: nothing stands between the pieces.
+    pub json: bool,
+    /// User and password.
+    pub user: Option<String>,
+    /// The server's certificate is not verified.
+    pub insecure: bool,
+    /// `1.1` or `2`.
+    pub http: Option<&'static str>,
+    /// A unix socket.
+    pub unix: Option<String>,
+    /// Seconds after which it is given up.
+    pub timeout_s: Option<String>,
+    /// Files of issuers, of our certificate and its key.
+    pub issuers: Option<String>,
+    /// See above.
+    pub certificate: Option<String>,
+    /// See above.
+    pub key: Option<String>,
+    /// Options that ask for something that is not done here.
+    pub left_out: Vec<String>,
+}
+
+/// Why a command line of curl is not understood. Values are never repeated: there may be secrets among them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CurlError {
+    /// A quotation mark has no other.
+    #[error("it ends within a quotation ({0}): copy all of it")]
+    Quotation(char),
+    /// It is another command.
+    #[error("it is no command line of curl, which begins with that word: copy all of it")]
+    NotCurl,
+    /// It asks nothing.
+    #[error("it names no URL")]
+    NoUrl,
+    /// It asks several things.
+    #[error("it names {0} URLs, and one is asked: give one")]
+    Urls(usize),
+    /// An option that is none of those known.
+    #[error("the option {0} is not understood: leave it out")]
+    Unknown(String),
+    /// An option at the end, which needs a value.
+    #[error("the option {0} needs a value")]
+    NoValue(String),
+    /// A value that cannot be.
+    #[error("the value of {0} is not understood: write {1}")]
+    Value(String, &'static str),
+    /// Data of two kinds.
+    #[error("it has both -F and -d, which curl does not send either: leave one out")]
+    TwoBodies,
+}
+
+/// The words of a command line, as a POSIX shell (and bash, for `$'...'`) takes it apart.
+pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
+    let mut words = Vec::new();
+    let (mut word, mut begun) = (String::new(), false);
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next() {
+                // The line goes on.
+                Some('\n') => {}
+                Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
+                Some(escaped) => (begun, _) = (true, word.push(escaped)),
+                None => {}
+            },
+            '\'' => {
+                begun = true;
+                loop {
+                    match rest.next().ok_or(CurlError::Quotation('\''))? {
+                        '\'' => break,
+                        plain => word.push(plain),
+                    }
+                }
+            }
+            '"' => {
+                begun = true;
+                loop {
+                    match rest.next().ok_or(CurlError::Quotation('"'))? {
+                        '"' => break,
+                        '\\' => match rest.next().ok_or(CurlError::Quotation('"'))? {
+                            '\n' => {}
+                            escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
+                            plain => word.extend(['\\', plain]),
+                        },
+                        plain => word.push(plain),
+                    }
+                }
+            }
+            '$' if rest.peek() == Some(&'\'') => {
+                rest.next();
+                begun = true;
+                ansi_quoted(&mut rest, &mut word)?;
+            }
+            c if c.is_whitespace() => {
+                if std::mem::take(&mut begun) {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            plain => (begun, _) = (true, word.push(plain)),
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    Ok(words)
+}
+
+/// What stands between `$'` and `'`.
+fn ansi_quoted(rest: &mut std::iter::Peekable<std::str::Chars>, word: &mut String) -> Result<(), CurlError> {
+    // Bytes, since `\xc3\xa4` is one character.
+    let mut bytes = Vec::new();
+    loop {
+        let c = rest.next().ok_or(CurlError::Quotation('\''))?;
+        let plain = match c {
+            '\'' => break,
+            '\\' => match rest.next().ok_or(CurlError::Quotation('\''))? {
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'v' => '\u{b}',
+                'e' | 'E' => '\u{1b}',
+                'x' => {
+                    bytes.push(digits(rest, 2) as u8);
+                    continue;
+                }
+                'u' => char::from_u32(digits(rest, 4)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                'U' => char::from_u32(digits(rest, 8)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                other => other,
+            },
+            plain => plain,
+        };
+        bytes.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    word.push_str(&String::from_utf8_lossy(&bytes));
+    Ok(())
+}
+
+/// Up to so many hexadecimal digits.
+fn digits(rest: &mut std::iter::Peekable<std::str::Chars>, most: usize) -> u32 {
+    let mut value = 0u32;
+    for _ in 0..most {
+        let Some(digit) = rest.peek().and_then(|c| c.to_digit(16)) else { break };
+        value = value << 4 | digit;
+        rest.next();
+    }
+    value
+}
+
+/// Short options and the long ones that they stand for.
+const SHORT: &[(char, &str)] = &[
+    ('A', "user-agent"),
+    ('b', "cookie"),
+    ('c', "cookie-jar"),
+    ('d', "data"),
+    ('e', "referer"),
+    ('E', "cert"),
+    ('f', "fail"),
+    ('F', "form"),
+    ('g', "globoff"),
+    ('G', "get"),
+    ('H', "header"),
+    ('i', "include"),
+    ('I', "head"),
+    ('j', "junk-session-cookies"),
+    ('k', "insecure"),
+    ('L', "location"),
+    ('m', "max-time"),
+    ('N', "no-buffer"),
+    ('o', "output"),
+    ('O', "remote-name"),
+    ('q', "disable"),
+    ('s', "silent"),
+    ('S', "show-error"),
+    ('u', "user"),
+    ('v', "verbose"),
+    ('w', "write-out"),
+    ('X', "request"),
+    ('x', "proxy"),
+    ('0', "http1.0"),
+    ('4', "ipv4"),
+    ('6', "ipv6"),
+    ('#', "progress-bar"),
+];
+/// Options that say what curl prints or how it behaves: nothing of the request. The second ones have a value.
+const PASSED_OVER: &[&str] = &[
+    "fail",
+    "fail-with-body",
+    "globoff",
+    "include",
+    "no-buffer",
+    "silent",
+    "show-error",
+    "verbose",
+    "progress-bar",
+    "disable",
+    "no-progress-meter",
+    "remote-name",
+    "no-keepalive",
+    "tcp-nodelay",
+    "path-as-is",
+    "junk-session-cookies",
+    "basic",
+];
+const PASSED_OVER_WITH_VALUE: &[&str] =
+    &["output", "write-out", "cookie-jar", "connect-timeout", "stderr", "trace-ascii", "keepalive-time"];
+/// Options that change what is asked, in a way that is not carried over. The second ones have a value.
+const LEFT_OUT: &[&str] = &[
+    "location",
+    "location-trusted",
+    "http1.0",
+    "http3",
+    "http3-only",
+    "ipv4",
+    "ipv6",
+    "digest",
+    "ntlm",
+    "negotiate",
+    "anyauth",
+    "compressed-ssh",
+];
+const LEFT_OUT_WITH_VALUE: &[&str] = &[
+    "proxy",
+    "retry",
+    "retry-delay",
+    "retry-max-time",
+    "max-redirs",
+    "resolve",
+    "connect-to",
+    "interface",
+    "limit-rate",
+    "range",
+];
+
+impl CurlRequest {
+    /// What the words ask; the first is `curl` itself.
+    pub fn read(words: &[String]) -> Result<CurlRequest, CurlError> {
+        let mut request = CurlRequest::default();
+        let (mut urls, mut is_head) = (Vec::new(), false);
+        let Some((_, rest)) = words.split_first().filter(|(first, _)| is_curl(first)) else {
+            return Err(CurlError::NotCurl);
+        };
+        let mut rest = rest.iter().cloned();
+        let mut only_urls = false;
+        while let Some(word) = rest.next() {
+            let mut options: Vec<(String, String, Option<String>)> = Vec::new();
+            if only_urls || !word.starts_with('-') || word == "-" {
+                urls.push(word);
+                continue;
+            } else if word == "--" {
+                only_urls = true;
+                continue;
+            } else if let Some(long) = word.strip_prefix("--") {
+                options.push((long.to_owned(), word.clone(), None));
+            } else {
+                // Several letters at once; what follows one with a value is that.
+                let mut letters = word[1..].char_indices();
+                while let Some((at, letter)) = letters.next() {
+                    let shown = format!("-{letter}");
+                    let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == letter) else {
+                        return Err(CurlError::Unknown(shown));
+                    };
+                    let after = &word[1 + at + letter.len_utf8()..];
+                    let takes_rest = has_value(long) && !after.is_empty();
+                    options.push(((*long).to_owned(), shown, takes_rest.then(|| after.to_owned())));
+                    if takes_rest {
+                        break;
+                    }
+                }
+            }
+            for (option, shown, joined) in options {
+                let value = match has_value(&option) {
+                    true => joined.or_else(|| rest.next()).ok_or_else(|| CurlError::NoValue(shown.clone()))?,
+                    false => String::new(),
+                };
+                match option.as_str() {
+                    "url" => urls.push(value),
+                    "head" => is_head = true,
+                    option => request.take(option, &shown, value)?,
+                }
+            }
+        }
+        request.url = match urls.len() {
+            0 => return Err(CurlError::NoUrl),
+            1 => urls.remove(0),
+            several => return Err(CurlError::Urls(several)),
+        };
+        if !request.form.is_empty() && !request.data.is_empty() {
+            return Err(CurlError::TwoBodies);
+        }
+        if is_head && request.method.is_none() {
+            request.method = Some("HEAD".to_owned());
+        }
+        Ok(request)
+    }
+
+    fn take(&mut self, option: &str, shown: &str, value: String) -> Result<(), CurlError> {
+        match option {
+            "request" => self.method = Some(value),
+            "header" => self.push_header(&value, shown)?,
+            "user-agent" => self.headers.push(("User-Agent".to_owned(), value)),
+            "referer" => self.headers.push(("Referer".to_owned(), value)),
+            "cookie" if value.contains('=') => self.headers.push(("Cookie".to_owned(), value)),
+            // A file of cookies.
+            "cookie" => self.left_out.push(shown.to_owned()),
+            "data" | "data-ascii" => self.data.push(data(value, true)),
+            "data-binary" => self.data.push(data(value, false)),
+            "data-raw" => self.data.push(CurlData::Text(value)),
+            "data-urlencode" => self.data.push(url_encoded(&value)),
+            "json" => {
+                self.json = true;
+                self.data.push(data(value, false));
+            }
+            "form" | "form-string" => self.form.push(part(&value, option == "form-string", shown)?),
+            "get" => self.in_query = true,
+            "user" => self.user = Some(value),
+            "oauth2-bearer" => self.headers.push(("Authorization".to_owned(), format!("Bearer {value}"))),
+            "insecure" => self.insecure = true,
+            "compressed" => self.headers.push(("Accept-Encoding".to_owned(), "gzip, deflate, br, zstd".to_owned())),
+            "http1.1" => self.http = Some("1.1"),
+            // Over TLS as it is agreed on, which is the default here, too.
+            "http2" => self.http = None,
+            "http2-prior-knowledge" => self.http = Some("2"),
+            "unix-socket" => self.unix = Some(value),
+            "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
+            "max-time" => self.timeout_s = Some(value),
+            "cacert" => self.issuers = Some(value),
+            "cert" => self.certificate = Some(value),
+            "key" => self.key = Some(value),
+            option if LEFT_OUT.contains(&option) || LEFT_OUT_WITH_VALUE.contains(&option) => {
+                self.left_out.push(shown.to_owned());
+            }
+            option if PASSED_OVER.contains(&option) || PASSED_OVER_WITH_VALUE.contains(&option) => {}
+            _ => return Err(CurlError::Unknown(plain(shown))),
+        }
+        Ok(())
+    }
+
+    /// `Name: value`; `Name;` for an empty one; `Name:` sends none of that name.
+    fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
+        let wrong = || CurlError::Value(shown.to_owned(), "'Name: value', with a colon");
+        if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
+            self.headers.push((name.trim().to_owned(), String::new()));
+            return Ok(());
+        }
+        let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+        if name.trim().is_empty() {
+            // `:authority: h` and the like, as some browsers copy them: the request line says it.
+            return Ok(());
+        }
+        if !value.trim().is_empty() {
+            self.headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The method that is sent.
+    pub fn method(&self) -> &str {
+        let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
+        self.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" })
+    }
+}
+
+/// Whether a word is the name of the program.
+fn is_curl(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name == "curl" || name == "curl.exe"
+}
+
+fn has_value(option: &str) -> bool {
+    const WITH_VALUE: &[&str] = &[
+        "url",
+        "request",
+        "header",
+        "user-agent",
+        "referer",
+        "cookie",
+        "data",
+        "data-ascii",
+        "data-binary",
+        "data-raw",
+        "data-urlencode",
+        "json",
+        "form",
+        "form-string",
+        "user",
+        "oauth2-bearer",
+        "unix-socket",
+        "abstract-unix-socket",
+        "max-time",
+        "cacert",
+        "cert",
+        "key",
+    ];
+    [WITH_VALUE, PASSED_OVER_WITH_VALUE, LEFT_OUT_WITH_VALUE].iter().any(|list| list.contains(&option))
+}
+
+/// An option as a sentence may repeat it: its name, without what may be a secret behind it.
+fn plain(shown: &str) -> String {
+    let name: String =
+        shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
+    name
+}
+
+fn data(value: String, stripped: bool) -> CurlData {
+    match value.strip_prefix('@') {
+        Some(path) => CurlData::File { path: path.to_owned(), stripped },
+        None => CurlData::Text(value),
+    }
+}
+
+/// `content`, `=content`, `name=content`, `@file`, `name@file`.
+fn url_encoded(value: &str) -> CurlData {
+    match value.find(['=', '@']) {
+        Some(at) if value[at..].starts_with('@') => {
+            CurlData::EncodedFile { name: value[..at].to_owned(), path: value[at + 1..].to_owned() }
+        }
+        Some(0) => CurlData::Text(percent_encoded(value[1..].as_bytes())),
+        Some(at) => CurlData::Text(format!("{}={}", &value[..at], percent_encoded(value[at + 1..].as_bytes()))),
+        None => CurlData::Text(percent_encoded(value.as_bytes())),
+    }
+}
+
+/// Everything but letters, digits and `-._~` percent-encoded.
+pub fn percent_encoded(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) => out.push(char::from(*byte)),
+            // Writing to a text does not fail.
+            byte => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`.
+fn part(text: &str, is_plain: bool, shown: &str) -> Result<CurlPart, CurlError> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| CurlError::Value(shown.to_owned(), "name=value or name=@FILE"))?;
+    let mut part =
+        CurlPart { name: name.to_owned(), data: CurlData::Text(value.to_owned()), file_name: None, content_type: None };
+    if is_plain {
+        return Ok(part);
+    }
+    let mut pieces = value.split(';');
+    let first = pieces.next().unwrap_or_default();
+    let mut content = first.to_owned();
+    for piece in pieces {
+        match piece.trim().split_once('=') {
+            Some(("type", text)) => part.content_type = Some(text.to_owned()),
+            Some(("filename", text)) => part.file_name = Some(text.trim_matches('"').to_owned()),
+            _ => {
+                content.push(';');
+                content.push_str(piece);
+            }
+        }
+    }
+    let upload = content.strip_prefix('@').map(|path| (path.to_owned(), true));
+    let read = content.strip_prefix('<').map(|path| (path.to_owned(), false));
+    match upload.or(read) {
+        Some((path, is_upload)) => {
+            if is_upload {
+                let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
+                part.file_name.get_or_insert(name);
+                part.content_type.get_or_insert_with(|| "application/octet-stream".to_owned());
+            }
+            part.data = CurlData::File { path, stripped: false };
+        }
+        None => part.data = CurlData::Text(content.trim_matches('"').to_owned()),
+    }
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_apart_as_a_shell_does() {
+        for (line, expect) in [
+            ("curl http://h/", Ok(vec!["curl", "http://h/"])),
+            ("curl 'a b' \"c \\\"d\\\" \\n\" e\\ f", Ok(vec!["curl", "a b", "c \"d\" \\n", "e f"])),
+            ("a \\\n  b \\\r\n c", Ok(vec!["a", "b", "c"])),
+            ("$'it\\'s \\u00e4\\x41\\n'", Ok(vec!["it's \u{e4}A\n"])),
+            ("$'\\xc3\\xa4'", Ok(vec!["\u{e4}"])),
+            ("'' \"\" x", Ok(vec!["", "", "x"])),
+            ("'a'\"b\"c", Ok(vec!["abc"])),
+            ("", Ok(vec![])),
+            ("'a", Err(CurlError::Quotation('\''))),
+            ("\"a\\", Err(CurlError::Quotation('"'))),
+            ("$'a\\", Err(CurlError::Quotation('\''))),
+        ] {
+            let expect = expect.map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(words(line), expect, "{line}");
+        }
+    }
+
+    fn read(line: &str) -> Result<CurlRequest, CurlError> {
+        CurlRequest::read(&words(line)?)
+    }
+
+    #[test]
+    fn what_browsers_copy_is_understood() {
+        let request = read(
+            "curl 'https://api.test/items?page=2' \\\n  -X PUT \\\n  -H 'accept: application/json' \\\n  \
+             -H ':authority: api.test' -H 'x-empty;' -H 'x-none:' -b 'sid=1; theme=dark' \\\n  \
+             --data-raw $'{\"name\":\"it\\'s @home\"}' --compressed --insecure -sS -o /dev/null",
+        )
+        .expect("understood");
+        assert_eq!((request.url.as_str(), request.method()), ("https://api.test/items?page=2", "PUT"));
+        let header = |name: &str| request.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str());
+        assert_eq!(header("accept"), Some("application/json"));
+        assert_eq!(
+            (header("Cookie"), header("x-empty"), header("x-none")),
+            (Some("sid=1; theme=dark"), Some(""), None)
+        );
+        assert_eq!(header("Accept-Encoding"), Some("gzip, deflate, br, zstd"));
+        assert_eq!(request.data, [CurlData::Text("{\"name\":\"it's @home\"}".into())]);
+        assert!(request.insecure && request.left_out.is_empty());
+    }
+
+    #[test]
+    fn options_mean_what_they_mean_to_curl() {
+        let text = |text: &str| CurlData::Text(text.to_owned());
+        let file = |path: &str, stripped| CurlData::File { path: path.to_owned(), stripped };
+        for (line, method, data) in [
+            ("curl h", "GET", vec![]),
+            ("curl -I h", "HEAD", vec![]),
+            ("curl h -d a=1 -d b=2", "POST", vec![text("a=1"), text("b=2")]),
+            ("curl -da=1 h", "POST", vec![text("a=1")]),
+            ("curl -sXPOST h", "POST", vec![]),
+            ("curl -G -d a=1 h", "GET", vec![text("a=1")]),
+            ("curl -d @f h", "POST", vec![file("f", true)]),
+            ("curl --data-binary @f h", "POST", vec![file("f", false)]),
+            ("curl --data-raw @f h", "POST", vec![text("@f")]),
+            ("curl --json '{}' h", "POST", vec![text("{}")]),
+            ("curl --data-urlencode 'q=a b&c' h", "POST", vec![text("q=a%20b%26c")]),
+            ("curl --data-urlencode '=a b' h", "POST", vec![text("a%20b")]),
+            (
+                "curl --data-urlencode n@f h",
+                "POST",
+                vec![CurlData::EncodedFile { name: "n".to_owned(), path: "f".to_owned() }],
+            ),
+            ("/usr/bin/curl -- h", "GET", vec![]),
+            ("curl --url h", "GET", vec![]),
+        ] {
+            let request = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!((request.url.as_str(), request.method(), request.data.clone()), ("h", method, data), "{line}");
+        }
+        let request = read("curl -u ann:s3cret -L -m 5 --http1.1 --unix-socket /s -x p h").expect("understood");
+        assert_eq!((request.user.as_deref(), request.timeout_s.as_deref()), (Some("ann:s3cret"), Some("5")));
+        assert_eq!((request.http, request.unix.as_deref()), (Some("1.1"), Some("/s")));
+        assert_eq!(request.left_out, ["-L", "-x"]);
+        let form = read("curl -F 'f=@a/b.png;type=image/png' -F x=1 --form-string 'y=@z;a' -F 'd=<e' h")
+            .expect("understood")
+            .form;
+        assert_eq!((form[0].file_name.as_deref(), form[0].content_type.as_deref()), (Some("b.png"), Some("image/png")));
+        assert_eq!((&form[1].data, &form[2].data, &form[3].data), (&text("1"), &text("@z;a"), &file("e", false)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_without_values() {
+        for (line, part) in [
+            ("curl", "no URL"),
+            ("", "no command line of curl"),
+            ("wget http://s3cret/", "no command line of curl"),
+            ("curl a b", "2 URLs"),
+            ("curl --frob=s3cret h", "the option --frob is not understood"),
+            ("curl -Z h", "the option -Z is not understood"),
+            ("curl h -H", "-H needs a value"),
+            ("curl h -H s3cret", "with a colon"),
+            ("curl h -F s3cret", "name=value"),
+            ("curl h -d a -F b=c", "both -F and -d"),
+            ("curl 'h", "quotation"),
+        ] {
+            let error = read(line).expect_err(line).to_string();
+            assert!(error.contains(part) && !error.contains("s3cret"), "{line}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "[-a-zA-Z@='\"\\\\$<;: \n{}äx0-9]{0,80}") {
+            let _ = read(&line);
+            let _ = read(&format!("curl {line}"));
+        }
+    }
+}

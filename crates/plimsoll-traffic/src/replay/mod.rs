@@ -1,0 +1,348 @@
+//! An access log, made into a load that asks the same again: a [`Gathering`] takes its requests in, [`Gathered::timed`] says when each
+//! is asked and makes of them what a plan needs.
+//!
+//! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end, so that it does not matter how far
+//! a log is out of order; how many they may be is bounded. A log has no bodies, few header fields and no conditions: what it does not
+//! hold is not asked. Not here: where lines come from, and how a load is carried out.
+
+mod logged;
+mod scaled;
+mod sendable;
+mod spread;
+
+use crate::logs::Entry;
+use crate::survey::endpoints::Endpoints;
+use crate::survey::hashing::{ByHash, hash};
+use crate::survey::{Fold, TrafficEndpoint};
+use logged::LoggedRequest;
+use plimsoll_model::traffic::Choice;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{
+    GivenArrivals, Listed, ListedRequest, Origin, Redact, ReplayFacts, Request, Route, RouteNumber, StatusSet, Targets,
+    Traffic, redact,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use logged::ReplayTiming;
+
+/// Most requests that are held: 768 MiB while a log is read.
+pub const REQUESTS_MAX: usize = 32 << 20;
+/// Most bytes of distinct paths that are held.
+pub const TARGETS_BYTES_MAX: usize = 1 << 30;
+/// Most endpoints that have figures of their own; further ones share those of their method.
+const ENDPOINTS_MAX: usize = 500;
+/// Most reasons, methods among them, for which requests are left out, and most methods that are asked.
+const METHODS_MAX: usize = 64;
+/// Shortest and longest load, ns.
+const LENGTH_NS_MIN: u64 = 1_000_000;
+const LENGTH_NS_MAX: u64 = 30 * 86_400 * SECOND;
+
+/// What of a log is asked.
+pub struct ReplayChoice<'f> {
+    /// What is folded in paths besides what looks like it.
+    pub fold: Option<&'f Fold<'f>>,
+    /// Whether a request, written as `GET /path?query`, is asked at all.
+    pub wanted: &'f dyn Fn(&str) -> bool,
+    /// Whether methods are asked that change things: all but GET and HEAD.
+    pub with_unsafe: bool,
+    /// What every path begins with, besides what the log has.
+    pub prefix: &'f str,
+}
+
+/// A route, with an example of what is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ReplayRoute {
+    method: String,
+    template: String,
+    example: u32,
+}
+
+/// Requests of a log that are being taken in.
+pub struct Gathering<'f> {
+    choice: ReplayChoice<'f>,
+    endpoints: Endpoints,
+    /// The route of each endpoint, by its number, and those of further endpoints by their method.
+    of_endpoint: Vec<Option<RouteNumber>>,
+    beyond: BTreeMap<String, RouteNumber>,
+    routes: Vec<ReplayRoute>,
+    targets: Targets,
+    numbers: ByHash<u32>,
+    requests: Vec<LoggedRequest>,
+    left_out: BTreeMap<String, u64>,
+    resolution_ns: u64,
+    is_full: bool,
+    /// Room for a request as it is looked at.
+    text: String,
+}
+
+/// Requests of a log, all of them.
+#[derive(Debug, Clone)]
+pub struct Gathered {
+    routes: Vec<ReplayRoute>,
+    targets: Targets,
+    requests: Vec<LoggedRequest>,
+    left_out: BTreeMap<String, u64>,
+    resolution_ns: u64,
+}
+
+/// A log as a load.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    routes: Vec<ReplayRoute>,
+    listed: Arc<Listed>,
+    /// When each is asked.
+    pub arrivals: GivenArrivals,
+    /// How long the load lasts, ns.
+    pub length_ns: u64,
+}
+
+/// Why a log is no load.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// There is nothing to ask.
+    #[error("none of its requests is left to ask")]
+    Nothing,
+    /// More than is held.
+    #[error("it has more than {} million requests, or paths of more than 1 GiB: more than is held in memory", REQUESTS_MAX / 1_000_000)]
+    TooMany,
+    /// It lasts longer than any load.
+    #[error("from its first request to the last it would take {days} days")]
+    TooLong {
+        /// How long.
+        days: u64,
+    },
+}
+
+impl<'f> Gathering<'f> {
+    /// Nothing was taken in yet.
+    pub fn new(choice: ReplayChoice<'f>) -> Gathering<'f> {
+        Gathering {
+            choice,
+            endpoints: Endpoints::new(ENDPOINTS_MAX),
+            of_endpoint: Vec::new(),
+            beyond: BTreeMap::new(),
+            routes: Vec::new(),
+            targets: Targets::default(),
+            numbers: ByHash::default(),
+            requests: Vec::new(),
+            left_out: BTreeMap::new(),
+            resolution_ns: SECOND,
+            is_full: false,
+            text: String::new(),
+        }
+    }
+
+    /// Takes one request in.
+    pub fn add(&mut self, entry: &Entry) {
+        while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
+            self.resolution_ns /= 10;
+        }
+        let Some(method) = sendable::method(entry.method) else { return self.leave_out("malformed") };
+        if !self.choice.with_unsafe && !matches!(&*method, "GET" | "HEAD") {
+            return self.leave_out(&method);
+        }
+        self.text.clear();
+        self.text.extend([&*method, " "]);
+        if !sendable::push_target(entry.target, &mut self.text) {
+            return self.leave_out("malformed");
+        }
+        if !(self.choice.wanted)(&self.text) {
+            return self.leave_out("pattern");
+        }
+        if self.requests.len() >= REQUESTS_MAX || self.targets.bytes() >= TARGETS_BYTES_MAX {
+            self.is_full = true;
+            return;
+        }
+        let (Some(target), Some(route)) = (self.target(method.len() + 1), self.route(&method, entry)) else {
+            self.is_full = true;
+            return;
+        };
+        self.requests.push(LoggedRequest {
+            start_ns: entry.start_ns,
+            target,
+            visitor: visitor(entry),
+            route,
+            status: entry.status.filter(|status| is_of_server(*status)).unwrap_or(0),
+        });
+        let example = &mut self.routes[usize::from(route)].example;
+        if *example == u32::MAX {
+            *example = target;
+        }
+    }
+
+    /// Counts a request that is not asked.
+    fn leave_out(&mut self, why: &str) {
+        if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
+            return self.leave_out_of_many();
+        }
+        match self.left_out.get_mut(why) {
+            Some(count) => *count += 1,
+            None => drop(self.left_out.insert(why.to_owned(), 1)),
+        }
+    }
+
+    #[cold]
+    fn leave_out_of_many(&mut self) {
+        *self.left_out.entry("other methods".to_owned()).or_default() += 1;
+    }
+
+    /// The number of the path that stands in `text` from there on. `None`: there is no room for it.
+    fn target(&mut self, from: usize) -> Option<u32> {
+        let target = &self.text[from..];
+        let key = hash(target.as_bytes(), 5);
+        if let Some(number) = self.numbers.get(&key) {
+            return Some(*number);
+        }
+        let number = match self.choice.prefix {
+            "" => self.targets.push(target),
+            prefix => self.targets.push(&format!("{prefix}{target}")),
+        }?;
+        self.numbers.insert(key, number);
+        Some(number)
+    }
+
+    /// The route of a request. `None`: there are too many.
+    fn route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
+        let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
+        let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
+            if let Some(route) = self.beyond.get(method) {
+                return Some(*route);
+            }
+            if self.beyond.len() >= METHODS_MAX {
+                return None;
+            }
+            let route = push_route(&mut self.routes, method, "(other paths)");
+            self.beyond.insert(method.to_owned(), route);
+            return Some(route);
+        };
+        if self.of_endpoint.len() <= number as usize {
+            self.of_endpoint.resize(number as usize + 1, None);
+        }
+        let routes = &mut self.routes;
+        Some(*self.of_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
+    }
+
+    /// All that was taken in.
+    pub fn finish(self) -> Result<Gathered, ReplayError> {
+        let Gathering { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
+        if is_full {
+            return Err(ReplayError::TooMany);
+        }
+        // The order of lines is that of requests with one stamp.
+        requests.sort_by_key(|request| request.start_ns);
+        Ok(Gathered { routes, targets, requests, left_out, resolution_ns })
+    }
+}
+
+fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> RouteNumber {
+    routes.push(ReplayRoute { method: method.to_owned(), template: template.to_owned(), example: u32::MAX });
+    (routes.len() - 1) as RouteNumber
+}
+
+/// Who asked, as [`crate::survey`] tells visitors apart, in fewer bits.
+fn visitor(entry: &Entry) -> u32 {
+    let whole = match entry.session.is_empty() {
+        true => hash(entry.user_agent, hash(entry.client, 3)),
+        false => hash(entry.session, 4),
+    };
+    (whole >> 32) as u32
+}
+
+/// Whether a status is that of an answer. 499 and 460 are written where the client went away before there was one.
+fn is_of_server(status: u16) -> bool {
+    (100..600).contains(&status) && !matches!(status, 499 | 460)
+}
+
+impl Gathered {
+    /// Requests that are left to ask.
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The load that asks them.
+    pub fn timed(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
+        let Gathered { routes, targets, mut requests, left_out, resolution_ns } = self;
+        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
+        let (first_ns, span_ns) = (first.start_ns, (last.start_ns - first.start_ns).saturating_add(resolution_ns));
+        let spread = resolution_ns >= SECOND;
+        if spread {
+            spread::within(&mut requests, resolution_ns, timing.seed);
+        }
+        if timing.scale_milli != 1000 {
+            let room = REQUESTS_MAX;
+            requests = scaled::by_sessions(requests, timing, (first_ns, span_ns), room).ok_or(ReplayError::TooMany)?;
+        }
+        let at_speed =
+            |ns: u64| u64::try_from(u128::from(ns) * 1000 / u128::from(timing.speed_milli.max(1))).unwrap_or(u64::MAX);
+        let length_ns = at_speed(span_ns).min(timing.length_ns.unwrap_or(u64::MAX)).max(LENGTH_NS_MIN);
+        if length_ns > LENGTH_NS_MAX {
+            return Err(ReplayError::TooLong { days: length_ns / (86_400 * SECOND) });
+        }
+        let mut starts_ns: Vec<u64> = requests.iter().map(|request| at_speed(request.start_ns - first_ns)).collect();
+        let kept = starts_ns.partition_point(|start| *start < length_ns);
+        starts_ns.truncate(kept);
+        requests.truncate(kept);
+        let entry = |request: &LoggedRequest| {
+            let LoggedRequest { target, route, status, .. } = *request;
+            ListedRequest { target, route, status }
+        };
+        let entries: Vec<ListedRequest> = requests.iter().map(entry).collect();
+        let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
+        let facts = ReplayFacts { speed_milli, scale_milli, lines, left_out, spread };
+        Ok(Replay {
+            routes,
+            listed: Arc::new(Listed { targets, entries, facts }),
+            arrivals: GivenArrivals::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?,
+            length_ns,
+        })
+    }
+}
+
+/// What the log leaves open of its requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayDefaults {
+    /// Header fields of every request.
+    pub headers: Vec<(String, String)>,
+    /// What counts as success.
+    pub ok_status: StatusSet,
+    /// A request that takes longer has failed, ns.
+    pub timeout_ns: u64,
+}
+
+impl Replay {
+    /// How many endpoints are asked.
+    pub fn endpoints(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// What is asked of `origin`.
+    pub fn traffic(&self, origin: Origin, defaults: &ReplayDefaults, redact: Redact) -> Traffic {
+        let route = |route: &ReplayRoute| {
+            let request = Request {
+                method: route.method.clone(),
+                target: self.listed.targets.get(route.example).to_owned(),
+                headers: defaults.headers.clone(),
+                body: Vec::new(),
+            };
+            Route {
+                label: format!("{} {}", route.method, redact::path(&route.template)),
+                ok_status: defaults.ok_status.clone(),
+                timeout_ns: defaults.timeout_ns,
+                ..Route::new(request)
+            }
+        };
+        let is_safe = |route: &ReplayRoute| matches!(route.method.as_str(), "GET" | "HEAD");
+        Traffic {
+            origin,
+            routes: self.routes.iter().map(route).collect(),
+            choice: Choice::Listed,
+            scenarios: Vec::new(),
+            first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
+            data: Vec::new(),
+            variables: Vec::new(),
+            listed: Some(Arc::clone(&self.listed)),
+            redact,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! More or fewer visitors than then: whole sessions are drawn again or left out, so that what happens within one stays as it was.
+//! A session that is drawn again is moved in time by up to [`MOVED_NS_MAX`], so that copies do not ask at once, and the shape of
+//! the day stays. What follows: bursts of many visitors at once are smoothed, as there are more of them.
+
+use super::logged::{LoggedRequest, ReplayTiming};
+use crate::survey::GAP_NS;
+use plimsoll_model::rng::Rng;
+use std::ops::Range;
+
+/// Farthest that a session is moved, ns; not more than half of the log.
+const MOVED_NS_MAX: u64 = 300_000_000_000;
+/// Sets what is drawn here apart from what else follows from the same seed.
+const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
+
+/// The requests of so many times the sessions, in order, within the time of the log. `None`: more than `room`.
+pub(super) fn by_sessions(
+    mut requests: Vec<LoggedRequest>,
+    timing: &ReplayTiming,
+    (first_ns, span_ns): (u64, u64),
+    room: usize,
+) -> Option<Vec<LoggedRequest>> {
+    requests.sort_by_key(|request| (request.visitor, request.start_ns));
+    let mut sessions: Vec<Range<usize>> = Vec::new();
+    let goes_on = |a: &LoggedRequest, b: &LoggedRequest| a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS;
+    let mut at = 0;
+    for session in requests.chunk_by(goes_on) {
+        sessions.push(at..at + session.len());
+        at += session.len();
+    }
+    let mut rng = Rng::stream(timing.seed, SEED_OF_SESSIONS);
+    let wanted = (sessions.len() as u128 * u128::from(timing.scale_milli) + 500) / 1000;
+    let wanted = usize::try_from(wanted).ok()?.max(1);
+    let moved_ns_max = MOVED_NS_MAX.min(span_ns / 2);
+    let mut scaled: Vec<LoggedRequest> = Vec::new();
+    if wanted < sessions.len() {
+        // Each is as likely to be among those that stay.
+        for at in 0..wanted {
+            let other = at + rng.below((sessions.len() - at) as u64) as usize;
+            sessions.swap(at, other);
+        }
+        sessions[..wanted].iter().for_each(|session| scaled.extend_from_slice(&requests[session.clone()]));
+    } else {
+        let more = wanted - sessions.len();
+        if more > room {
+            return None;
+        }
+        let drawn: Vec<usize> = (0..more).map(|_| rng.below(sessions.len() as u64) as usize).collect();
+        let count: usize = drawn.iter().map(|number| sessions[*number].len()).sum();
+        if requests.len().checked_add(count).is_none_or(|count| count > room) {
+            return None;
+        }
+        scaled.extend_from_slice(&requests);
+        for number in drawn {
+            // Those that would fall out at one end come in at the other.
+            let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
+            scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
+                start_ns:
+                    first_ns.saturating_add((request.start_ns - first_ns).saturating_add(forth_ns) % span_ns.max(1)),
+                ..*request
+            }));
+        }
+    }
+    scaled.sort_by_key(|request| request.start_ns);
+    Some(scaled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// A hundred visitors of ten requests each, one a second.
+    fn log() -> Vec<LoggedRequest> {
+        let request = |n: u64| LoggedRequest {
+            start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
+            target: (n / 100) as u32,
+            visitor: (n % 100) as u32,
+            route: 0,
+            status: 200,
+        };
+        let mut requests: Vec<LoggedRequest> = (0..1000).map(request).collect();
+        requests.sort_by_key(|request| request.start_ns);
+        requests
+    }
+
+    fn timing(scale_milli: u64) -> ReplayTiming {
+        ReplayTiming { seed: 7, speed_milli: 1000, scale_milli, length_ns: None, lines: 0 }
+    }
+
+    #[test]
+    fn sessions_are_whole() {
+        let (log, span_ns) = (log(), 310 * S);
+        for (scale_milli, count) in [(500, 500), (2000, 2000), (1250, 1250), (1, 10), (10_000, 10_000)] {
+            let scaled = by_sessions(log.clone(), &timing(scale_milli), (1000 * S, span_ns), 1 << 20).expect("room");
+            assert_eq!(scaled.len(), count, "{scale_milli}");
+            assert!(scaled.is_sorted_by_key(|request| request.start_ns));
+            assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
+            // Of every session each step is there once.
+            let mut steps = [0; 10];
+            scaled.iter().for_each(|request| steps[request.target as usize] += 1);
+            assert_eq!(steps, [count / 10; 10], "{scale_milli}");
+        }
+        assert_eq!(by_sessions(log, &timing(u64::MAX), (1000 * S, span_ns), 1 << 20), None);
+    }
+
+    #[test]
+    fn a_gap_makes_two_sessions() {
+        let at = |start_s: u64| LoggedRequest { start_ns: start_s * S, target: 0, visitor: 1, route: 0, status: 0 };
+        let requests = vec![at(0), at(1800), at(3601)];
+        // Half of two sessions is one: of two requests, or of one.
+        let scaled = by_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");
+        assert!(matches!(scaled.len(), 1 | 2), "{scaled:?}");
+    }
+}

@@ -1,0 +1,110 @@
+//! What stands in a log as it can be sent again: servers write bytes that would break a line as `\x22`, and log what clients sent
+//! against the rules. Not here: what is not wanted.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Longest path and query that is sent.
+const TARGET_BYTES_MAX: usize = 64 << 10;
+
+/// A method as it is sent; `None`: it is none, or opens a tunnel.
+pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
+    let text = std::str::from_utf8(logged).ok()?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if text.is_empty() || text.len() > 32 || !text.chars().all(is_word) {
+        return None;
+    }
+    // Some write it in small letters, which no server knows.
+    let method =
+        if text.chars().any(|c| c.is_ascii_uppercase()) { text.into() } else { text.to_ascii_uppercase().into() };
+    (method != "CONNECT").then_some(method)
+}
+
+/// Appends a path and query as they are sent; whether there is one.
+pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
+    let logged = memchr::memchr(b'#', logged).map_or(logged, |at| &logged[..at]);
+    if logged.len() > TARGET_BYTES_MAX || !(logged.starts_with(b"/") || logged == b"*") {
+        return false;
+    }
+    let mut rest = logged;
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match (first, after) {
+            (b'\\', [b'x', high, low, after @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, after),
+                _ => (*first, &rest[1..]),
+            },
+            (b'\\', [escaped @ (b'"' | b'\\'), after @ ..]) => (*escaped, after),
+            (first, after) => (*first, after),
+        };
+        rest = after;
+        match byte {
+            byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
+            // Writing to a text does not fail.
+            byte => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    true
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_logged_can_be_sent() {
+        for (logged, expect) in [
+            ("/items?page=2&q=a%20b", Some("/items?page=2&q=a%20b")),
+            ("/a b", Some("/a%20b")),
+            ("/\\x22quoted\\x22", Some("/\"quoted\"")),
+            ("/\\xC3\\xA4?q=ä", Some("/%C3%A4?q=%C3%A4")),
+            ("/\\\"a\\\\b", Some("/\"a\\b")),
+            ("/\\x4", Some("/\\x4")),
+            ("/\\xzz", Some("/\\xzz")),
+            ("/a\\", Some("/a\\")),
+            ("/a#top", Some("/a")),
+            ("/a\t\x00", Some("/a%09%00")),
+            ("*", Some("*")),
+            ("", None),
+            ("-", None),
+            ("a/b", None),
+            ("http://h/a", None),
+        ] {
+            let mut out = String::new();
+            let got = push_target(logged.as_bytes(), &mut out).then_some(out.as_str());
+            assert_eq!(got, expect, "{logged:?}");
+        }
+        assert!(!push_target(&[b'/'; TARGET_BYTES_MAX + 1], &mut String::new()));
+    }
+
+    #[test]
+    fn methods() {
+        for (logged, expect) in [
+            ("GET", Some("GET")),
+            ("get", Some("GET")),
+            ("Get", Some("Get")),
+            ("M-SEARCH", Some("M-SEARCH")),
+            ("CONNECT", None),
+            ("connect", None),
+            ("", None),
+            ("\\x16\\x03", None),
+            ("G T", None),
+        ] {
+            assert_eq!(method(logged.as_bytes()).as_deref(), expect, "{logged}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_taken_can_be_sent(logged in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
+            let mut out = String::new();
+            if push_target(&logged, &mut out) {
+                proptest::prop_assert!(!out.is_empty() && out.bytes().all(|byte| byte.is_ascii_graphic()));
+            }
+            method(&logged);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Stamps that tell whole seconds only: requests of one stamp are put anywhere within it, in the order of their lines. How requests
+//! lay within a second then nobody knows any more; evenly by chance is the least that can be claimed.
+
+use super::logged::LoggedRequest;
+use plimsoll_model::rng::Rng;
+
+/// Sets what is drawn here apart from what else follows from the same seed.
+const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
+
+/// Moves requests, which are in order, to moments within `resolution_ns` of their stamp, and puts them in order again.
+pub(super) fn within(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
+    let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
+    let mut offsets_ns: Vec<u64> = Vec::new();
+    for alike in requests.chunk_by_mut(|a, b| a.start_ns == b.start_ns) {
+        offsets_ns.clear();
+        offsets_ns.extend(alike.iter().map(|_| rng.below(resolution_ns.max(1))));
+        offsets_ns.sort_unstable();
+        for (request, offset_ns) in alike.iter_mut().zip(&offsets_ns) {
+            request.start_ns = request.start_ns.saturating_add(*offset_ns);
+        }
+    }
+    requests.sort_by_key(|request| request.start_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn requests(starts_s: &[u64]) -> Vec<LoggedRequest> {
+        let request = |(at, start_s): (usize, &u64)| LoggedRequest {
+            start_ns: start_s * S,
+            target: at as u32,
+            visitor: 0,
+            route: 0,
+            status: 200,
+        };
+        starts_s.iter().enumerate().map(request).collect()
+    }
+
+    #[test]
+    fn requests_stay_in_their_second_and_in_the_order_of_their_lines() {
+        let starts_s: Vec<u64> = (0..1000).map(|n| n / 100).collect();
+        let before = requests(&starts_s);
+        let mut after = before.clone();
+        within(&mut after, S, 7);
+        assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));
+        // A hundred in each second lie evenly: a tenth of them in each tenth of it.
+        let mut tenths = [0u32; 10];
+        after.iter().for_each(|request| tenths[(request.start_ns % S / (S / 10)) as usize] += 1);
+        assert!(tenths.iter().all(|count| (60..=140).contains(count)), "{tenths:?}");
+        let mut again = before.clone();
+        within(&mut again, S, 7);
+        assert_eq!(again, after);
+        let mut other = before;
+        within(&mut other, S, 8);
+        assert_ne!(other, after);
+    }
+}

@@ -1,0 +1,93 @@
+//! Endpoints that are told apart: a method and the template of a path, each with a number in the order in which they were seen.
+//! Not here: how a path becomes a template.
+
+use super::hashing::{ByHash, hash};
+use super::template;
+
+/// Paths whose endpoint is remembered.
+const REMEMBERED: usize = 1 << 15;
+
+/// Replaces parts of a path before it becomes a template.
+pub type Fold<'f> = dyn Fn(&str) -> String + 'f;
+
+/// A method and a template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrafficEndpoint {
+    /// The method; empty where the request was none.
+    pub method: String,
+    /// The path, folded.
+    pub template: String,
+    /// Requests.
+    pub requests: u64,
+}
+
+/// Endpoints, each with a number.
+pub(crate) struct Endpoints {
+    max: usize,
+    pub all: Vec<TrafficEndpoint>,
+    numbers: ByHash<u32>,
+    /// Hashes of paths and their endpoints, by the low bits of the hash.
+    remembered: Vec<(u64, u32)>,
+    /// Requests of further ones.
+    pub beyond: u64,
+    text: Vec<u8>,
+}
+
+/// The number of requests whose endpoint is not told apart.
+const BEYOND: u32 = u32::MAX;
+
+impl Endpoints {
+    /// At most `max` are told apart.
+    pub fn new(max: usize) -> Endpoints {
+        Endpoints {
+            max,
+            all: Vec::new(),
+            numbers: ByHash::default(),
+            remembered: vec![(0, BEYOND); REMEMBERED],
+            beyond: 0,
+            text: Vec::new(),
+        }
+    }
+
+    /// Counts a request; the number of its endpoint, and the hash of its method and path.
+    #[inline]
+    pub fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> (u32, u64) {
+        let key = hash(path, hash(method, 1));
+        let place = key as usize & (REMEMBERED - 1);
+        let (known, number) = self.remembered[place];
+        let number = if known == key && number != BEYOND {
+            number
+        } else {
+            let number = self.number(method, path, fold);
+            self.remembered[place] = (key, number);
+            number
+        };
+        match self.all.get_mut(number as usize) {
+            Some(endpoint) => endpoint.requests += 1,
+            None => self.beyond += 1,
+        }
+        (number, key)
+    }
+
+    fn number(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> u32 {
+        match fold {
+            Some(fold) => template::template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text),
+            None => template::template(path, &mut self.text),
+        }
+        let key = hash(&self.text, hash(method, 2));
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        if self.all.len() >= self.max {
+            return BEYOND;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(TrafficEndpoint {
+            method: String::from_utf8_lossy(method).into_owned(),
+            template: String::from_utf8_lossy(&self.text).into_owned(),
+            requests: 0,
+        });
+        self.numbers.insert(key, number);
+        number
+    }
+}

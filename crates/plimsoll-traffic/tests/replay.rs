@@ -1,0 +1,190 @@
+//! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it panic.
+
+use plimsoll_model::{Listed, Origin, Redact, StatusSet, Traffic};
+use plimsoll_traffic::logs::{Format, find_format};
+use plimsoll_traffic::replay::{Gathering, Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use proptest::prelude::*;
+
+const S: u64 = 1_000_000_000;
+const TIMING: ReplayTiming = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
+
+/// What is chosen of a log; the rest is as usual.
+struct Chosen<'a> {
+    with_unsafe: bool,
+    prefix: &'a str,
+    skip: &'a str,
+}
+
+const ALL: Chosen = Chosen { with_unsafe: true, prefix: "", skip: "nothing" };
+
+fn format(lines: &[&[u8]]) -> Format {
+    find_format(lines, None).expect("a known format")
+}
+
+fn replay(text: &str, chosen: &Chosen, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
+    let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+    let (format, mut buffer) = (format(&lines), Vec::new());
+    let wanted = |request: &str| !request.contains(chosen.skip);
+    let Chosen { with_unsafe, prefix, .. } = *chosen;
+    let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
+    for line in lines {
+        gathering.add(&format.parse(line, &mut buffer).expect("understood"));
+    }
+    gathering.finish()?.timed(timing)
+}
+
+fn traffic(replay: &Replay) -> Traffic {
+    let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
+    let defaults = ReplayDefaults { headers: vec![], ok_status: StatusSet::default(), timeout_ns: 1 };
+    replay.traffic(origin, &defaults, Redact::Secrets)
+}
+
+/// What is asked, in order: `GET /path?query 200`.
+fn asked(replay: &Replay) -> Vec<String> {
+    let traffic = traffic(replay);
+    let Listed { targets, entries, .. } = traffic.listed.as_deref().expect("a list");
+    let text = |entry: &plimsoll_model::ListedRequest| {
+        let method = &traffic.routes[usize::from(entry.route)].request.method;
+        format!("{method} {} {}", targets.get(entry.target), entry.status)
+    };
+    entries.iter().map(text).collect()
+}
+
+/// Lines of the combined format with these seconds, requests and statuses.
+fn combined(lines: &[(u64, &str, u16)]) -> String {
+    let line = |(second, request, status): &(u64, &str, u16)| {
+        let (minute, second) = (second / 60, second % 60);
+        format!(
+            "10.0.0.1 - - [22/Nov/2026:10:{minute:02}:{second:02} +0000] \"{request} HTTP/1.1\" {status} 5 \"-\" \"agent\"\n"
+        )
+    };
+    lines.iter().map(line).collect()
+}
+
+#[test]
+fn a_log_is_asked_as_it_came() {
+    let text = combined(&[
+        (2, "GET /items/7?q=a b", 200),
+        (0, "GET /items/5", 404),
+        (1, "HEAD /items/5", 499),
+        (1, "POST /orders", 201),
+        (3, "GET /items/5", 200),
+    ]);
+    let whole = replay(&text, &ALL, &TIMING).expect("a load");
+    let order =
+        ["GET /items/5 404", "HEAD /items/5 0", "POST /orders 201", "GET /items/7?q=a%20b 200", "GET /items/5 200"];
+    assert_eq!(asked(&whole), order);
+    let labels: Vec<String> = traffic(&whole).routes.into_iter().map(|route| route.label).collect();
+    assert_eq!(labels, ["GET /items/{id}", "HEAD /items/{id}", "POST /orders"]);
+    // Four seconds, in each of which a request lies somewhere.
+    assert_eq!(whole.length_ns, 4 * S);
+    let facts = &traffic(&whole).listed.expect("a list").facts.clone();
+    assert!(facts.spread && facts.left_out.is_empty(), "{facts:?}");
+
+    let safe = replay(&text, &Chosen { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING).expect("a load");
+    assert_eq!(asked(&safe), ["GET /v2/items/5 404", "HEAD /v2/items/5 0", "GET /v2/items/5 200"]);
+    let left_out: Vec<(String, u64)> =
+        traffic(&safe).listed.expect("a list").facts.left_out.clone().into_iter().collect();
+    assert_eq!(left_out, [("POST".to_owned(), 1), ("pattern".to_owned(), 1)]);
+    // Paths with the prefix have the label without it.
+    assert_eq!(traffic(&safe).routes[0].label, "GET /items/{id}");
+}
+
+#[test]
+fn time_may_run_faster_and_end_early() {
+    let text: String = (0..100)
+        .map(|n| {
+            let (second, milli) = (n / 10, n % 10 * 100);
+            format!("{{\"ts\":\"2026-11-22T10:00:{second:02}.{milli:03}Z\",\"method\":\"GET\",\"path\":\"/{n}\",\"status\":200}}\n")
+        })
+        .collect();
+    let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+    let format = Format::fields("time=.ts,method=.method,path=.path,status=.status", None).expect("a mapping");
+    let load = |timing: &ReplayTiming| {
+        let (wanted, mut buffer) = (|_: &str| true, Vec::new());
+        let mut gathering =
+            Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+        lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
+        gathering.finish().and_then(|gathered| gathered.timed(timing)).expect("a load")
+    };
+    for (speed_milli, length_ns, count, last_ns, length) in [
+        (1000, None, 100, 9_900_000_000, 10 * S),
+        (2000, None, 100, 4_950_000_000, 5 * S),
+        (500, None, 100, 19_800_000_000, 20 * S),
+        (1000, Some(S), 10, 900_000_000, S),
+        (2000, Some(S), 20, 950_000_000, S),
+    ] {
+        let load = load(&ReplayTiming { speed_milli, length_ns, ..TIMING });
+        let starts = load.arrivals.starts_ns();
+        assert_eq!((load.arrivals.count(), starts[0], *starts.last().expect("some")), (count, 0, last_ns));
+        assert_eq!(load.length_ns, length, "{speed_milli} {length_ns:?}");
+        assert_eq!(asked(&load).len() as u64, count);
+    }
+    // Not one of these is spread: the stamps are finer than a second.
+    assert!(!traffic(&load(&TIMING)).listed.expect("a list").facts.spread);
+    // Twice the visitors: all come from one here, whose session is asked twice.
+    assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.count(), 200);
+}
+
+#[test]
+fn what_is_no_load_is_refused() {
+    let only = |request: &str| combined(&[(0, request, 200)]);
+    for (text, chosen, expect) in [
+        (only("POST /a"), Chosen { with_unsafe: false, ..ALL }, ReplayError::Nothing),
+        (only("GET /nothing"), ALL, ReplayError::Nothing),
+        (only("CONNECT h:443"), ALL, ReplayError::Nothing),
+    ] {
+        assert_eq!(replay(&text, &chosen, &TIMING).err(), Some(expect), "{text}");
+    }
+    let years = combined(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
+    assert!(matches!(replay(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
+    // Its beginning is a load.
+    let beginning = ReplayTiming { length_ns: Some(S), ..TIMING };
+    assert_eq!(asked(&replay(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
+}
+
+#[test]
+fn endpoints_beyond_what_is_told_apart_share_figures() {
+    let word =
+        |n: u32| format!("GET /{}", (0..4).map(|at| char::from(b'a' + (n >> (at * 4) & 15) as u8)).collect::<String>());
+    let requests: Vec<String> = (0..2000).map(word).collect();
+    let lines: Vec<(u64, &str, u16)> = requests.iter().map(|request| (0, request.as_str(), 200)).collect();
+    let load = replay(&combined(&lines), &ALL, &TIMING).expect("a load");
+    let routes = traffic(&load).routes;
+    assert_eq!((routes.len(), routes[500].label.as_str()), (501, "GET (other paths)"));
+    assert_eq!(asked(&load).len(), 2000);
+}
+
+proptest! {
+    /// Whatever lines say, what comes of them is a load, or is refused.
+    #[test]
+    fn any_lines_make_a_load_or_none(
+        lines in prop::collection::vec((any::<u16>(), "[ -~]{0,20}", any::<u16>()), 1..40),
+        seed in any::<u64>(), speed_milli in 1u64..1_000_000, scale_milli in 1u64..20_000,
+        length_ns in prop::option::of(any::<u64>()),
+    ) {
+        let requests: Vec<(u64, String, u16)> = lines
+            .iter()
+            .map(|(second, path, status)| (u64::from(second % 3600), format!("GET /{}", path.replace('"', "")), status % 1000))
+            .collect();
+        let lines: Vec<(u64, &str, u16)> = requests.iter().map(|(at, text, status)| (*at, text.as_str(), *status)).collect();
+        let text = combined(&lines);
+        let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+        let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
+        let (wanted, mut buffer) = (|_: &str| true, Vec::new());
+        let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+        for line in parsed {
+            if let Some(entry) = format.parse(line, &mut buffer) {
+                gathering.add(&entry);
+            }
+        }
+        let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns, lines: 0 };
+        if let Ok(load) = gathering.finish().and_then(|gathered| gathered.timed(&timing)) {
+            let traffic = traffic(&load);
+            let listed = traffic.listed.as_deref().expect("a list");
+            prop_assert!(listed.is_whole(traffic.routes.len()));
+            prop_assert_eq!(listed.entries.len() as u64, load.arrivals.count());
+            prop_assert!(load.arrivals.starts_ns().iter().all(|start| *start < load.length_ns));
+        }
+    }
+}

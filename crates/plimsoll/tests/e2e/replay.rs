@@ -1,0 +1,141 @@
+//! `plimsoll replay` from the outside: a log is asked again as it came, its statuses are compared, and what cannot be is refused.
+
+use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
+
+/// A log of two seconds: a hundred requests a second, of twenty visitors; every tenth was no success, every twentieth is no GET.
+fn log() -> PathBuf {
+    let mut text = String::new();
+    for n in 0..200u64 {
+        let (second, milli) = (n / 100, n % 100 * 10);
+        let request = match n % 20 {
+            3 | 13 => "GET /status/404".to_owned(),
+            7 => "POST /bytes/5".to_owned(),
+            _ => format!("GET /bytes/{}?n={n}", 10 + n % 5),
+        };
+        let status = if n % 10 == 3 { 404 } else { 200 };
+        text += &format!(
+            "10.0.0.{} - - [22/Nov/2026:10:00:{second:02} +0000] \"{request} HTTP/1.1\" {status} 20 \"-\" \"agent\" {}.{milli:03} 0.000\n",
+            n % 20,
+            1_795_341_600 + second,
+        );
+    }
+    let path = folder("replay").join("access.log");
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+fn replay(log: &Path, url: &str, more: &[&str]) -> Value {
+    json(&[&["replay", text(log), "--log-format", FORMAT, "--target", url, "--seed", "3"][..], more].concat())
+}
+
+#[test]
+fn a_log_is_asked_again_as_it_came() {
+    let (server, log) = (baseline(1), log());
+    let document = replay(&log, &server.url, &[]);
+    assert_ledger_closes(&document, "a replay");
+    for (path, expect) in [
+        ("ledger.scheduled", 190.0),
+        ("statuses.404", 20.0),
+        ("statuses.200", 170.0),
+        // An answer that was expected is no failure.
+        ("success_rate", 1.0),
+        ("replay.speed", 1.0),
+        ("replay.scale", 1.0),
+        ("replay.requests", 190.0),
+        ("replay.lines", 200.0),
+        ("replay.left_out.POST", 10.0),
+        ("replay.status_changed", 0.0),
+    ] {
+        assert_eq!(number(&document, path), expect, "{path}: {document:#}");
+    }
+    assert_eq!(document["replay"]["seconds_spread"], false);
+    let routes = document["routes"].as_array().expect("routes");
+    let names: Vec<(&str, f64)> =
+        routes.iter().map(|route| (route["name"].as_str().expect("a name"), number(route, "requests"))).collect();
+    assert_eq!(names, [("GET /bytes/{id}", 170.0), ("GET /status/{id}", 20.0)]);
+    let length_s = number(&document, "duration_s");
+    assert!((1.9..=2.1).contains(&length_s), "{length_s}");
+}
+
+#[test]
+fn faster_more_and_less_of_it() {
+    let (server, log) = (baseline(1), log());
+    for (more, scheduled, length_s) in [
+        (&["--speed", "2x"][..], 190.0, 1.0),
+        (&["--scale", "2x"], 380.0, 2.0),
+        (&["--allow-unsafe", "-d", "1s"], 100.0, 1.0),
+        (&["--only", "^GET /status", "--speed", "4"], 20.0, 0.5),
+        (&["--skip", "/bytes/1[0-3]", "--speed", "4"], 60.0, 0.5),
+    ] {
+        let document = replay(&log, &server.url, more);
+        assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{more:?}");
+        let got_s = number(&document, "duration_s");
+        assert!((got_s - length_s).abs() < 0.1 * length_s, "{more:?}: {got_s}");
+        assert_ledger_closes(&document, "a replay");
+    }
+}
+
+#[test]
+fn a_status_that_is_not_that_of_the_log_is_counted() {
+    let (server, log) = (baseline(1), log());
+    let changed = std::fs::read_to_string(&log).expect("text").replace("/status/404", "/bytes/1");
+    std::fs::write(&log, changed).expect("written");
+    let document = replay(&log, &server.url, &["--speed", "4"]);
+    assert_eq!(number(&document, "replay.status_changed"), 20.0);
+    let said = plimsoll(&["replay", text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    for part in ["20 answers", "have another status than in the log", "POST 10"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    assert!(said.stderr.contains("replays 190 requests to 1 endpoints"), "{}", said.stderr);
+}
+
+#[test]
+fn a_replay_is_repeated_from_its_record() {
+    let (server, log) = (baseline(1), log());
+    let file = folder("replayed").join("a.plimsoll");
+    replay(&log, &server.url, &["--speed", "4", "-o", text(&file)]);
+    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    assert_eq!(number(&shown, "replay.speed"), 4.0);
+    let again = plimsoll(&["rerun", text(&file), "--yes"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    // Another log is another load.
+    let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
+    std::fs::write(&log, other).expect("written");
+    let refused = plimsoll(&["rerun", text(&file), "--yes"]);
+    assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused() {
+    let log = log();
+    let empty = folder("replay").join("empty.log");
+    std::fs::write(&empty, "").expect("written");
+    let junk = folder("replay").join("junk.log");
+    std::fs::write(&junk, "hello\nworld\n").expect("written");
+    let url = "http://127.0.0.1:9/";
+    for (words, said) in [
+        (vec!["/nowhere/a.log", "--target", url], "/nowhere/a.log"),
+        (vec![text(&empty), "--target", url], "empty.log"),
+        (vec![text(&junk), "--target", url], "--log-format"),
+        (vec![text(&log)], "--target"),
+        (vec![text(&log), "--target", url, "--log-format", FORMAT, "--only", "^PUT"], "--only"),
+        (vec![text(&log), "--target", url, "--log-format", FORMAT, "--only", "("], "--only"),
+        (vec![text(&log), "--target", url, "--speed", "0"], "--speed"),
+        (vec![text(&log), "--target", url, "--speed", "2", "--scale", "2"], "--scale"),
+        (vec![text(&log), "--target", url, "--arrivals", "poisson"], "--arrivals"),
+        (vec![text(&log), "--target", "http://h h/"], "is not a URL"),
+    ] {
+        let done = plimsoll(&[&["replay"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+}

@@ -34,6 +34,8 @@ pub enum Use {
     Rows,
     /// What describes messages: `.proto` files, sets of descriptors.
     Schema,
+    /// A description of an API, from which a file of traffic is made.
+    Import,
 }
 
 impl Use {
@@ -48,6 +50,7 @@ impl Use {
             Use::Script => 16 << 20,
             Use::Rows => 256 << 20,
             Use::Schema => 64 << 20,
+            Use::Import => 64 << 20,
         }
     }
 
@@ -62,6 +65,7 @@ impl Use {
             Use::Script => "a script",
             Use::Rows => "rows of data",
             Use::Schema => "descriptions of messages",
+            Use::Import => "a description of an API",
         }
     }
 

@@ -41,7 +41,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("diff", "a" | "b") | (_, "logs") => Class::Path,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
-        ("profile", "source" | "diff") => Class::Url,
+        ("profile", "source" | "diff") | ("import", "source") => Class::Url,
+        ("import", "kind") => Class::Plain,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
             Class::Url

@@ -24,14 +24,19 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
     let named = path.display();
     let bytes =
         files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line =
-            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
-    })?;
+    let text = text_of(bytes, &named.to_string())?;
     let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned(), shows_variables };
     let format = TrafficFormat::of_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
+}
+
+/// The bytes of a file as text. The error names its line.
+pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
+    })
 }
 
 /// Whether every request of a plan from a file can be written as HTTP. The error names the request.

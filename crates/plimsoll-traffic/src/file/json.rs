@@ -184,7 +184,7 @@ impl<'a> JsonReader<'a> {
 }
 
 /// As JSON has numbers.
-fn is_number(word: &str) -> bool {
+pub fn is_number(word: &str) -> bool {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
     digits.starts_with(|c: char| c.is_ascii_digit())

@@ -4,7 +4,7 @@
 //! that tree ([`keys`], [`mix`], [`scenario`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
 
 mod expect;
-mod json;
+pub(crate) mod json;
 mod keys;
 mod mix;
 mod multipart;
@@ -12,10 +12,10 @@ mod request;
 mod rows;
 mod scenario;
 mod texts;
-mod toml;
-mod tree;
+pub(crate) mod toml;
+pub(crate) mod tree;
 mod world;
-mod yaml;
+pub(crate) mod yaml;
 
 use mix::Mix;
 use plimsoll_model::redact::Redact;
@@ -23,6 +23,7 @@ use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, Traffic};
 
+pub(crate) use texts::quoted;
 pub use tree::{TextPlace, TrafficFileError};
 pub use world::{RequestDefaults, Surroundings};
 

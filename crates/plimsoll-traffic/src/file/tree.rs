@@ -1,5 +1,6 @@
 //! A file as a tree of values that know where they stand, and how they are asked for what they should be.
 
+use std::cell::Cell;
 use std::fmt::Display;
 
 /// Values that are inside each other, at most: nobody writes more by hand, and every walk over a tree ends.
@@ -46,23 +47,31 @@ impl TrafficFileError {
     }
 }
 
-/// The places of the bytes of one text, asked for in any order.
+/// The places of the bytes of one text, asked for in any order; in that of the text they cost nothing that grows with its lines.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
+    /// The line of the last place that was asked for, its byte, and the characters before it: documents may be one long line.
+    last: Cell<(usize, usize, usize)>,
 }
 
 impl<'a> Lines<'a> {
     pub fn new(text: &'a str) -> Lines<'a> {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Lines { text, starts }
+        Lines { text, starts, last: Cell::default() }
     }
 
     pub fn place(&self, byte: usize) -> TextPlace {
+        let byte = byte.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let start = self.starts[line - 1];
-        let before = self.text.get(start..byte.min(self.text.len())).unwrap_or_default();
-        TextPlace { line, column: before.chars().count() + 1 }
+        let (from, counted) = match self.last.get() {
+            (last_line, last_byte, counted) if last_line == line && last_byte <= byte => (last_byte, counted),
+            _ => (start, 0),
+        };
+        let counted = counted + self.text.get(from..byte).unwrap_or_default().chars().count();
+        self.last.set((line, byte, counted));
+        TextPlace { line, column: counted + 1 }
     }
 }
 
@@ -269,5 +278,8 @@ mod tests {
             assert_eq!(TextPlace::of(text, byte), TextPlace { line, column }, "{byte}");
             assert_eq!(Lines::new(text).place(byte), TextPlace { line, column }, "{byte}");
         }
+        let lines = Lines::new(text);
+        let columns = [8, 10, 8, 4, 11, 6].map(|byte| lines.place(byte).column);
+        assert_eq!(columns, [2, 3, 2, 5, 4, 1]);
     }
 }

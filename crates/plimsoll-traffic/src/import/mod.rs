@@ -1,6 +1,13 @@
-//! What other programs write of requests, made into what is asked here. What cannot be carried over is said, never left out in
-//! silence.
+//! What people have at hand instead of a file of traffic, made into what is asked: a command line of curl into one request,
+//! a description of an API into a file of traffic.
 //!
-//! Not here: reading files that are named, and what is done with the requests.
+//! Each importer is a function of a text, and says of what it could not carry over where that stands. Not here: reading files,
+//! carrying anything out, how anything looks.
 
 pub mod curl;
+mod draft;
+mod nodes;
+mod openapi;
+
+pub use draft::{Imported, LeftOut};
+pub use openapi::openapi;

@@ -20,7 +20,8 @@ pub use measuring::{
 };
 pub use prove::ProveArgs;
 pub use reading::{
-    ChartArg, CheckArgs, CleanArgs, DiffArgs, LogArgs, ProfileArgs, ReportArgs, ReportFormat, ShowArgs, TrafficArgs,
+    ChartArg, CheckArgs, CleanArgs, DiffArgs, ImportArgs, ImportKind, LogArgs, ProfileArgs, ReportArgs, ReportFormat,
+    ShowArgs, TrafficArgs,
 };
 pub use replay::ReplayArgs;
 pub use shared::{
@@ -72,6 +73,8 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
     Traffic(TrafficArgs),
+    /// Make a file of traffic of a description of an API (OpenAPI)
+    Import(ImportArgs),
     /// Ask again what access logs hold, at its times
     Replay(Box<ReplayArgs>),
     /// Compare two recordings: a table of relative changes, and charts

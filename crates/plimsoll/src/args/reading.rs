@@ -245,3 +245,32 @@ pub struct TrafficArgs {
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
+
+/// What is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImportKind {
+    /// A description of an API: OpenAPI 3 or 2 (Swagger), YAML or JSON
+    Openapi,
+}
+
+/// `plimsoll import`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll import openapi openapi.yaml > api.toml\n  \
+    plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n\n\
+    What could not be carried over is listed with its place on standard error. Look at the file, then:\n  \
+    plimsoll check -f api.toml")]
+pub struct ImportArgs {
+    /// What it is
+    #[arg(value_enum, value_name = "KIND")]
+    pub kind: ImportKind,
+    /// The file, or its address; - is standard input
+    #[arg(value_name = "FILE|URL")]
+    pub source: String,
+    /// Fetch from an address that is neither loopback nor private
+    #[arg(long)]
+    pub allow_public: bool,
+    /// Write the file of traffic here [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+}

@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod explain;
 pub mod find;
 pub mod grpc;
+pub mod import;
 pub mod overload;
 pub mod profile;
 pub mod prove;

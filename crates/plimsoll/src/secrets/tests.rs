@@ -276,6 +276,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
+        ("import", "source") => &[],
+        ("import", _) => &["a.json"],
         ("diff", "a" | "b") => &["b.dat"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],
@@ -301,10 +303,11 @@ fn is_refused(command: &str, id: &str) -> bool {
 }
 
 fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, Hidden), String> {
-    // What stands behind `--` is the last.
+    // What stands behind `--` is the last, and what a file is goes before it.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
-    let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(first.iter().cloned());
+    let kind = (command == "import").then(|| "openapi".to_owned());
+    let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(kind).chain(first.iter().cloned());
     let line = line.chain(then.iter().cloned()).map(OsString::from);
     understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))
 }

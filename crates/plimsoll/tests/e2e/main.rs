@@ -23,6 +23,7 @@ mod gates;
 mod grpc;
 mod h2;
 mod hostile;
+mod import;
 mod live;
 mod mix;
 mod others;

@@ -1,0 +1,139 @@
+//! Trees of foreign documents: what they hold is looked for, and what is of another kind is as if it were not there. And URLs,
+//! as they stand in such documents.
+
+use crate::file::tree::{TreeKey, TreeNode, TreeValue};
+use std::fmt::Write;
+
+/// The value of a key; null is none.
+pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
+    let value = entries(node).iter().find(|(own, _)| own.name == key).map(|(_, value)| value)?;
+    (value.value != TreeValue::Null).then_some(value)
+}
+
+/// What lies at the end of keys.
+pub fn at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
+    keys.iter().try_fold(node, |node, key| field(node, key))
+}
+
+/// The text, number or flag of a key.
+pub fn text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
+    field(node, key).and_then(own_text)
+}
+
+/// A value that is a text, number or flag.
+pub fn own_text(node: &TreeNode) -> Option<&str> {
+    node.text("").ok()
+}
+
+pub fn flag(node: &TreeNode, key: &str) -> bool {
+    field(node, key).is_some_and(|node| node.value == TreeValue::Flag(true))
+}
+
+pub fn number(node: &TreeNode, key: &str) -> Option<f64> {
+    text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// The values of the list under a key.
+pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
+    match field(node, key).map(|node| &node.value) {
+        Some(TreeValue::List(items)) => items,
+        _ => &[],
+    }
+}
+
+/// The entries of a table.
+pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
+    match &node.value {
+        TreeValue::Table(entries) => entries,
+        _ => &[],
+    }
+}
+
+/// A URL, as far as it says where and what is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlParts<'a> {
+    /// `http` or `https`, in small letters.
+    pub scheme: String,
+    /// Host, and port if it is said; in small letters.
+    pub authority: String,
+    /// Path and query; begins with `/`.
+    pub target: std::borrow::Cow<'a, str>,
+}
+
+/// The parts of an absolute URL of HTTP; user and password are left out.
+pub fn url(text: &str) -> Option<UrlParts<'_>> {
+    let (scheme, rest) = text.trim().split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    if !["http", "https"].contains(&scheme.as_str()) {
+        return None;
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = rest[..end].rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let default = if scheme == "http" { ":80" } else { ":443" };
+    let authority = authority.strip_suffix(default).unwrap_or(&authority).to_owned();
+    if authority.is_empty() || authority.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return None;
+    }
+    let target = rest[end..].split('#').next().unwrap_or_default();
+    let target = match target.starts_with('/') {
+        true => target.into(),
+        false => format!("/{target}").into(),
+    };
+    Some(UrlParts { scheme, authority, target })
+}
+
+/// A text with every byte percent-encoded that means something in a query.
+pub fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => _ = write!(out, "%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// `base_url` of `base url`: the name of a variable of the environment. Its letters stay as they are: what is called `user` is not
+/// whom the shell calls `USER`.
+pub fn variable_name(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
+    let plain = plain.trim_matches('_');
+    match plain.chars().next() {
+        None => "value".to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("v{plain}"),
+        Some(_) => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        for (text, origin, target) in [
+            ("http://h/a?b=c#d", "http://h", "/a?b=c"),
+            ("HTTPS://u:p@H:443", "https://h", "/"),
+            ("http://[::1]:8080?a", "http://[::1]:8080", "/?a"),
+            ("http://h:80/", "http://h", "/"),
+        ] {
+            let parts = url(text).expect(text);
+            assert_eq!(
+                (format!("{}://{}", parts.scheme, parts.authority), &*parts.target),
+                (origin.to_owned(), target),
+                "{text}"
+            );
+        }
+        for text in ["", "/a", "ws://h/", "data:text/plain,a", "http://", "http:///a", "http://a b/"] {
+            assert_eq!(url(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_become_names() {
+        for (name, variable) in [("base Url", "base_Url"), ("2fa", "v2fa"), ("", "value"), ("-", "value")] {
+            assert_eq!(variable_name(name), variable, "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A description of an API in OpenAPI 3 or 2 (Swagger), made into a mix: each operation is a request, with an example of what it needs.
+//!
+//! A description says what may be asked, neither in which order nor how often: so there are no sessions, and all weights are the
+//! same. Documents that this one refers to are not read.
+
+mod api;
+mod operation;
+mod sample;
+
+use super::draft::{Draft, Imported};
+use super::nodes::{entries, field, text};
+use crate::file::tree::TrafficFileError;
+use crate::file::{json, yaml};
+use api::Api;
+use operation::Operation;
+
+/// Methods of the operations of a path, as the description writes them.
+const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
+/// Operations, at most.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// Makes a mix of a description in YAML or JSON.
+pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let tree = match source.trim_start().starts_with('{') {
+        true => json::tree(source),
+        false => yaml::tree(source),
+    }?;
+    let api = Api::new(&tree)?;
+    let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
+    let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
+    draft.about.push(format!("The operations of {title}: say with 'weight' how often each is asked."));
+    if let Some(why) = &api.no_base {
+        draft.leave_out(api.base_at, why.clone());
+    }
+    let Some(paths) = field(&tree, "paths") else {
+        return tree.error("this description has no 'paths': nothing can be asked");
+    };
+    for (path, node) in entries(paths) {
+        if !path.name.starts_with('/') {
+            continue;
+        }
+        let Some(item) = api.resolved(node) else {
+            draft.leave_out(node.at, format!("{}: its reference leads to another document", path.name));
+            continue;
+        };
+        for method in METHODS {
+            let Some(node) = field(item, method) else { continue };
+            if draft.requests.len() == OPERATIONS_MAX {
+                draft.leave_out_again(node.at, format!("operations beyond the first {OPERATIONS_MAX}"));
+                continue;
+            }
+            let operation = Operation { api: &api, path: &path.name, method, item, node };
+            let request = operation.request(&mut draft);
+            draft.requests.push(request);
+        }
+    }
+    for key in ["webhooks", "x-webhooks"] {
+        if let Some(hooks) = field(&tree, key) {
+            draft.leave_out(hooks.at, "webhooks: the server asks those");
+        }
+    }
+    draft.finish("no operation of this description can be asked")
+}

@@ -1,0 +1,128 @@
+//! A description of an API: its version, where it is, and what its references lead to.
+
+use super::super::nodes::{self, entries, field, flag, items, text};
+use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+
+/// References that lead to each other, at most.
+const REFERENCES_MAX: usize = 32;
+
+/// The description, and what holds for all of it.
+pub struct Api<'a> {
+    pub tree: &'a TreeNode,
+    /// Version 2, Swagger.
+    pub is_2: bool,
+    pub base: Option<String>,
+    /// Why there is none.
+    pub no_base: Option<String>,
+    pub base_at: TextPlace,
+}
+
+impl<'a> Api<'a> {
+    pub fn new(tree: &'a TreeNode) -> Result<Api<'a>, TrafficFileError> {
+        let is_2 = match (text(tree, "openapi"), text(tree, "swagger")) {
+            (Some(version), _) if version.starts_with("3.") => false,
+            (None, Some(version)) if version.starts_with('2') => true,
+            (Some(version), _) | (None, Some(version)) => {
+                return tree.error(format!("OpenAPI {version} is not understood: 3.0, 3.1 and 2.0 (Swagger) are"));
+            }
+            (None, None) => {
+                return tree.error("this is no description in OpenAPI: neither 'openapi' nor 'swagger' says a version");
+            }
+        };
+        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at };
+        if is_2 {
+            api.base_of_2()
+        } else {
+            api.base_of_3()
+        }
+        Ok(api)
+    }
+
+    fn base_of_2(&mut self) {
+        let path = text(self.tree, "basePath").unwrap_or_default().trim_end_matches('/');
+        let schemes = items(self.tree, "schemes");
+        let scheme = schemes.iter().filter_map(nodes::own_text).find(|scheme| scheme.starts_with("http"));
+        match text(self.tree, "host") {
+            Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
+            None => {
+                let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
+                self.no_base = Some(format!("it names no host: say where it is with --target{prefix}"));
+            }
+        }
+    }
+
+    fn base_of_3(&mut self) {
+        let servers = items(self.tree, "servers");
+        let Some(server) = servers.first() else {
+            self.no_base = Some("it names no server: say where it is with --target".to_owned());
+            return;
+        };
+        self.base_at = server.at;
+        let mut url = text(server, "url").unwrap_or("/").to_owned();
+        if let Some(variables) = field(server, "variables") {
+            for (name, variable) in entries(variables) {
+                url = url.replace(&format!("{{{}}}", name.name), text(variable, "default").unwrap_or_default());
+            }
+        }
+        let url = url.trim_end_matches('/');
+        match nodes::url(url) {
+            Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
+            _ if url.is_empty() => self.no_base = Some("it names no host: say where it is with --target".to_owned()),
+            _ => self.no_base = Some(format!("it names no host: say where it is with --target, with the path {url}")),
+        }
+        if servers.len() > 1 {
+            let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
+            let text = format!("other servers are not asked ({}): --target names another", others.join(", "));
+            self.no_base.get_or_insert(text);
+        }
+    }
+
+    /// What a value refers to, or itself; `None` where that is in another document, or nowhere.
+    pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
+        let mut node = node;
+        for _ in 0..REFERENCES_MAX {
+            let Some(reference) = text(node, "$ref") else { return Some(node) };
+            node = self.at_pointer(reference)?;
+        }
+        None
+    }
+
+    /// `#/components/schemas/Pet`.
+    fn at_pointer(&self, reference: &str) -> Option<&'a TreeNode> {
+        let pointer = reference.strip_prefix("#/")?;
+        pointer.split('/').try_fold(self.tree, |node, key| {
+            let key = percent_decoded(key).replace("~1", "/").replace("~0", "~");
+            match field(node, &key) {
+                Some(node) => Some(node),
+                None => match &node.value {
+                    TreeValue::List(items) => items.get(key.parse::<usize>().ok()?),
+                    _ => None,
+                },
+            }
+        })
+    }
+
+    /// The scheme of security of this name.
+    pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
+        let path: &[&str] =
+            if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
+        self.resolved(nodes::at(self.tree, path)?)
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether something is only in answers.
+pub fn is_read_only(schema: &TreeNode) -> bool {
+    flag(schema, "readOnly")
+}

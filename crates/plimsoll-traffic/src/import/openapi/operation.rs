@@ -1,0 +1,314 @@
+//! One operation of a description as a request.
+
+use super::super::draft::{Draft, DraftBody, DraftRequest, DraftText};
+use super::super::nodes::{encoded, entries, field, flag, items, own_text, text, variable_name};
+use super::api::Api;
+use super::sample::{Sampler, example_of};
+use crate::file::tree::{TreeKey, TreeNode, TreeValue};
+
+/// An operation.
+pub struct Operation<'a, 'b> {
+    pub api: &'b Api<'a>,
+    pub path: &'b str,
+    /// In small letters.
+    pub method: &'b str,
+    /// What holds for all operations of the path.
+    pub item: &'a TreeNode,
+    pub node: &'a TreeNode,
+}
+
+impl<'a> Operation<'a, '_> {
+    /// As a request; what it lacks is said.
+    pub fn request(&self, draft: &mut Draft) -> DraftRequest {
+        let shown = format!("{} {}", self.method.to_ascii_uppercase(), self.path);
+        for holder in [self.node, self.item] {
+            if let [server, ..] = items(holder, "servers") {
+                draft.leave_out(server.at, format!("{shown}: a server of its own; it is asked of the others' one"));
+            }
+        }
+        if let Some(callbacks) = field(self.node, "callbacks") {
+            draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server asks"));
+        }
+        let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
+        let parameters = self.parameters(&shown, draft);
+        request.target = self.target(&parameters, &shown, draft);
+        for parameter in &parameters {
+            let Some(name) = text(parameter, "name") else { continue };
+            let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
+            match text(parameter, "in") {
+                // These are said by other means.
+                Some("header")
+                    if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
+                Some("header") => {
+                    let value = value(draft);
+                    request.headers.push((name.to_owned(), value));
+                }
+                Some("cookie") => {
+                    let mut cookie = DraftText::fixed(&format!("{name}="));
+                    cookie.append(&value(draft));
+                    push_cookie(&mut request, &cookie);
+                }
+                _ => {}
+            }
+        }
+        self.security(&mut request, &shown, draft);
+        self.body(&parameters, &mut request, &shown, draft);
+        request.status = self.statuses();
+        request.name = Some(text(self.node, "operationId").map_or(shown, str::to_owned));
+        request
+    }
+
+    /// Those of the operation, and those of the path that it does not have itself; without what need not be there and has no
+    /// example.
+    fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
+        let mut parameters: Vec<&TreeNode> = Vec::new();
+        for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
+            let Some(parameter) = self.api.resolved(node) else {
+                draft.leave_out(node.at, format!("{shown}: a parameter in another document"));
+                continue;
+            };
+            let key = (text(parameter, "name"), text(parameter, "in"));
+            if parameters.iter().any(|other| (text(other, "name"), text(other, "in")) == key) {
+                continue;
+            }
+            let is_needed = flag(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
+            if is_needed || example_of(parameter).is_some() {
+                parameters.push(parameter);
+            }
+        }
+        parameters
+    }
+
+    fn target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
+        let mut target = DraftText::default();
+        let mut rest = self.path;
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((name, after)) = after.split_once('}') else { break };
+            target.push(before);
+            let is_it =
+                |parameter: &&&TreeNode| text(parameter, "in") == Some("path") && text(parameter, "name") == Some(name);
+            let value = match parameters.iter().find(is_it) {
+                Some(parameter) => {
+                    let value = self.value(parameter, shown, draft);
+                    if value.as_fixed().is_none() {
+                        let text = format!("{shown}: '{name}' has no example and is drawn: give it values that exist");
+                        draft.leave_out(parameter.at, text);
+                    }
+                    value
+                }
+                None => {
+                    draft.leave_out(self.node.at, format!("{shown}: nothing describes '{name}': it is 1"));
+                    DraftText::fixed("1")
+                }
+            };
+            target.append(&value.mapped(encoded, "url"));
+            rest = after;
+        }
+        target.push(rest);
+        let mut mark = if self.path.contains('?') { "&" } else { "?" };
+        for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("query")) {
+            let Some(name) = text(parameter, "name") else { continue };
+            target.push(&format!("{mark}{}=", encoded(name)));
+            target.append(&self.value(parameter, shown, draft).mapped(encoded, "url"));
+            mark = "&";
+        }
+        target
+    }
+
+    /// The value of a parameter as plain text.
+    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> DraftText {
+        let mut sampler = Sampler::new(self.api);
+        let content = field(parameter, "content").and_then(|content| entries(content).first());
+        let described = content.map_or(parameter, |(_, media)| media);
+        // Version 2 has no schema around the type of a parameter.
+        let schema = field(described, "schema").unwrap_or(described);
+        let value = match example_of(described) {
+            Some(example) => sampler.plain_example(example),
+            None => sampler.plain(schema),
+        };
+        self.said(sampler, shown, draft);
+        value
+    }
+
+    fn said(&self, sampler: Sampler, shown: &str, draft: &mut Draft) {
+        for (at, text) in sampler.left_out {
+            draft.leave_out(at, format!("{shown}: {text}"));
+        }
+    }
+
+    fn security(&self, request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+        let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
+        let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
+        // An empty choice: it may also be asked by anybody.
+        let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
+        for (key, node) in entries(choice) {
+            let Some(scheme) = self.api.security(&key.name) else {
+                draft.leave_out(node.at, format!("{shown}: nothing describes the security '{}'", key.name));
+                continue;
+            };
+            let variable = variable_name(&key.name).to_ascii_uppercase();
+            let secret = format!("env.{variable}");
+            let said = format!("'{}' is taken from the environment: set {variable}", key.name);
+            let kind = (text(scheme, "type").unwrap_or_default(), text(scheme, "scheme").unwrap_or_default());
+            let mut authorization = DraftText::default();
+            let way = match (kind.0, kind.1.to_ascii_lowercase().as_str()) {
+                ("apiKey", _) => {
+                    let name = text(scheme, "name").unwrap_or("key");
+                    match text(scheme, "in") {
+                        Some("query") => {
+                            let target = &mut request.target;
+                            let has_query = target.contains('?');
+                            target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(name)));
+                            target.push_value(&format!("{secret} | url"));
+                        }
+                        Some("cookie") => {
+                            let mut cookie = DraftText::fixed(&format!("{name}="));
+                            cookie.push_value(&secret);
+                            push_cookie(request, &cookie);
+                        }
+                        _ => request.headers.push((name.to_owned(), DraftText::value(&secret))),
+                    }
+                    said
+                }
+                ("basic", _) | ("http", "basic") => {
+                    authorization.push("Basic ");
+                    format!("{said} to USER:PASSWORD in base64")
+                }
+                ("http", "bearer" | "") | ("oauth2" | "openIdConnect", _) => {
+                    authorization.push("Bearer ");
+                    format!("{said} to a token")
+                }
+                (kind, scheme) => {
+                    draft.leave_out_again(key.at, format!("the security '{}' ({kind} {scheme})", key.name));
+                    continue;
+                }
+            };
+            if !authorization.is_empty() {
+                authorization.push_value(&secret);
+                request.headers.push(("authorization".to_owned(), authorization));
+            }
+            draft.leave_out_again(scheme.at, way);
+        }
+    }
+
+    fn body(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+        if self.api.is_2 {
+            return self.body_of_2(parameters, request, shown, draft);
+        }
+        let Some(node) = field(self.node, "requestBody") else { return };
+        let Some(body) = self.api.resolved(node) else {
+            return draft.leave_out(node.at, format!("{shown}: its body is described in another document"));
+        };
+        let Some(content) = field(body, "content") else { return };
+        let kinds = entries(content);
+        let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
+        // A form in parts has a boundary, which no example says.
+        let is_written = |(kind, media): &&(TreeKey, TreeNode)| {
+            example_of(media).is_some() && !kind.name.to_ascii_lowercase().starts_with("multipart/")
+        };
+        let best = named("json").or_else(|| named("x-www-form-urlencoded"));
+        let Some((kind, media)) = best.or_else(|| kinds.iter().find(is_written)) else {
+            if let Some((kind, _)) = kinds.first() {
+                draft.leave_out(kind.at, format!("{shown}: a body of {}: write one", kind.name));
+            }
+            return;
+        };
+        let mut sampler = Sampler::new(self.api);
+        let lower = kind.name.to_ascii_lowercase();
+        let example = example_of(media);
+        let schema = field(media, "schema");
+        if lower.contains("x-www-form-urlencoded") {
+            form(request, sampler.fields(schema, example));
+        } else {
+            let body = match (example, schema) {
+                (Some(example), _) if !lower.contains("json") => {
+                    DraftText::fixed(own_text(example).unwrap_or_default())
+                }
+                (Some(example), _) => sampler.json_example(example),
+                (None, Some(schema)) => sampler.json(schema),
+                (None, None) => DraftText::fixed("{}"),
+            };
+            let kind = if kind.name.contains('*') { "application/json" } else { &kind.name };
+            request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+            request.body = DraftBody::Text(body);
+        }
+        self.said(sampler, shown, draft);
+    }
+
+    fn body_of_2(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+        let consumes = [self.node, self.api.tree].map(|holder| items(holder, "consumes"));
+        let consumes: Vec<&str> = consumes
+            .iter()
+            .find(|list| !list.is_empty())
+            .into_iter()
+            .flat_map(|list| list.iter())
+            .filter_map(own_text)
+            .collect();
+        let mut sampler = Sampler::new(self.api);
+        if let Some(body) = parameters.iter().find(|parameter| text(parameter, "in") == Some("body")) {
+            let kind = consumes.iter().find(|kind| kind.contains("json")).copied();
+            match (kind.or_else(|| consumes.is_empty().then_some("application/json")), field(body, "schema")) {
+                (Some(kind), Some(schema)) => {
+                    request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+                    request.body = DraftBody::Text(sampler.json(schema));
+                }
+                _ => draft.leave_out(body.at, format!("{shown}: a body of {}: write one", consumes.join(", "))),
+            }
+        }
+        let mut fields = Vec::new();
+        for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("formData")) {
+            let name = text(parameter, "name").unwrap_or_default().to_owned();
+            if text(parameter, "type") == Some("file") || consumes.iter().any(|kind| kind.starts_with("multipart/")) {
+                draft.leave_out(parameter.at, format!("{shown}: '{name}' is a part of a form: write the body"));
+                continue;
+            }
+            let value = match example_of(parameter) {
+                Some(example) => sampler.plain_example(example),
+                None => sampler.plain(parameter),
+            };
+            fields.push((name, value));
+        }
+        if !fields.is_empty() {
+            form(request, fields);
+        }
+        self.said(sampler, shown, draft);
+    }
+
+    /// The statuses that are described as successes.
+    fn statuses(&self) -> Option<String> {
+        let responses = field(self.node, "responses")?;
+        let of_class = |class: char| -> Vec<String> {
+            let codes = entries(responses).iter().map(|(key, _)| key.name.to_ascii_lowercase());
+            codes.filter(|code| code.len() == 3 && code.starts_with(class) && is_status(code)).collect()
+        };
+        let mut codes = of_class('2');
+        codes.extend(of_class('3'));
+        (!codes.is_empty()).then(|| codes.join(","))
+    }
+}
+
+fn is_status(code: &str) -> bool {
+    code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn push_cookie(request: &mut DraftRequest, cookie: &DraftText) {
+    match request.headers.iter_mut().find(|(name, _)| name == "cookie") {
+        Some((_, cookies)) => {
+            cookies.push("; ");
+            cookies.append(cookie);
+        }
+        None => request.headers.push(("cookie".to_owned(), cookie.clone())),
+    }
+}
+
+/// Fields as the body of a request.
+fn form(request: &mut DraftRequest, fields: Vec<(String, DraftText)>) {
+    let mut body = DraftText::default();
+    for (name, value) in fields {
+        body.push(if body.is_empty() { "" } else { "&" });
+        body.push(&format!("{}=", encoded(&name)));
+        body.append(&value.mapped(encoded, "url"));
+    }
+    request.headers.push(("content-type".to_owned(), DraftText::fixed("application/x-www-form-urlencoded")));
+    request.body = DraftBody::Text(body);
+}

@@ -1,0 +1,131 @@
+//! Importers: what they make of files as the tools write them, what they say of those that are none, and that no file breaks them.
+//!
+//! What is expected stands beside each file, with what was left out below it; `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
+
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_traffic::import::{Imported, openapi};
+use proptest::prelude::*;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+type Importer = fn(&str) -> Result<Imported, TrafficFileError>;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/import")
+}
+
+fn fixture(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).expect(name)
+}
+
+/// A world that has every file and variable.
+struct Everything;
+
+impl Surroundings for Everything {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(vec![1])
+    }
+
+    fn rows(&mut self, _: &str) -> Result<String, String> {
+        Ok("user,password\nann,a\n".into())
+    }
+
+    fn pattern(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+}
+
+#[test]
+fn files_of_the_tools_become_files_of_traffic() {
+    let all: [(&str, Importer); 2] = [("pets.yaml", openapi), ("pets2.json", openapi)];
+    for (name, import) in all {
+        let imported = import(&fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
+        let mut got = imported.text.clone();
+        got.push_str("\n# left out:\n");
+        for left in &imported.left_out {
+            writeln!(got, "# {}:{}:{}: {}", name, left.at.line, left.at.column, left.text).expect("a string");
+        }
+        let golden = folder().join(format!("{name}.toml"));
+        if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+            std::fs::write(&golden, &got).expect("written");
+        }
+        let expect = std::fs::read_to_string(&golden).unwrap_or_default();
+        assert_eq!(got, expect, "{name}");
+    }
+}
+
+#[test]
+fn a_mix_that_was_imported_is_read() {
+    for name in ["pets.yaml", "pets2.json"] {
+        let imported = openapi(&fixture(name)).expect(name);
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
+    }
+}
+
+#[test]
+fn what_is_none_of_them_is_refused_at_its_place() {
+    let cases: &[(Importer, &str, &str)] = &[
+        (openapi, "", "empty"),
+        (openapi, "a: b", "1:1: this is no description"),
+        (openapi, "a: [", "this is no YAML"),
+        (openapi, "swagger: '1.2'", "1.2 is not understood"),
+        (openapi, "openapi: 3.1.0", "no 'paths'"),
+        (openapi, "openapi: 3.1.0\npaths: {}", "no operation"),
+    ];
+    for (import, text, part) in cases {
+        let error = import(text).expect_err(text).to_string();
+        assert!(error.contains(part), "{text}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+/// Documents that are like those of the tools: a word of the fixture is exchanged, doubled or left out.
+fn spoiled(name: &'static str) -> impl Strategy<Value = String> {
+    let text = fixture(name);
+    let words: Vec<String> =
+        text.split_inclusive([' ', '\n', '"', '>', '<', ',', ':', '{', '}']).map(str::to_owned).collect();
+    let count = words.len();
+    (0..count, 0..count, 0..4usize).prop_map(move |(at, other, how)| {
+        let mut words = words.clone();
+        match how {
+            0 => _ = words.remove(at),
+            1 => words.swap(at, other),
+            2 => words.truncate(at),
+            _ => words.insert(at, words[other].clone()),
+        }
+        words.concat()
+    })
+}
+
+fn survives(import: Importer, text: &str) {
+    if let Ok(imported) = import(text) {
+        let read = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything);
+        if let Err(error) = read {
+            assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_text_is_understood_or_refused(text in "\\PC{0,200}") {
+        survives(openapi, &text);
+    }
+
+    #[test]
+    fn spoiled_descriptions_are_understood_or_refused(text in spoiled("pets.yaml")) {
+        survives(openapi, &text);
+    }
+
+    #[test]
+    fn spoiled_descriptions_in_json_are_understood_or_refused(text in spoiled("pets2.json")) {
+        survives(openapi, &text);
+    }
+}

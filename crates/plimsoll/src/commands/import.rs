@@ -1,0 +1,80 @@
+//! `plimsoll import`: a file of traffic from a description of an API. What could not be carried over is listed; what a file means is
+//! `plimsoll_traffic`'s to say.
+
+use crate::args::{ImportArgs, ImportKind};
+use crate::failure::{Failure, exit};
+use crate::fetch::{BytesLeft, Fetched, fetch};
+use crate::files::{self, Use};
+use crate::output::{note, print};
+use crate::pictures::write;
+use crate::target::{Target, shown};
+use crate::traffic_file::text_of;
+use plimsoll_traffic::import::{Imported, openapi};
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of a description that are fetched, at most, and how long that may take.
+const FETCHED_BYTES_MAX: usize = 64 << 20;
+const FETCHED_WITHIN: Duration = Duration::from_secs(30);
+/// Lines of what was left out, at most; the rest is counted.
+const LINES_MAX: usize = 50;
+
+/// Reads the file, writes a file of traffic, and says with which code to end.
+pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
+    let (name, text) = source(args)?;
+    let imported = match args.kind {
+        ImportKind::Openapi => openapi(&text),
+    };
+    let imported = imported.map_err(|error| Failure::usage(format!("{name}:{error}")))?;
+    match &args.output {
+        Some(path) => {
+            write(path, imported.text.as_bytes())?;
+            note(&format!("wrote {}: {}", path.display(), requests(imported.requests)));
+        }
+        None => print(&imported.text),
+    }
+    say_left_out(&name, &imported);
+    Ok(exit::DONE)
+}
+
+fn requests(count: usize) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+}
+
+/// The name of what is read, as it may be told, and its text.
+fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
+    let source = &args.source;
+    if source == "-" {
+        let bytes = files::read_stdin(Use::Import).map_err(|why| Failure::start(format!("standard input {why}")))?;
+        return text_of(bytes, "standard input").map(|text| ("standard input".to_owned(), text));
+    }
+    if !source.contains("://") {
+        let bytes = files::read(Path::new(source), Use::Import)
+            .map_err(|why| Failure::start(format!("the file '{source}' {why}")))?;
+        return text_of(bytes, source).map(|text| (source.clone(), text));
+    }
+    let target = Target::resolve_plain(source, args.allow_public)?;
+    let name = shown(source);
+    match fetch(&target, &target.path, FETCHED_WITHIN, &BytesLeft::new(FETCHED_BYTES_MAX)) {
+        Ok(Fetched { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
+        Ok(Fetched { status, .. }) => {
+            Err(Failure::start(format!("'{name}' answers {status}: give the address of the description itself")))
+        }
+        Err(error) => Err(Failure::start(format!("'{name}': nothing was fetched: {}", error.text()))),
+    }
+}
+
+/// What the file of traffic lacks, by place.
+fn say_left_out(name: &str, imported: &Imported) {
+    let left_out = &imported.left_out;
+    if left_out.is_empty() {
+        return;
+    }
+    note("not carried over as it was:");
+    for left in left_out.iter().take(LINES_MAX) {
+        note(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
+    }
+    if left_out.len() > LINES_MAX {
+        note(&format!("  and {} more", left_out.len() - LINES_MAX));
+    }
+}

@@ -1,0 +1,49 @@
+//! `plimsoll import` from the outside: a file that was made is checked and asked, and what is none is refused.
+
+use crate::rig::{baseline, folder, json, number, plimsoll};
+use std::path::Path;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+const API: &str = r#"{"openapi": "3.1.0", "info": {"title": "T"}, "servers": [{"url": "URL"}], "paths": {
+    "/bytes/{n}": {"get": {"operationId": "bytes", "parameters": [
+        {"name": "n", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 1, "maximum": 9}}],
+        "responses": {"200": {}}}},
+    "/status/404": {"get": {"responses": {"200": {}}}}}}"#;
+
+#[test]
+fn a_description_of_an_api_is_asked() {
+    let (server, folder) = (baseline(1), folder("import"));
+    let (api, mix) = (folder.join("api.json"), folder.join("api.toml"));
+    std::fs::write(&api, API.replace("URL", server.url.trim_end_matches('/'))).expect("written");
+    let done = plimsoll(&["import", "openapi", text(&api), "-o", text(&mix)]);
+    assert_eq!((done.code, done.stdout.as_str()), (0, ""), "{}", done.stderr);
+    assert!(done.stderr.contains("2 requests") && done.stderr.contains("api.json:2:"), "{}", done.stderr);
+    assert_eq!(plimsoll(&["check", "-f", text(&mix)]).code, 0);
+    let document = json(&["run", "-f", text(&mix), "-n", "40", "-c", "2"]);
+    assert_eq!(number(&document, "ledger.scheduled"), 40.0);
+    let routes = document["routes"].as_array().expect("routes");
+    assert_eq!(routes[0]["name"], "bytes");
+    assert_eq!((number(&routes[0], "success_rate"), number(&routes[1], "success_rate")), (1.0, 0.0));
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused() {
+    let folder = folder("import");
+    let (cut, latin) = (folder.join("cut.json"), folder.join("latin.json"));
+    std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");
+    std::fs::write(&latin, b"{\n\"\xe9\"}").expect("written");
+    for (words, said) in [
+        (vec!["openapi", text(&cut)], "cut.json:2:15: this is no JSON"),
+        (vec!["openapi", text(&latin)], "latin.json:2: this is no text in UTF-8"),
+        (vec!["openapi", "/nowhere/a.yaml"], "/nowhere/a.yaml"),
+        (vec!["openapi", "http://127.0.0.1:9/a.json"], "is the server running?"),
+        (vec!["hat", text(&cut)], "openapi"),
+    ] {
+        let done = plimsoll(&[&["import"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+}

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::{curl, openapi};
+use plimsoll_traffic::import::{curl, har, jmx, openapi, postman};
 
 struct Everything;
 
@@ -30,11 +30,16 @@ impl Surroundings for Everything {
 fuzz_target!(|data: &[u8]| {
     let [first, rest @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
-    if first % 2 == 0 {
-        let _ = curl::words(text).and_then(|words| curl::CurlRequest::read(&words));
-        return;
-    }
-    let imported = openapi(text);
+    let imported = match first % 5 {
+        0 => har(text, None),
+        1 => openapi(text),
+        2 => postman(text),
+        3 => jmx(text),
+        _ => {
+            let _ = curl::words(text).and_then(|words| curl::CurlRequest::read(&words));
+            return;
+        }
+    };
     if let Ok(imported) = imported
         && let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
     {

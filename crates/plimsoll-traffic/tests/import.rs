@@ -3,12 +3,16 @@
 //! What is expected stands beside each file, with what was left out below it; `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
 
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_traffic::import::{Imported, openapi};
+use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 type Importer = fn(&str) -> Result<Imported, TrafficFileError>;
+
+fn har_of_the_page(text: &str) -> Result<Imported, TrafficFileError> {
+    har(text, None)
+}
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/import")
@@ -41,7 +45,13 @@ impl Surroundings for Everything {
 
 #[test]
 fn files_of_the_tools_become_files_of_traffic() {
-    let all: [(&str, Importer); 2] = [("pets.yaml", openapi), ("pets2.json", openapi)];
+    let all: [(&str, Importer); 5] = [
+        ("shop.har", har_of_the_page),
+        ("pets.yaml", openapi),
+        ("pets2.json", openapi),
+        ("shop.postman_collection.json", postman),
+        ("shop.jmx", jmx),
+    ];
     for (name, import) in all {
         let imported = import(&fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
         let mut got = imported.text.clone();
@@ -68,20 +78,52 @@ fn a_mix_that_was_imported_is_read() {
 }
 
 #[test]
+fn another_host_of_a_recording_may_be_asked() {
+    let imported = har(&fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
+    assert!(imported.text.contains("base = \"https://cdn.example.net\""), "{}", imported.text);
+    assert_eq!(imported.requests, 2);
+    let error = har(&fixture("shop.har"), Some("nobody.example")).expect_err("nothing");
+    assert!(error.text.contains("nobody.example"), "{error}");
+}
+
+#[test]
 fn what_is_none_of_them_is_refused_at_its_place() {
+    let cut = fixture("shop.jmx");
+    let cut = &cut[..cut.len() / 2];
     let cases: &[(Importer, &str, &str)] = &[
+        (har_of_the_page, "", "1:1: "),
+        (har_of_the_page, "{\"log\": {\"entries\": [", "1:22: this is no JSON"),
+        (har_of_the_page, "{}", "1:1: this is no HAR"),
+        (har_of_the_page, "{\"log\":\n {}}", "2:2: this is no HAR"),
+        (har_of_the_page, "{\"log\": {\"entries\": 1}}", "a list"),
+        (har_of_the_page, "{\"log\": {\"entries\": []}}", "no entry"),
         (openapi, "", "empty"),
         (openapi, "a: b", "1:1: this is no description"),
         (openapi, "a: [", "this is no YAML"),
         (openapi, "swagger: '1.2'", "1.2 is not understood"),
         (openapi, "openapi: 3.1.0", "no 'paths'"),
         (openapi, "openapi: 3.1.0\npaths: {}", "no operation"),
+        (postman, "{}", "no collection"),
+        (postman, "{\"requests\": []}", "format 1"),
+        (postman, "{\"item\": []}", "no request"),
+        (jmx, "", "no whole XML"),
+        (jmx, "<html/>", "1:1: this is no test plan"),
+        (jmx, "<jmeterTestPlan>\n<hashTree>", "no whole XML"),
+        (jmx, "<jmeterTestPlan/>", "no request"),
+        (jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "no whole XML"),
+        (jmx, cut, "no whole XML"),
     ];
     for (import, text, part) in cases {
         let error = import(text).expect_err(text).to_string();
         assert!(error.contains(part), "{text}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
+    let deep = format!("<jmeterTestPlan>{}", "<hashTree>".repeat(100_000));
+    assert!(jmx(&deep).expect_err("cut").text.contains("no whole XML"));
+    let group = |inner: String| format!("<hashTree><GenericController/>{inner}</hashTree>");
+    let deep = (0..5_000).fold(String::new(), |inner, _| group(inner));
+    let deep = format!("<jmeterTestPlan><hashTree><ThreadGroup/>{deep}</hashTree></jmeterTestPlan>");
+    assert!(jmx(&deep).expect_err("nothing").text.contains("no request"));
 }
 
 /// Documents that are like those of the tools: a word of the fixture is exchanged, doubled or left out.
@@ -116,7 +158,12 @@ proptest! {
 
     #[test]
     fn any_text_is_understood_or_refused(text in "\\PC{0,200}") {
-        survives(openapi, &text);
+        [har_of_the_page as Importer, openapi, postman, jmx].into_iter().for_each(|import| survives(import, &text));
+    }
+
+    #[test]
+    fn spoiled_recordings_are_understood_or_refused(text in spoiled("shop.har")) {
+        survives(har_of_the_page, &text);
     }
 
     #[test]
@@ -127,5 +174,15 @@ proptest! {
     #[test]
     fn spoiled_descriptions_in_json_are_understood_or_refused(text in spoiled("pets2.json")) {
         survives(openapi, &text);
+    }
+
+    #[test]
+    fn spoiled_collections_are_understood_or_refused(text in spoiled("shop.postman_collection.json")) {
+        survives(postman, &text);
+    }
+
+    #[test]
+    fn spoiled_test_plans_are_understood_or_refused(text in spoiled("shop.jmx")) {
+        survives(jmx, &text);
     }
 }

@@ -34,7 +34,7 @@ pub enum Use {
     Rows,
     /// What describes messages: `.proto` files, sets of descriptors.
     Schema,
-    /// A description of an API, from which a file of traffic is made.
+    /// A file of another tool: recordings hold every answer.
     Import,
 }
 
@@ -50,7 +50,7 @@ impl Use {
             Use::Script => 16 << 20,
             Use::Rows => 256 << 20,
             Use::Schema => 64 << 20,
-            Use::Import => 64 << 20,
+            Use::Import => 512 << 20,
         }
     }
 
@@ -65,7 +65,7 @@ impl Use {
             Use::Script => "a script",
             Use::Rows => "rows of data",
             Use::Schema => "descriptions of messages",
-            Use::Import => "a description of an API",
+            Use::Import => "a file of another tool",
         }
     }
 

@@ -42,7 +42,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
-        ("import", "kind") => Class::Plain,
+        ("import", "kind" | "host") => Class::Plain,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
             Class::Url

@@ -1,4 +1,5 @@
-//! The file of traffic that an importer makes, before it is text, and what of the original could not be carried over.
+//! The file of traffic that an importer makes, before it is text: requests for themselves or steps of scenarios, and what of the
+//! original could not be carried over.
 //!
 //! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
 
@@ -118,9 +119,21 @@ impl DraftText {
         out
     }
 
+    /// The value that it begins with, and what follows.
+    pub fn first_value(&self) -> Option<(&str, DraftText)> {
+        let (DraftPiece::Value(value), rest) = self.0.split_first()? else { return None };
+        Some((value, DraftText(rest.to_vec())))
+    }
+
     /// Whether its text has this character.
     pub fn contains(&self, c: char) -> bool {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains(c)))
+    }
+
+    /// As it stands in a file.
+    #[cfg(test)]
+    pub fn shown(&self) -> String {
+        self.written(false)
     }
 
     fn has_values(&self) -> bool {
@@ -157,18 +170,84 @@ pub enum DraftBody {
     #[default]
     None,
     Text(DraftText),
+    /// A file, beside the file of traffic.
+    File(String),
+    /// Parts of a form: field, and a text or `@FILE`.
+    Parts(Vec<(String, DraftText)>),
+}
+
+/// What is expected of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DraftExpect {
+    pub status: Option<String>,
+    /// Path and value, as TOML has it.
+    pub json: Vec<(String, String)>,
+    /// Field, and a text in it or `regex:...`.
+    pub headers: Vec<(String, String)>,
+    pub body: Option<String>,
+    pub within_ms: Option<u64>,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftRequest {
-    pub name: Option<String>,
     pub method: String,
     pub target: DraftText,
     pub headers: Vec<(String, DraftText)>,
     pub body: DraftBody,
-    /// Statuses that are expected, if that is said.
-    pub status: Option<String>,
+    /// Name, and where it is found.
+    pub captures: Vec<(String, String)>,
+    pub expect: DraftExpect,
+    pub timeout_ms: Option<u64>,
+    /// Whether the session goes on when it fails.
+    pub goes_on: bool,
+}
+
+impl DraftRequest {
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A step of a scenario, or a request of a mix.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DraftStep {
+    pub name: Option<String>,
+    pub think: Option<String>,
+    pub once: bool,
+    /// A value: the step is done if it is not empty.
+    pub condition: Option<String>,
+    /// The reverse.
+    pub unless: Option<String>,
+    pub times: Option<u32>,
+    pub what: DraftWhat,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DraftWhat {
+    Ask(Box<DraftRequest>),
+    Steps(Vec<DraftStep>),
+}
+
+impl Default for DraftWhat {
+    fn default() -> DraftWhat {
+        DraftWhat::Steps(Vec::new())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftScenario {
+    pub name: String,
+    pub weight: u32,
+    pub steps: Vec<DraftStep>,
+}
+
+/// Rows of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftData {
+    pub name: String,
+    pub file: String,
+    pub pick: &'static str,
 }
 
 /// A file of traffic that is being made.
@@ -177,7 +256,10 @@ pub struct Draft {
     /// Lines at its beginning.
     pub about: Vec<String>,
     pub base: Option<String>,
-    pub requests: Vec<DraftRequest>,
+    pub data: Vec<DraftData>,
+    /// Requests for themselves; there are either these or scenarios.
+    pub requests: Vec<DraftStep>,
+    pub scenarios: Vec<DraftScenario>,
     pub left_out: Vec<LeftOut>,
     /// Where in `left_out` something is that is said once, with how often it was met.
     pub(super) counted: HashMap<String, (usize, u64)>,
@@ -201,23 +283,39 @@ impl Draft {
     }
 
     /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
-    pub fn finish(mut self, nothing: &str) -> Result<Imported, TrafficFileError> {
+    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
+        self.finish_at(nothing, |at| at)
+    }
+
+    /// The same where places are still to be counted; they are asked for in the order of the text.
+    pub fn finish_at(
+        mut self,
+        nothing: &str,
+        place: impl Fn(TextPlace) -> TextPlace,
+    ) -> Result<Imported, TrafficFileError> {
         for (at, count) in std::mem::take(&mut self.counted).into_values() {
             if count > 1 {
                 _ = write!(self.left_out[at].text, " ({count} times)");
             }
         }
         self.left_out.sort();
-        if self.requests.is_empty() {
+        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
+        self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
+        let requests =
+            count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>();
+        if self.requests.is_empty() && self.scenarios.is_empty() {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
             let text = format!("{nothing}{}", why.unwrap_or_default());
             return Err(TrafficFileError::new(TextPlace { line: 1, column: 1 }, text));
         }
         let mut names = DraftNames::default();
-        self.requests
-            .iter_mut()
-            .for_each(|request| request.name = request.name.take().and_then(|name| names.own(&name)));
-        Ok(Imported { text: self.written(), requests: self.requests.len(), left_out: self.left_out })
+        names.settle(&mut self.requests);
+        let mut scenario_names = DraftNames::default();
+        for scenario in &mut self.scenarios {
+            names.settle(&mut scenario.steps);
+            scenario.name = scenario_names.own(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
+        }
+        Ok(Imported { text: self.written(), requests, left_out: self.left_out })
     }
 
     fn written(&self) -> String {
@@ -229,9 +327,29 @@ impl Draft {
         if let Some(base) = &self.base {
             _ = writeln!(out, "base = {}", toml_text(base));
         }
-        self.requests.iter().for_each(|request| request_written(request, &mut out));
+        for data in &self.data {
+            _ = writeln!(out, "\n[data.{}]", toml_key(&data.name));
+            _ = writeln!(out, "file = {}\npick = {}", toml_text(&data.file), toml_text(data.pick));
+        }
+        for scenario in &self.scenarios {
+            _ = writeln!(out, "\n[[scenario]]\nname = {}", toml_text(&scenario.name));
+            if scenario.weight != 1 {
+                _ = writeln!(out, "weight = {}", scenario.weight);
+            }
+            steps_written(&scenario.steps, "scenario.step", &mut out);
+        }
+        steps_written(&self.requests, "request", &mut out);
         out
     }
+}
+
+/// Requests in steps, at any depth.
+fn count(steps: &[DraftStep]) -> usize {
+    let of_one = |step: &DraftStep| match &step.what {
+        DraftWhat::Ask(_) => 1,
+        DraftWhat::Steps(inner) => count(inner),
+    };
+    steps.iter().map(of_one).sum()
 }
 
 /// Names that are taken: each is given once, and fits into a column.
@@ -239,6 +357,17 @@ impl Draft {
 struct DraftNames(HashMap<String, u64>);
 
 impl DraftNames {
+    /// Gives every request a name of its own, and takes groups away that hold nothing.
+    fn settle(&mut self, steps: &mut Vec<DraftStep>) {
+        for step in steps.iter_mut() {
+            match &mut step.what {
+                DraftWhat::Ask(_) => step.name = step.name.take().and_then(|name| self.own(&name)),
+                DraftWhat::Steps(inner) => self.settle(inner),
+            }
+        }
+        steps.retain(|step| !matches!(&step.what, DraftWhat::Steps(inner) if inner.is_empty()));
+    }
+
     fn own(&mut self, name: &str) -> Option<String> {
         const CHARS_MAX: usize = 70;
         let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS_MAX).collect();
@@ -262,16 +391,54 @@ impl DraftNames {
 
 const VERBS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-fn request_written(request: &DraftRequest, out: &mut String) {
-    let body = if let DraftBody::Text(text) = &request.body { Some(text) } else { None };
-    let texts = || std::iter::once(&request.target).chain(request.headers.iter().map(|(_, text)| text)).chain(body);
-    let begins_with_at = body.is_some_and(|text| text.beginning().starts_with('@'));
-    let raw = !texts().any(DraftText::has_values) && (begins_with_at || texts().any(DraftText::needs_raw));
-    out.push_str("\n[[request]]\n");
-    let mut line = |key: &str, value: &str| _ = writeln!(out, "{key} = {value}");
-    if let Some(name) = &request.name {
-        line("name", &toml_text(name));
+fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
+    for step in steps {
+        _ = writeln!(out, "\n[[{path}]]");
+        let mut line = |key: &str, value: &str| _ = writeln!(out, "{key} = {value}");
+        if let Some(name) = &step.name {
+            line("name", &toml_text(name));
+        }
+        if step.once {
+            line("once", "true");
+        }
+        for (key, value) in [("if", &step.condition), ("unless", &step.unless)] {
+            if let Some(value) = value {
+                line(key, &toml_text(&format!("{{{{ {value} }}}}")));
+            }
+        }
+        if let Some(think) = &step.think {
+            line("think", &toml_text(think));
+        }
+        match &step.what {
+            DraftWhat::Ask(request) => {
+                if let Some(times) = step.times {
+                    line("repeat", &times.to_string());
+                }
+                request_written(request, &mut line);
+            }
+            DraftWhat::Steps(inner) => {
+                if let Some(times) = step.times {
+                    line("times", &times.to_string());
+                }
+                steps_written(inner, &format!("{path}.step"), out);
+            }
+        }
     }
+}
+
+fn request_written(request: &DraftRequest, line: &mut impl FnMut(&str, &str)) {
+    let parts: &[(String, DraftText)] = if let DraftBody::Parts(parts) = &request.body { parts } else { &[] };
+    let body_text = if let DraftBody::Text(text) = &request.body { Some(text) } else { None };
+    let texts = || {
+        std::iter::once(&request.target)
+            .chain(request.headers.iter().chain(parts).map(|(_, text)| text))
+            .chain(body_text)
+    };
+    let begins_with_at = body_text.is_some_and(|text| text.beginning().starts_with('@'));
+    let expects_braces = request.expect.body.iter().any(|text| text.contains("{{"))
+        || request.expect.headers.iter().chain(&request.expect.json).any(|(_, text)| text.contains("{{"));
+    let may_be_raw = !texts().any(DraftText::has_values) && (body_text.is_some() || request.body == DraftBody::None);
+    let raw = may_be_raw && (begins_with_at || expects_braces || texts().any(DraftText::needs_raw));
     let target = request.target.written(raw);
     if VERBS.contains(&request.method.as_str()) {
         line(&request.method.to_ascii_lowercase(), &toml_text(&target));
@@ -282,21 +449,63 @@ fn request_written(request: &DraftRequest, out: &mut String) {
     if raw {
         line("raw", "true");
     }
+    let pairs = |list: &[(String, DraftText)]| -> Vec<(String, String)> {
+        list.iter().map(|(name, text)| (name.clone(), toml_text(&text.written(raw)))).collect()
+    };
     if !request.headers.is_empty() {
-        let fields: Vec<(String, String)> =
-            request.headers.iter().map(|(name, text)| (name.clone(), toml_text(&text.written(raw)))).collect();
-        line("headers", &toml_table(&fields));
+        line("headers", &toml_table(&pairs(&request.headers)));
     }
-    match body {
-        None => {}
-        Some(text) if begins_with_at && !raw => {
+    match &request.body {
+        DraftBody::None => {}
+        DraftBody::Text(text) if begins_with_at && !raw => {
             line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).written(false))));
         }
-        Some(text) => line("body", &toml_text(&text.written(raw))),
+        DraftBody::Text(text) => line("body", &toml_text(&text.written(raw))),
+        DraftBody::File(path) => line("body", &toml_text(&format!("@{path}"))),
+        DraftBody::Parts(parts) => line("multipart", &toml_table(&listed(pairs(parts)))),
     }
-    if let Some(status) = &request.status {
-        line("expect", &toml_table(&[("status".to_owned(), toml_text(status))]));
+    let texts_of = |list: &[(String, String)]| -> Vec<(String, String)> {
+        list.iter().map(|(name, text)| (name.clone(), toml_text(text))).collect()
+    };
+    if !request.captures.is_empty() {
+        line("capture", &toml_table(&texts_of(&request.captures)));
     }
+    let expect = &request.expect;
+    let mut expected = Vec::new();
+    expected.extend(expect.status.as_ref().map(|status| ("status".to_owned(), toml_text(status))));
+    if !expect.json.is_empty() {
+        expected.push(("json".to_owned(), toml_table(&expect.json)));
+    }
+    if !expect.headers.is_empty() {
+        expected.push(("header".to_owned(), toml_table(&texts_of(&expect.headers))));
+    }
+    expected.extend(expect.body.as_ref().map(|body| ("body".to_owned(), toml_text(body))));
+    expected.extend(expect.within_ms.map(|ms| ("within".to_owned(), toml_text(&format!("{ms}ms")))));
+    if !expected.is_empty() {
+        line("expect", &toml_table(&expected));
+    }
+    if let Some(ms) = request.timeout_ms {
+        line("timeout", &toml_text(&format!("{ms}ms")));
+    }
+    if request.goes_on {
+        line("on_fail", &toml_text("continue"));
+    }
+}
+
+/// Values of one name as a list.
+fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, value) in pairs {
+        match all.iter_mut().find(|(own, _)| *own == name) {
+            Some((_, values)) => values.push(value),
+            None => all.push((name, vec![value])),
+        }
+    }
+    let joined = |values: Vec<String>| match values.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
 /// A text as TOML has it, in the writing that is read most easily.
@@ -374,11 +583,14 @@ mod tests {
 
     #[test]
     fn literal_braces_and_at_signs_are_themselves() {
-        let step = |target: DraftText, body: DraftText| DraftRequest {
-            method: "POST".into(),
-            target,
-            body: DraftBody::Text(body),
-            ..DraftRequest::default()
+        let step = |target: DraftText, body: DraftText| DraftStep {
+            what: DraftWhat::Ask(Box::new(DraftRequest {
+                method: "POST".into(),
+                target,
+                body: DraftBody::Text(body),
+                ..DraftRequest::default()
+            })),
+            ..DraftStep::default()
         };
         let mut drawn = DraftText::fixed("@a {{b ");
         drawn.push_value("int(1,1)");

@@ -60,6 +60,12 @@ pub struct UrlParts<'a> {
     pub target: std::borrow::Cow<'a, str>,
 }
 
+impl UrlParts<'_> {
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority)
+    }
+}
+
 /// The parts of an absolute URL of HTTP; user and password are left out.
 pub fn url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.trim().split_once("://")?;
@@ -106,6 +112,37 @@ pub fn variable_name(name: &str) -> String {
     }
 }
 
+/// A name under which something is captured, or that of data: letters, digits and `_`.
+pub fn plain_name(name: &str) -> String {
+    let plain: String = name
+        .trim()
+        .chars()
+        .map(|c| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+        .take(64)
+        .collect();
+    match plain.chars().next() {
+        None => "value".to_owned(),
+        Some(first) if first.is_alphabetic() || first == '_' => plain,
+        Some(_) => format!("v{plain}"),
+    }
+}
+
+/// Bytes in base64 (RFC 4648), for `Authorization: Basic`.
+pub fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in bytes.chunks(3) {
+        let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            match place <= three.len() {
+                true => out.push(char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +171,13 @@ mod tests {
     fn words_become_names() {
         for (name, variable) in [("base Url", "base_Url"), ("2fa", "v2fa"), ("", "value"), ("-", "value")] {
             assert_eq!(variable_name(name), variable, "{name}");
+        }
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        for (bytes, expect) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+            assert_eq!(base64(bytes.as_bytes()), expect);
         }
     }
 }

@@ -51,8 +51,9 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
                 continue;
             }
             let operation = Operation { api: &api, path: &path.name, method, item, node };
-            let request = operation.request(&mut draft);
-            draft.requests.push(request);
+            if let Some(step) = operation.step(&mut draft) {
+                draft.requests.push(step);
+            }
         }
     }
     for key in ["webhooks", "x-webhooks"] {

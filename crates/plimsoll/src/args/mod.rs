@@ -73,7 +73,7 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
     Traffic(TrafficArgs),
-    /// Make a file of traffic of a description of an API (OpenAPI)
+    /// Make a file of traffic of a recording, a description of an API, or another tool's file
     Import(ImportArgs),
     /// Ask again what access logs hold, at its times
     Replay(Box<ReplayArgs>),

@@ -246,27 +246,39 @@ pub struct TrafficArgs {
     pub json: bool,
 }
 
-/// What is imported.
+/// What a file is that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportKind {
+    /// A recording of a browser (HAR)
+    Har,
     /// A description of an API: OpenAPI 3 or 2 (Swagger), YAML or JSON
     Openapi,
+    /// A collection of Postman, 2.0 or 2.1
+    Postman,
+    /// A test plan of JMeter
+    Jmx,
 }
 
 /// `plimsoll import`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
+    plimsoll import har shop.har -o shop.toml\n  \
     plimsoll import openapi openapi.yaml > api.toml\n  \
-    plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n\n\
+    plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n  \
+    plimsoll import postman shop.postman_collection.json -o shop.toml\n  \
+    plimsoll import jmx plan.jmx -o plan.toml\n\n\
     What could not be carried over is listed with its place on standard error. Look at the file, then:\n  \
-    plimsoll check -f api.toml")]
+    plimsoll check -f shop.toml")]
 pub struct ImportArgs {
     /// What it is
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
-    /// The file, or its address; - is standard input
+    /// The file; - is standard input, and a description of an API may be at an address
     #[arg(value_name = "FILE|URL")]
     pub source: String,
+    /// Of a recording, take what was asked of this host [default: the host that was asked first]
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
     /// Fetch from an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,

@@ -1,5 +1,5 @@
-//! `plimsoll import`: a file of traffic from a description of an API. What could not be carried over is listed; what a file means is
-//! `plimsoll_traffic`'s to say.
+//! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of another tool. What could not be
+//! carried over is listed; what a file means is `plimsoll_traffic`'s to say.
 
 use crate::args::{ImportArgs, ImportKind};
 use crate::failure::{Failure, exit};
@@ -9,7 +9,7 @@ use crate::output::{note, print};
 use crate::pictures::write;
 use crate::target::{Target, shown};
 use crate::traffic_file::text_of;
-use plimsoll_traffic::import::{Imported, openapi};
+use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,9 +21,15 @@ const LINES_MAX: usize = 50;
 
 /// Reads the file, writes a file of traffic, and says with which code to end.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
+    if args.host.is_some() && args.kind != ImportKind::Har {
+        return Err(Failure::usage("--host: only a recording (har) has several hosts"));
+    }
     let (name, text) = source(args)?;
     let imported = match args.kind {
+        ImportKind::Har => har(&text, args.host.as_deref()),
         ImportKind::Openapi => openapi(&text),
+        ImportKind::Postman => postman(&text),
+        ImportKind::Jmx => jmx(&text),
     };
     let imported = imported.map_err(|error| Failure::usage(format!("{name}:{error}")))?;
     match &args.output {
@@ -52,6 +58,9 @@ fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
         let bytes = files::read(Path::new(source), Use::Import)
             .map_err(|why| Failure::start(format!("the file '{source}' {why}")))?;
         return text_of(bytes, source).map(|text| (source.clone(), text));
+    }
+    if args.kind != ImportKind::Openapi {
+        return Err(Failure::usage(format!("'{}': only a description of an API (openapi) is fetched", shown(source))));
     }
     let target = Target::resolve_plain(source, args.allow_public)?;
     let name = shown(source);

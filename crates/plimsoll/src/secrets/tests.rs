@@ -277,7 +277,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("import", "source") => &[],
-        ("import", _) => &["a.json"],
+        ("import", _) => &["a.har"],
         ("diff", "a" | "b") => &["b.dat"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],
@@ -306,7 +306,7 @@ fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<
     // What stands behind `--` is the last, and what a file is goes before it.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
-    let kind = (command == "import").then(|| "openapi".to_owned());
+    let kind = (command == "import").then(|| "har".to_owned());
     let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(kind).chain(first.iter().cloned());
     let line = line.chain(then.iter().cloned()).map(OsString::from);
     understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))

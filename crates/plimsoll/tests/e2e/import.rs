@@ -32,15 +32,18 @@ fn a_description_of_an_api_is_asked() {
 #[test]
 fn what_cannot_be_imported_is_refused() {
     let folder = folder("import");
-    let (cut, latin) = (folder.join("cut.json"), folder.join("latin.json"));
+    let (cut, latin) = (folder.join("cut.har"), folder.join("latin.har"));
     std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");
     std::fs::write(&latin, b"{\n\"\xe9\"}").expect("written");
     for (words, said) in [
-        (vec!["openapi", text(&cut)], "cut.json:2:15: this is no JSON"),
-        (vec!["openapi", text(&latin)], "latin.json:2: this is no text in UTF-8"),
-        (vec!["openapi", "/nowhere/a.yaml"], "/nowhere/a.yaml"),
+        (vec!["har", text(&cut)], "cut.har:2:15: this is no JSON"),
+        (vec!["jmx", text(&cut)], "cut.har:1:1: this is no whole XML"),
+        (vec!["har", text(&latin)], "latin.har:2: this is no text in UTF-8"),
+        (vec!["har", "/nowhere/a.har"], "/nowhere/a.har"),
+        (vec!["har", "http://127.0.0.1:9/a.har"], "only a description"),
         (vec!["openapi", "http://127.0.0.1:9/a.json"], "is the server running?"),
-        (vec!["hat", text(&cut)], "openapi"),
+        (vec!["openapi", text(&cut), "--host", "h"], "--host"),
+        (vec!["hat", text(&cut)], "har"),
     ] {
         let done = plimsoll(&[&["import"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);

@@ -1,10 +1,10 @@
 //! One operation of a description as a request.
 
-use super::super::draft::{Draft, DraftBody, DraftRequest, DraftText};
+use super::super::draft::{Draft, DraftBody, DraftExpect, DraftRequest, DraftStep, DraftText, DraftWhat};
 use super::super::nodes::{encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
 use super::sample::{Sampler, example_of};
-use crate::file::tree::{TreeKey, TreeNode, TreeValue};
+use crate::file::tree::{TreeNode, TreeValue};
 
 /// An operation.
 pub struct Operation<'a, 'b> {
@@ -19,7 +19,7 @@ pub struct Operation<'a, 'b> {
 
 impl<'a> Operation<'a, '_> {
     /// As a request; what it lacks is said.
-    pub fn request(&self, draft: &mut Draft) -> DraftRequest {
+    pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
         let shown = format!("{} {}", self.method.to_ascii_uppercase(), self.path);
         for holder in [self.node, self.item] {
             if let [server, ..] = items(holder, "servers") {
@@ -53,9 +53,9 @@ impl<'a> Operation<'a, '_> {
         }
         self.security(&mut request, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
-        request.status = self.statuses();
-        request.name = Some(text(self.node, "operationId").map_or(shown, str::to_owned));
-        request
+        request.expect = self.expect();
+        let name = text(self.node, "operationId").map_or(shown, str::to_owned);
+        Some(DraftStep { name: Some(name), what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
     }
 
     /// Those of the operation, and those of the path that it does not have itself; without what need not be there and has no
@@ -202,14 +202,10 @@ impl<'a> Operation<'a, '_> {
         let Some(content) = field(body, "content") else { return };
         let kinds = entries(content);
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
-        // A form in parts has a boundary, which no example says.
-        let is_written = |(kind, media): &&(TreeKey, TreeNode)| {
-            example_of(media).is_some() && !kind.name.to_ascii_lowercase().starts_with("multipart/")
-        };
-        let best = named("json").or_else(|| named("x-www-form-urlencoded"));
-        let Some((kind, media)) = best.or_else(|| kinds.iter().find(is_written)) else {
+        let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
+        let Some((kind, media)) = best.or_else(|| kinds.iter().find(|(_, media)| example_of(media).is_some())) else {
             if let Some((kind, _)) = kinds.first() {
-                draft.leave_out(kind.at, format!("{shown}: a body of {}: write one", kind.name));
+                draft.leave_out(kind.at, format!("{shown}: a body of {} without an example: write one", kind.name));
             }
             return;
         };
@@ -217,8 +213,9 @@ impl<'a> Operation<'a, '_> {
         let lower = kind.name.to_ascii_lowercase();
         let example = example_of(media);
         let schema = field(media, "schema");
-        if lower.contains("x-www-form-urlencoded") {
-            form(request, sampler.fields(schema, example));
+        if lower.contains("x-www-form-urlencoded") || lower.starts_with("multipart/") {
+            let fields = sampler.fields(schema, example);
+            form(request, fields, lower.starts_with("multipart/"));
         } else {
             let body = match (example, schema) {
                 (Some(example), _) if !lower.contains("json") => {
@@ -258,32 +255,34 @@ impl<'a> Operation<'a, '_> {
         let mut fields = Vec::new();
         for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("formData")) {
             let name = text(parameter, "name").unwrap_or_default().to_owned();
-            if text(parameter, "type") == Some("file") || consumes.iter().any(|kind| kind.starts_with("multipart/")) {
-                draft.leave_out(parameter.at, format!("{shown}: '{name}' is a part of a form: write the body"));
-                continue;
+            let is_file = text(parameter, "type") == Some("file");
+            if is_file {
+                sampler.left_out.push((parameter.at, format!("'{name}' is a file: @{name} is to be beside this one")));
             }
             let value = match example_of(parameter) {
+                _ if is_file => DraftText::fixed(&format!("@{name}")),
                 Some(example) => sampler.plain_example(example),
                 None => sampler.plain(parameter),
             };
             fields.push((name, value));
         }
         if !fields.is_empty() {
-            form(request, fields);
+            let has_file = fields.iter().any(|(_, value)| value.beginning().starts_with('@'));
+            form(request, fields, has_file || consumes.iter().any(|kind| kind.starts_with("multipart/")));
         }
         self.said(sampler, shown, draft);
     }
 
     /// The statuses that are described as successes.
-    fn statuses(&self) -> Option<String> {
-        let responses = field(self.node, "responses")?;
+    fn expect(&self) -> DraftExpect {
+        let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };
         let of_class = |class: char| -> Vec<String> {
             let codes = entries(responses).iter().map(|(key, _)| key.name.to_ascii_lowercase());
             codes.filter(|code| code.len() == 3 && code.starts_with(class) && is_status(code)).collect()
         };
         let mut codes = of_class('2');
         codes.extend(of_class('3'));
-        (!codes.is_empty()).then(|| codes.join(","))
+        DraftExpect { status: (!codes.is_empty()).then(|| codes.join(",")), ..DraftExpect::default() }
     }
 }
 
@@ -302,7 +301,11 @@ fn push_cookie(request: &mut DraftRequest, cookie: &DraftText) {
 }
 
 /// Fields as the body of a request.
-fn form(request: &mut DraftRequest, fields: Vec<(String, DraftText)>) {
+fn form(request: &mut DraftRequest, fields: Vec<(String, DraftText)>, in_parts: bool) {
+    if in_parts {
+        request.body = DraftBody::Parts(fields);
+        return;
+    }
     let mut body = DraftText::default();
     for (name, value) in fields {
         body.push(if body.is_empty() { "" } else { "&" });

@@ -104,7 +104,16 @@ impl<'a, 'b> Sampler<'a, 'b> {
             if is_read_only(property) {
                 continue;
             }
-            let value = self.plain(property);
+            let is_file = text(property, "format") == Some("binary")
+                || field(property, "contentMediaType").is_some() && field(property, "contentEncoding").is_none();
+            let value = match is_file {
+                true => {
+                    let text = format!("'{name}' is a file: @{name} is to be beside this one");
+                    self.left_out.push((property.at, text));
+                    DraftText::fixed(&format!("@{name}"))
+                }
+                false => self.plain(property),
+            };
             fields.push((name.to_owned(), value));
         }
         fields

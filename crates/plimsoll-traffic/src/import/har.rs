@@ -1,0 +1,270 @@
+//! A recording of a browser (HAR 1.2) as one scenario: what the page's host was asked, in order, with the pauses between.
+//!
+//! Cookies are the session's own again, so none of the recording are sent; values that the server made (identifiers, tokens) are
+//! as they were recorded. Not here: a browser's cache, and requests side by side.
+
+use super::draft::{
+    Draft, DraftBody, DraftExpect, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+};
+use super::nodes::{at, encoded, entries, field, items, number, text, url};
+use crate::file::json;
+use crate::file::tree::{TrafficFileError, TreeNode};
+use crate::logs::moment_ns;
+use std::collections::{HashMap, HashSet};
+
+/// A shorter pause is the browser's own, ms.
+const PAUSE_MS_MIN: u64 = 100;
+/// A longer one is nobody's, ms.
+const PAUSE_MS_MAX: u64 = 3_600_000;
+/// Entries, at most.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Fields that the connection or the session says anew.
+const OWN_FIELDS: [&str; 13] = [
+    "host",
+    "connection",
+    "content-length",
+    "cookie",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+    "expect",
+];
+/// Fields that ask only for what a cache does not have.
+const CONDITIONAL_FIELDS: [&str; 5] =
+    ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];
+
+/// Makes a scenario of a recording: of what was asked of `host`, or of the first host in it.
+pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+    let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
+    let Some(log) = field(&tree, "log") else {
+        return tree.error("this is no HAR: it has no 'log'");
+    };
+    let Some(list) = field(log, "entries") else {
+        return log.error("this is no HAR: its 'log' has no 'entries'");
+    };
+    let list = list.list("'entries'")?;
+    let Some(origin) = origin(list, host) else {
+        return match host {
+            Some(host) => tree.error(format!("nothing in this recording was asked of {host}")),
+            None => tree.error("no entry of this recording is a request of HTTP"),
+        };
+    };
+    let mut reader = HarReader {
+        draft: Draft { base: Some(origin.clone()), ..Draft::default() },
+        origin,
+        set_cookies: HashSet::new(),
+        ended_ns: None,
+        steps: Vec::new(),
+    };
+    for node in list {
+        if reader.steps.len() == ENTRIES_MAX {
+            reader.draft.leave_out_again(node.at, format!("entries beyond the first {ENTRIES_MAX}"));
+            continue;
+        }
+        reader.entry(node);
+    }
+    let title = items(log, "pages").first().and_then(|page| text(page, "title"));
+    let HarReader { mut draft, origin, steps, .. } = reader;
+    draft.about.push(format!("A recording of {origin}."));
+    let name = title.filter(|title| !title.trim().is_empty()).unwrap_or("recording").to_owned();
+    draft.scenarios.push(DraftScenario { name, weight: 1, steps });
+    draft.finish("no entry of this recording can be asked again")
+}
+
+/// The origin that was asked most of the host wanted, or of the host that was asked first: pages begin with themselves.
+fn origin(list: &[TreeNode], wanted: Option<&str>) -> Option<String> {
+    let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
+    let host = |authority: &str| match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host.to_owned(),
+        _ => authority.to_owned(),
+    };
+    let wanted = wanted.map(str::to_ascii_lowercase).or_else(|| urls.first().map(|url| host(&url.authority)))?;
+    let mut counts: HashMap<String, (u64, usize)> = HashMap::new();
+    for (number, url) in urls.iter().enumerate() {
+        if url.authority == wanted || host(&url.authority) == wanted {
+            counts.entry(url.origin()).or_insert((0, usize::MAX - number)).0 += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(origin, _)| origin)
+}
+
+struct HarReader {
+    draft: Draft,
+    origin: String,
+    /// Names of cookies that answers of the recording set.
+    set_cookies: HashSet<String>,
+    /// When the last answer of those so far ended, ns since 1970.
+    ended_ns: Option<u64>,
+    steps: Vec<DraftStep>,
+}
+
+impl HarReader {
+    fn entry(&mut self, node: &TreeNode) {
+        let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
+            return self.draft.leave_out(node.at, "an entry without a request");
+        };
+        let method = text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
+        let whole = text(request, "url").unwrap_or_default();
+        let Some(parts) = url(whole) else {
+            let scheme = whole.split(':').next().unwrap_or_default();
+            let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
+            return self.draft.leave_out_again(node.at, format!("a request of {scheme}: and not of HTTP"));
+        };
+        if parts.origin() != self.origin {
+            let text = format!("a request to {}: --host {} takes that host's", parts.origin(), parts.authority);
+            return self.draft.leave_out_again(node.at, text);
+        }
+        let path = parts.target.split('?').next().unwrap_or("/");
+        let shown = format!("{method} {path}");
+        let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
+        if let Some(cache) = text(node, "_fromCache") {
+            return self.draft.leave_out(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
+        }
+        if status == 101 || text(node, "_resourceType") == Some("websocket") {
+            return self.draft.leave_out(node.at, format!("{shown}: a WebSocket"));
+        }
+        if !(200..600).contains(&status) {
+            return self.draft.leave_out(node.at, format!("{shown}: its answer never came"));
+        }
+        let think = self.pause(node, &shown);
+        let mut request_made = DraftRequest {
+            method,
+            target: DraftText::fixed(&parts.target),
+            expect: expected(status),
+            ..DraftRequest::default()
+        };
+        self.headers(request, &mut request_made);
+        self.body(request, &mut request_made, &shown);
+        if let Some(response) = response {
+            let cookies = items(response, "cookies").iter().filter_map(|cookie| text(cookie, "name"));
+            let fields = items(response, "headers").iter().filter_map(|header| {
+                let is_it = text(header, "name")?.eq_ignore_ascii_case("set-cookie");
+                text(header, "value").filter(|_| is_it)?.split('=').next()
+            });
+            self.set_cookies.extend(cookies.chain(fields).map(|name| name.trim().to_owned()));
+        }
+        self.steps.push(DraftStep {
+            name: Some(shown),
+            think,
+            what: DraftWhat::Ask(Box::new(request_made)),
+            ..DraftStep::default()
+        });
+    }
+
+    /// The time between the last answer and this request.
+    fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
+        let start_ns = moment_ns(text(node, "startedDateTime")?.as_bytes())?;
+        let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
+        let ended_ns = self.ended_ns;
+        self.ended_ns = Some(ended_ns.unwrap_or(0).max(start_ns.saturating_add(length_ns)));
+        let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
+            self.draft.leave_out_again(node.at, "a request beside others: they are asked one after the other");
+            return None;
+        };
+        match pause_ns / 1_000_000 {
+            ms if ms < PAUSE_MS_MIN => None,
+            ms if ms <= PAUSE_MS_MAX => Some(format!("{ms}ms")),
+            _ => {
+                self.draft.leave_out(node.at, format!("{shown}: a pause of more than an hour before it"));
+                None
+            }
+        }
+    }
+
+    fn headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
+        for header in items(request, "headers") {
+            let (Some(name), value) = (text(header, "name"), text(header, "value").unwrap_or_default()) else {
+                continue;
+            };
+            let lower = name.trim().to_ascii_lowercase();
+            if CONDITIONAL_FIELDS.contains(&lower.as_str()) {
+                self.draft.leave_out_again(header.at, format!("the header {lower}: nothing is cached"));
+            } else if lower == "cookie" {
+                for pair in value.split(';') {
+                    let name = pair.split('=').next().unwrap_or_default().trim();
+                    if !name.is_empty() && !self.set_cookies.contains(name) {
+                        let name: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+                        let text =
+                            format!("the cookie '{name}', which the browser had before: only what answers set is sent");
+                        self.draft.leave_out_again(header.at, text);
+                    }
+                }
+            } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
+                // Cookies aside, a field that stands there twice is one with commas.
+                match out.headers.iter_mut().find(|(own, _)| *own == lower) {
+                    Some((_, own)) => own.push(&format!(", {value}")),
+                    None => out.headers.push((lower, DraftText::fixed(value))),
+                }
+            }
+        }
+    }
+
+    fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
+        let Some(data) = field(request, "postData") else { return };
+        let kind = text(data, "mimeType").unwrap_or_default();
+        let content = text(data, "text").filter(|content| !content.is_empty());
+        let parameters = items(data, "params");
+        let is_binary = at(data, &["encoding"]).is_some() || content.is_some_and(|text| text.contains('\u{fffd}'));
+        if is_binary {
+            self.draft
+                .leave_out(data.at, format!("{shown}: its body is no text: put it into a file, body = \"@FILE\""));
+        } else if let Some(content) = content {
+            out.body = DraftBody::Text(DraftText::fixed(content));
+        } else if kind.starts_with("multipart/") && !parameters.is_empty() {
+            let mut parts = Vec::new();
+            for parameter in parameters {
+                let name = text(parameter, "name").unwrap_or_default().to_owned();
+                let value = match text(parameter, "fileName") {
+                    None => DraftText::fixed(text(parameter, "value").unwrap_or_default()),
+                    Some(file) => {
+                        let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+                        let said = format!("{shown}: the file {file} of its form is to be beside this one");
+                        self.draft.leave_out(parameter.at, said);
+                        DraftText::fixed(&format!("@{file}"))
+                    }
+                };
+                parts.push((name, value));
+            }
+            // The boundary is another one.
+            out.headers.retain(|(name, _)| name != "content-type");
+            out.body = DraftBody::Parts(parts);
+        } else if !parameters.is_empty() {
+            let pair = |parameter: &TreeNode| {
+                let part = |key: &str| encoded_again(text(parameter, key).unwrap_or_default());
+                format!("{}={}", part("name"), part("value"))
+            };
+            let pairs: Vec<String> = parameters.iter().map(pair).collect();
+            out.body = DraftBody::Text(DraftText::fixed(&pairs.join("&")));
+        }
+        if !matches!(out.body, DraftBody::None | DraftBody::Parts(_))
+            && !kind.is_empty()
+            && !out.has_header("content-type")
+        {
+            out.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+        }
+        if matches!(out.body, DraftBody::None)
+            && number(request, "bodySize").unwrap_or(0.0) > 0.0
+            && entries(data).is_empty()
+        {
+            self.draft.leave_out(data.at, format!("{shown}: its body was not recorded"));
+        }
+    }
+}
+
+/// Percent-encoded, unless it is already: browsers differ in what they record.
+fn encoded_again(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
+}
+
+/// The status of the recording; what is not cached is there now.
+fn expected(status: u16) -> DraftExpect {
+    let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
+    DraftExpect { status: Some(status), ..DraftExpect::default() }
+}

@@ -1,0 +1,231 @@
+//! A test plan of JMeter as scenarios: a thread group is a scenario, its weight the number of threads, and each turn of its loop a session.
+//!
+//! An element holds for what is beside it and below, as in the tool. Not here: scripts, protocols other than HTTP, listeners.
+
+mod checks;
+mod level;
+mod reader;
+mod sampler;
+mod steps;
+mod timers;
+mod values;
+mod xml;
+
+use super::draft::{DraftData, DraftScenario, DraftStep, DraftWhat, Imported};
+use super::nodes::plain_name;
+use crate::file::tree::{Lines, TextPlace, TrafficFileError};
+use level::Level;
+use reader::{DEPTH_MAX, JmxReader, shown};
+use roxmltree::{Document, ParsingOptions};
+use xml::{Element, elements, property};
+
+/// Nodes of a file, at most.
+const NODES_MAX: u32 = 2_000_000;
+
+/// Makes scenarios of a test plan.
+pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(source, options).map_err(|error| {
+        let at = TextPlace { line: error.pos().row as usize, column: error.pos().col as usize };
+        let text = error.to_string();
+        let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
+        TrafficFileError::new(at, format!("this is no whole XML: {}", shown(text)))
+    })?;
+    let root = document.root_element();
+    if root.tag_name().name() != "jmeterTestPlan" {
+        let text = format!("this is no test plan of JMeter: it begins with <{}>", shown(root.tag_name().name()));
+        return Err(TrafficFileError::new(TextPlace::of(source, root.range().start), text));
+    }
+    let mut reader = JmxReader::default();
+    let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
+    reader.learn(&top, 0);
+    reader.draft.data = std::mem::take(&mut reader.values.data);
+    let mut levels = Vec::new();
+    reader.plan(&top, &mut levels, 0);
+    reader.finish(&Lines::new(source))
+}
+
+impl JmxReader {
+    /// Looks for all that sets names, anywhere in the plan.
+    fn learn(&mut self, elements: &[Element], depth: usize) {
+        for element in elements {
+            match element.kind() {
+                "TestPlan" | "Arguments" => {
+                    for argument in element.collection("Arguments.arguments") {
+                        let part = |name: &str| property(argument, name).unwrap_or_default();
+                        let name = part("Argument.name").trim().to_owned();
+                        self.values.variables.insert(name, part("Argument.value").to_owned());
+                    }
+                }
+                "CSVDataSet" => self.data(element),
+                "RandomVariableConfig" => {
+                    let part = |name: &str| element.property(name).unwrap_or_default();
+                    let (from, to) = (part("minimumValue").trim(), part("maximumValue").trim());
+                    if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
+                        let drawn = format!("int({},{})", from.min(to), from.max(to));
+                        self.values.drawn.insert(part("variableName").trim().to_owned(), drawn);
+                    }
+                }
+                "CounterConfig" => {
+                    let name = element.property("CounterConfig.name").unwrap_or_default().trim();
+                    self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
+                    self.draft.leave_out(element.place(), "a counter is the number of the session in the load here");
+                }
+                _ => self.values.captured.extend(checks::names(element)),
+            }
+            if depth < DEPTH_MAX {
+                self.learn(&element.below(), depth + 1);
+            }
+        }
+    }
+
+    /// Rows of a file.
+    fn data(&mut self, element: &Element) {
+        let part = |name: &str| element.property(name).unwrap_or_default().trim();
+        let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
+        let at = element.place();
+        if file.is_empty() {
+            return self.draft.leave_out(at, "rows of a file whose name is filled in");
+        }
+        let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
+        let stem = plain_name(stem);
+        let taken = |name: &str| self.values.data.iter().any(|data| data.name == name);
+        let numbered = (2..).map(|number| format!("{stem}{number}"));
+        let Some(name) = std::iter::once(stem.clone()).chain(numbered).find(|name| !taken(name)) else { return };
+        let columns: Vec<&str> =
+            part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        for column in &columns {
+            // What stands between the braces ends with them.
+            if !column.contains(['.', '(', '}', '|']) {
+                self.values.columns.insert((*column).to_owned(), format!("{name}.{column}"));
+            }
+        }
+        if columns.is_empty() {
+            self.values.headed.get_or_insert(name.clone());
+        } else {
+            let heading = columns.join(",");
+            let text = match element.flag("ignoreFirstLine") {
+                true => format!("the heading of {file} is to be {heading}"),
+                false => format!("{file} is to have a heading as its first line: {heading}"),
+            };
+            self.draft.leave_out(at, text);
+        }
+        if !["", ",", "\\,"].contains(&part("delimiter")) {
+            self.draft.leave_out(at, format!("the columns of {file} are to have commas between them"));
+        }
+        // Rows that are not used again end the threads of the tool.
+        let is_once = part("recycle") == "false";
+        self.values.data.push(DraftData { name, file, pick: if is_once { "unique" } else { "sequential" } });
+    }
+
+    /// What is above thread groups, and these.
+    fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<Level<'a, 'i>>, depth: usize) {
+        let level = self.level(elements);
+        levels.push(level);
+        for element in elements {
+            match element.kind() {
+                "TestPlan" if depth < DEPTH_MAX => self.plan(&element.below(), levels, depth + 1),
+                kind @ ("SetupThreadGroup" | "PostThreadGroup") => {
+                    let text =
+                        format!("'{}' ({kind}): what is done once before or after the load", shown(element.name()));
+                    self.draft.leave_out(element.place(), text);
+                }
+                kind if kind.ends_with("ThreadGroup") => self.group(element, levels, depth),
+                _ => {}
+            }
+        }
+        levels.pop();
+    }
+
+    fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<Level<'a, 'i>>, depth: usize) {
+        let at = element.place();
+        let name = shown(if element.name().is_empty() { "threads" } else { element.name() });
+        let number = |reader: &JmxReader, property: &str| {
+            element.property(property).and_then(|text| reader.values.number(text)).filter(|number| *number >= 0.0)
+        };
+        let threads = number(self, "ThreadGroup.num_threads");
+        if element.kind() != "ThreadGroup" {
+            let text =
+                format!("'{name}': how many threads a {} has over time: say it with -c or --rate", element.kind());
+            self.draft.leave_out(at, text);
+        } else if threads.is_none() {
+            self.draft.leave_out(at, format!("'{name}': its number of threads is not known: say it with -c"));
+        }
+        let threads = threads.unwrap_or(1.0).clamp(0.0, 1e6).round();
+        let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
+        self.goes_on = on_error == "continue";
+        if on_error.starts_with("stop") {
+            self.draft.leave_out(at, format!("'{name}': a failure ends the session and not the load: see --stop-if"));
+        }
+        let ramp_s = number(self, "ThreadGroup.ramp_time").unwrap_or(0.0);
+        if ramp_s > 1.0 && threads > 1.0 {
+            let text = format!("'{name}': its threads start within {ramp_s} s: -c 1..{threads}@{ramp_s}s does so");
+            self.draft.leave_out(at, text);
+        }
+        if number(self, "ThreadGroup.delay").is_some_and(|delay| delay > 0.0) && element.flag("ThreadGroup.scheduler") {
+            self.draft.leave_out(at, format!("'{name}': it starts later than the load"));
+        }
+        let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
+        let loops = loops.and_then(|text| self.values.number(text)).filter(|loops| *loops >= 0.0);
+        self.users += threads;
+        if element.flag("ThreadGroup.scheduler")
+            && let Some(duration_s) = number(self, "ThreadGroup.duration").filter(|duration| *duration > 0.0)
+        {
+            self.duration_s = Some(self.duration_s.unwrap_or(0.0).max(duration_s));
+        }
+        match loops {
+            Some(loops) => self.sessions = Some(self.sessions.unwrap_or(0.0) + loops * threads),
+            None if self.duration_s.is_none() => {
+                self.draft.leave_out(at, format!("'{name}': it goes on for ever: say how long with -d"));
+            }
+            None => {}
+        }
+        let steps = self.steps(&element.below(), levels, depth + 1);
+        self.pause_ms = 0.0;
+        let weight = (threads as u32).clamp(1, 1_000_000);
+        self.draft.scenarios.push(DraftScenario { name, weight, steps });
+    }
+
+    fn finish(mut self, lines: &Lines) -> Result<Imported, TrafficFileError> {
+        let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
+        self.draft.base = origin;
+        self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
+        let users = self.users.clamp(1.0, 1e6) as u64;
+        let steps: usize = self.draft.scenarios.iter().map(|scenario| requests_of(&scenario.steps)).sum();
+        let mut load = format!("-c {users}");
+        match self.per_minute {
+            Some((per_minute, at)) if self.draft.scenarios.len() == 1 && steps > 0 => {
+                let rate = (per_minute / 60.0 / steps as f64).max(0.001);
+                load = format!("--rate {}", (rate * 1e3).round() / 1e3);
+                let text =
+                    format!("a timer of {per_minute} requests a minute: sessions begin at that rate with {load}");
+                self.draft.leave_out(at, text);
+            }
+            Some((per_minute, at)) => {
+                let text = format!("a timer of {per_minute} requests a minute: say the rate with --rate");
+                self.draft.leave_out(at, text);
+            }
+            None => {}
+        }
+        match (self.duration_s, self.sessions) {
+            (Some(duration_s), _) => load.push_str(&format!(" -d {}s", duration_s.min(1e7))),
+            (None, Some(sessions)) if sessions >= 1.0 => load.push_str(&format!(" -n {}", sessions.min(1e12) as u64)),
+            _ => {}
+        }
+        self.draft.about.push(format!("As there: plimsoll run -f FILE {load}"));
+        self.draft.finish_at("no request of this test plan can be asked", |at| xml::counted(at, lines))
+    }
+}
+
+/// Requests, with those that are repeated.
+fn requests_of(steps: &[DraftStep]) -> usize {
+    let of_one = |step: &DraftStep| {
+        let once = match &step.what {
+            DraftWhat::Ask(_) => 1,
+            DraftWhat::Steps(inner) => requests_of(inner),
+        };
+        once.saturating_mul(step.times.unwrap_or(1) as usize)
+    };
+    steps.iter().map(of_one).sum()
+}

@@ -1,0 +1,260 @@
+//! What is expected of answers, and taken out of them: assertions and extractors of a test plan.
+
+use super::super::draft::{DraftExpect, DraftRequest, toml_text};
+use super::super::nodes::plain_name;
+use super::values::Values;
+use super::xml::Element;
+
+/// Bits of the type of an assertion.
+const MATCHES: u64 = 1;
+const CONTAINS: u64 = 2;
+const NOT: u64 = 4;
+const EQUALS: u64 = 8;
+const SUBSTRING: u64 = 16;
+const OR: u64 = 32;
+
+/// Adds what an element expects or takes; the error says why it cannot be carried over. `None`: it is neither.
+pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
+    Some(match element.kind() {
+        "ResponseAssertion" => response(element, values, &mut request.expect),
+        "DurationAssertion" => {
+            let ms = element.property("DurationAssertion.duration").and_then(|text| values.number(text));
+            match ms.filter(|ms| *ms >= 1.0) {
+                Some(ms) => {
+                    let least = request.expect.within_ms.unwrap_or(u64::MAX).min(ms as u64);
+                    request.expect.within_ms = Some(least);
+                    Ok(())
+                }
+                None => Err("its duration is no number".to_owned()),
+            }
+        }
+        "JSONPathAssertion" => json(element, values, &mut request.expect),
+        "RegexExtractor" => regex(element, &mut request.captures),
+        "BoundaryExtractor" => {
+            let part = |name: &str| element.property(name).unwrap_or_default();
+            let name = part("BoundaryExtractor.refname");
+            match part("BoundaryExtractor.useHeaders") {
+                "" | "false" => {
+                    let (left, right) = (part("BoundaryExtractor.lboundary"), part("BoundaryExtractor.rboundary"));
+                    let pattern = format!("regex:(?s){}(.*?){}", escaped(left), escaped(right));
+                    request.captures.push((plain_name(name), pattern));
+                    Ok(())
+                }
+                _ => Err("it looks elsewhere than in the content".to_owned()),
+            }
+        }
+        "JSONPostProcessor" => json_extractor(element, &mut request.captures),
+        _ => return None,
+    })
+}
+
+/// The names that an extractor sets.
+pub fn names(element: &Element) -> Vec<String> {
+    let property = match element.kind() {
+        "RegexExtractor" => "RegexExtractor.refname",
+        "BoundaryExtractor" => "BoundaryExtractor.refname",
+        "JSONPostProcessor" => "JSONPostProcessor.referenceNames",
+        _ => return Vec::new(),
+    };
+    let names = element.property(property).unwrap_or_default();
+    names.split(';').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
+    let kind = element.property("Assertion.test_type").and_then(|text| text.trim().parse().ok()).unwrap_or(SUBSTRING);
+    // The misspelling is the tool's own.
+    let strings = element.collection("Asserion.test_strings");
+    let mut texts = Vec::new();
+    for string in strings {
+        let text = string.text().unwrap_or_default();
+        texts.push(values.fixed(text).ok_or("what it looks for is filled in")?);
+    }
+    if texts.is_empty() {
+        return Ok(());
+    }
+    if kind & NOT != 0 {
+        return Err("it says what is not to be".to_owned());
+    }
+    let is_pattern = kind & (MATCHES | CONTAINS) != 0;
+    match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
+        "Assertion.response_code" => {
+            let codes: Option<Vec<String>> = texts.iter().flat_map(|text| text.split('|')).map(code).collect();
+            let codes = codes.ok_or("its statuses are a pattern")?;
+            expect.status = Some(codes.join(","));
+            Ok(())
+        }
+        "Assertion.response_data" => {
+            let patterns: Vec<String> = texts
+                .iter()
+                .map(|text| match (is_pattern, kind & MATCHES != 0 || kind & EQUALS != 0) {
+                    (true, false) => text.clone(),
+                    (true, true) => format!("(?s)^(?:{text})$"),
+                    (false, true) => format!("(?s)^{}$", escaped(text)),
+                    (false, false) => escaped(text),
+                })
+                .collect();
+            if expect.body.is_some() || (texts.len() > 1 && kind & OR == 0) {
+                return Err("one text or pattern is looked for in an answer: join them to one pattern".to_owned());
+            }
+            if kind & (MATCHES | CONTAINS | EQUALS | OR) == 0 && !texts[0].starts_with("regex:") {
+                expect.body = Some(texts[0].clone());
+                return Ok(());
+            }
+            understood(&patterns.join("|"))?;
+            let joined =
+                if patterns.len() == 1 { patterns[0].clone() } else { format!("(?:{})", patterns.join(")|(?:")) };
+            expect.body = Some(format!("regex:{joined}"));
+            Ok(())
+        }
+        "Assertion.response_headers" => {
+            let pair = |text: &String| {
+                let (name, value) = text.split_once(':')?;
+                let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+                is_name.then(|| (name.to_owned(), value.trim().to_owned()))
+            };
+            let pairs: Option<Vec<_>> = texts.iter().map(pair).collect();
+            for (name, value) in pairs.ok_or("it looks for no 'Name: value' in the headers")? {
+                if is_pattern {
+                    understood(&value)?;
+                }
+                expect.headers.push((name, if is_pattern { format!("regex:{value}") } else { value }));
+            }
+            Ok(())
+        }
+        _ => Err("it looks elsewhere than in status, headers or content".to_owned()),
+    }
+}
+
+/// One status, or a class of them.
+fn code(text: &str) -> Option<String> {
+    let text = text.trim().trim_matches(['^', '$', '(', ')']);
+    let is_status = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+    if is_status && text.starts_with(['1', '2', '3', '4', '5']) {
+        return Some(text.to_owned());
+    }
+    let (first, rest) = text.split_at_checked(1)?;
+    let is_class = ["..", "\\d\\d", "\\d{2}", "[0-9][0-9]", ".*", "xx"].contains(&rest);
+    (is_class && ["1", "2", "3", "4", "5"].contains(&first)).then(|| format!("{first}xx"))
+}
+
+fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
+    let path = json_path(element.property("JSON_PATH").unwrap_or_default())?;
+    if element.flag("INVERT") || element.flag("ISREGEX") && element.flag("JSONVALIDATION") {
+        return Err("it expects a pattern, or the reverse".to_owned());
+    }
+    if element.flag("EXPECT_NULL") {
+        return Err("it expects null".to_owned());
+    }
+    if !element.flag("JSONVALIDATION") {
+        return Err("it expects that something is there, and not what".to_owned());
+    }
+    let text = values.fixed(element.property("EXPECTED_VALUE").unwrap_or_default()).ok_or("its value is filled in")?;
+    let value = match text.trim() {
+        word @ ("true" | "false") => word.to_owned(),
+        number if crate::file::json::is_number(number) => number.to_owned(),
+        text => toml_text(text.trim_matches('"')),
+    };
+    expect.json.push((path, value));
+    Ok(())
+}
+
+/// A path, if it has nothing but names and places.
+fn json_path(path: &str) -> Result<String, String> {
+    let path = path.trim();
+    let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
+    if is_plain { Ok(path.to_owned()) } else { Err("its path is more than names and places".to_owned()) }
+}
+
+fn regex(element: &Element, captures: &mut Vec<(String, String)>) -> Result<(), String> {
+    let part = |name: &str| element.property(name).unwrap_or_default().trim();
+    let name = plain_name(part("RegexExtractor.refname"));
+    let pattern = part("RegexExtractor.regex");
+    let has_group = pattern.contains('(');
+    if !(part("RegexExtractor.template") == "$1$" && has_group
+        || part("RegexExtractor.template") == "$0$" && !has_group)
+    {
+        return Err("it makes another text of the groups than the first of them".to_owned());
+    }
+    if !["", "0", "1"].contains(&part("RegexExtractor.match_number")) {
+        return Err("it takes another match than the first".to_owned());
+    }
+    match part("RegexExtractor.useHeaders") {
+        "" | "false" | "unescaped" => {
+            understood(pattern)?;
+            captures.push((name, format!("regex:{pattern}")));
+        }
+        "true" => {
+            let (field, rest) = pattern.split_once(':').ok_or("it looks for no 'Name: value' in the headers")?;
+            let rest = rest.trim_start_matches([' ', '\\', 's', '*']);
+            let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+            let cookie = rest.split_once('=').filter(|_| field.eq_ignore_ascii_case("set-cookie"));
+            match cookie {
+                Some((cookie, "([^;]+)" | "([^;]*)" | "(.+?);" | "(.*?);")) => {
+                    captures.push((name, format!("cookie:{cookie}")))
+                }
+                None if is_name && ["(.*)", "(.+)", "(.*?)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
+                    captures.push((name, format!("header:{field}")));
+                }
+                _ => return Err("it takes a part of a header".to_owned()),
+            }
+        }
+        _ => return Err("it looks elsewhere than in headers or content".to_owned()),
+    }
+    Ok(())
+}
+
+fn json_extractor(element: &Element, captures: &mut Vec<(String, String)>) -> Result<(), String> {
+    let part = |name: &str| element.property(name).unwrap_or_default();
+    let numbers = part("JSONPostProcessor.match_numbers");
+    if numbers.split(';').any(|number| !["", "0", "1"].contains(&number.trim())) {
+        return Err("it takes another match than the first".to_owned());
+    }
+    let paths = part("JSONPostProcessor.jsonPathExprs").split(';');
+    for (name, path) in names(element).iter().zip(paths) {
+        captures.push((plain_name(name), json_path(path)?));
+    }
+    Ok(())
+}
+
+/// Whether a pattern of Java's means the same here.
+fn understood(pattern: &str) -> Result<(), String> {
+    let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
+    match java_only.iter().find(|part| pattern.contains(**part)) {
+        Some(part) => Err(format!("its pattern has {part}, which is not understood here")),
+        None => Ok(()),
+    }
+}
+
+/// A text as a pattern that matches it.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if "\\.+*?()|[]{}^$#&-~".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_codes_or_classes() {
+        for (text, expect) in [
+            ("200", Some("200")),
+            (" 2.. ", Some("2xx")),
+            ("^3\\d\\d$", Some("3xx")),
+            ("(4[0-9][0-9])", Some("4xx")),
+            ("2", None),
+            ("OK", None),
+            ("999", None),
+            ("", None),
+            ("\u{e9}", None),
+        ] {
+            assert_eq!(code(text).as_deref(), expect, "{text}");
+        }
+    }
+}

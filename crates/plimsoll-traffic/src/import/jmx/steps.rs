@@ -1,0 +1,185 @@
+//! The steps of a thread group: controllers become groups with conditions and repetitions, samplers requests.
+
+use super::super::draft::{DraftStep, DraftWhat};
+use super::super::nodes::plain_name;
+use super::checks;
+use super::level::Level;
+use super::reader::{DEPTH_MAX, JmxReader, shown};
+use super::xml::Element;
+
+/// Repetitions of a loop, at most.
+const TIMES_MAX: f64 = 1_000_000.0;
+/// Elements that show results or are the tool's own affair.
+const PASSED_OVER: [&str; 9] = [
+    "ResultCollector",
+    "Summariser",
+    "BackendListener",
+    "ViewResultsFullVisualizer",
+    "DNSCacheManager",
+    "CookieManager",
+    "TestPlan",
+    "ResultSaver",
+    "PropertyControlGui",
+];
+/// Controllers whose steps are done one after the other.
+const GROUPS: [&str; 5] = [
+    "GenericController",
+    "TransactionController",
+    "RecordingController",
+    "CriticalSectionController",
+    "LogicController",
+];
+/// Controllers that choose among their steps.
+const CHOOSERS: [&str; 8] = [
+    "RandomController",
+    "RandomOrderController",
+    "InterleaveControl",
+    "SwitchController",
+    "ThroughputController",
+    "RunTime",
+    "WhileController",
+    "ForeachController",
+];
+
+impl JmxReader {
+    /// The steps that elements are.
+    pub fn steps<'a, 'i>(
+        &mut self,
+        elements: &[Element<'a, 'i>],
+        levels: &mut Vec<Level<'a, 'i>>,
+        depth: usize,
+    ) -> Vec<DraftStep> {
+        let level = self.level(elements);
+        levels.push(level);
+        let mut steps = Vec::new();
+        for element in elements {
+            if depth > DEPTH_MAX {
+                self.draft.leave_out(element.place(), "elements that are too deep inside each other");
+                break;
+            }
+            let name = shown(element.name());
+            let at = element.place();
+            let group = |steps: Vec<DraftStep>| DraftStep {
+                name: Some(name.clone()).filter(|name| !name.is_empty()),
+                what: DraftWhat::Steps(steps),
+                ..DraftStep::default()
+            };
+            match element.kind() {
+                "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => steps.extend(self.sampler(element, levels)),
+                "LoopController" => {
+                    let times = element.property("LoopController.loops").and_then(|text| self.values.number(text));
+                    let times = times.filter(|times| {
+                        *times >= 0.0 && !element.flag("LoopController.continue_forever") || *times >= 1.0
+                    });
+                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    match times {
+                        Some(times) if times < 1.0 => {}
+                        Some(times) => {
+                            let times = times.min(TIMES_MAX) as u32;
+                            steps.push(DraftStep { times: Some(times).filter(|times| *times > 1), ..group(inner) });
+                        }
+                        None => {
+                            self.draft.leave_out(
+                                at,
+                                format!("'{name}': how often it is repeated is not known: it is done once"),
+                            );
+                            steps.push(group(inner));
+                        }
+                    }
+                }
+                "OnceOnlyController" => {
+                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    steps.push(DraftStep { once: true, ..group(inner) });
+                }
+                "IfController" => {
+                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let text = element.property("IfController.condition").unwrap_or_default();
+                    let mut step = group(inner);
+                    match self.condition(text) {
+                        Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
+                        None => self
+                            .draft
+                            .leave_out(at, format!("'{name}': its condition is not understood: it is always done")),
+                    }
+                    steps.push(step);
+                }
+                kind if GROUPS.contains(&kind) => {
+                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    steps.push(group(inner));
+                }
+                kind if CHOOSERS.contains(&kind) => {
+                    self.draft.leave_out(at, format!("'{name}' ({kind}): all of its steps are done once"));
+                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    steps.push(group(inner));
+                }
+                "TestAction" => {
+                    let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
+                    match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
+                        (Some(action), Some(ms)) if action == 1.0 => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
+                        (Some(action), _) if action == 1.0 => {
+                            self.draft.leave_out(at, format!("'{name}': its pause is drawn"))
+                        }
+                        _ => self.draft.leave_out(at, format!("'{name}': it stops threads")),
+                    }
+                }
+                kind => self.other(kind, element, &name),
+            }
+        }
+        levels.pop();
+        steps
+    }
+
+    /// What is no step.
+    pub fn other(&mut self, kind: &str, element: &Element, name: &str) {
+        let is_config = [
+            "HeaderManager",
+            "AuthManager",
+            "CacheManager",
+            "CSVDataSet",
+            "Arguments",
+            "CounterConfig",
+            "RandomVariableConfig",
+        ];
+        let is_defaults = kind == "ConfigTestElement" && element.node.attribute("guiclass") == Some("HttpDefaultsGui");
+        let is_of_level = kind.ends_with("Timer") || kind.ends_with("Assertion");
+        if PASSED_OVER.contains(&kind)
+            || is_config.contains(&kind)
+            || is_defaults
+            || is_of_level
+            || kind.ends_with("Visualizer")
+        {
+            return;
+        }
+        if !checks::names(element).is_empty() {
+            let text = format!("'{name}' ({kind}): put it below the request whose answer it is to take");
+            return self.draft.leave_out(element.place(), text);
+        }
+        self.draft.leave_out(element.place(), format!("'{name}': a {}", shown(kind)));
+    }
+
+    /// What is carried out if a value is not empty, or is; a condition that always holds is none.
+    fn condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
+        let text = text.trim();
+        let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];
+        if is_always.contains(&text) {
+            return Some((None, None));
+        }
+        let wrapped = ["${__jexl3(", "${__jexl2(", "${__groovy(", "${__javaScript("];
+        let inner = wrapped.iter().find_map(|call| text.strip_prefix(call)?.strip_suffix('}')?.strip_suffix(')'));
+        let text = inner.unwrap_or(text).trim_end_matches(',').trim();
+        let (left, is_equal, right) = match (text.split_once("!="), text.split_once("==")) {
+            (Some((left, right)), _) => (left, false, right),
+            (None, Some((left, right))) => (left, true, right),
+            (None, None) => return None,
+        };
+        let bare = |side: &str| side.trim().trim_matches(['"', '\'']).trim().to_owned();
+        let (left, right) = (bare(left), bare(right));
+        let name = left.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))?;
+        let is_nothing = right.is_empty() || right.eq_ignore_ascii_case("not_found") || right == format!("${{{name}}}");
+        let is_known = self.values.captured.contains(name);
+        (is_known && is_nothing && !name.contains(['$', '{'])).then(|| match is_equal {
+            false => (Some(plain_name(name)), None),
+            true => (None, Some(plain_name(name))),
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! Timers of a test plan as the time that a user thinks before a step.
+
+use super::values::Values;
+use super::xml::Element;
+
+/// The sum of the timers before one request, ms.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thinking {
+    /// What is always waited.
+    fixed_ms: f64,
+    /// Mean and variance of what is drawn besides.
+    mean_ms: f64,
+    variance_ms2: f64,
+    /// The ends of the one uniform time there is, if there is no other.
+    uniform_ms: Option<f64>,
+    drawn: usize,
+}
+
+/// What a timer is.
+pub enum Timer {
+    /// None.
+    No,
+    /// It was added.
+    Added,
+    /// It was added as something alike.
+    Alike(&'static str),
+    /// Its times cannot be read.
+    Unread,
+}
+
+impl Thinking {
+    pub fn fixed(&mut self, ms: f64) {
+        self.fixed_ms += ms.max(0.0);
+    }
+
+    /// Adds a timer.
+    pub fn add(&mut self, element: &Element, values: &Values) -> Timer {
+        let number = |name: &str| match element.property(name).map(str::trim) {
+            None | Some("") => Some(0.0),
+            Some(text) => values.number(text).filter(|number| *number >= 0.0),
+        };
+        let (delay, range) = (number("ConstantTimer.delay"), number("RandomTimer.range"));
+        let (kind, Some(delay), Some(range)) = (element.kind(), delay, range) else {
+            let is_timer = ["ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"];
+            return if is_timer.contains(&element.kind()) { Timer::Unread } else { Timer::No };
+        };
+        match kind {
+            "ConstantTimer" => {
+                // "Add think times to children" makes the same element of it.
+                self.fixed(delay);
+                Timer::Added
+            }
+            "UniformRandomTimer" => {
+                self.fixed(delay);
+                self.draw(range / 2.0, range * range / 12.0, Some(range));
+                Timer::Added
+            }
+            "GaussianRandomTimer" => {
+                self.draw(delay, range * range, None);
+                Timer::Alike("a Gaussian time is a uniform one of the same mean and deviation here")
+            }
+            "PoissonRandomTimer" => {
+                self.fixed(delay);
+                self.draw(range, range, None);
+                Timer::Alike("a Poisson time is a uniform one of the same mean and deviation here")
+            }
+            _ => Timer::No,
+        }
+    }
+
+    fn draw(&mut self, mean_ms: f64, variance_ms2: f64, uniform_ms: Option<f64>) {
+        self.drawn += 1;
+        self.mean_ms += mean_ms;
+        self.variance_ms2 += variance_ms2;
+        self.uniform_ms = uniform_ms;
+    }
+
+    /// As a file of traffic has it.
+    pub fn written(&self) -> Option<String> {
+        const DAY_MS: f64 = 86_400_000.0;
+        let half = match (self.drawn, self.uniform_ms) {
+            (0, _) => 0.0,
+            (1, Some(range)) => range / 2.0,
+            // Of a uniform time the deviation is its width by the root of 12.
+            _ => (self.variance_ms2 * 3.0).sqrt(),
+        };
+        let middle = self.fixed_ms + self.mean_ms;
+        let (from, to) = ((middle - half).max(0.0).round(), (middle + half).round());
+        let whole = |ms: f64| ms.min(DAY_MS) as u64;
+        match (whole(from), whole(to)) {
+            (_, 0) => None,
+            (from, to) if from == to => Some(format!("{from}ms")),
+            (from, to) => Some(format!("uniform({from}ms,{to}ms)")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_add_up() {
+        let thinking = |fixed: &[f64], drawn: &[(f64, f64, Option<f64>)]| {
+            let mut thinking = Thinking::default();
+            fixed.iter().for_each(|ms| thinking.fixed(*ms));
+            drawn.iter().for_each(|(mean, variance, range)| thinking.draw(*mean, *variance, *range));
+            thinking.written()
+        };
+        let said = |text: &str| Some(text.to_owned());
+        assert_eq!(thinking(&[], &[]), None);
+        assert_eq!(thinking(&[300.0, 200.0], &[]), said("500ms"));
+        assert_eq!(thinking(&[1000.0], &[(50.0, 10_000.0 / 12.0, Some(100.0))]), said("uniform(1000ms,1100ms)"));
+        assert_eq!(thinking(&[], &[(300.0, 10_000.0, None)]), said("uniform(127ms,473ms)"));
+        // No time is less than nothing.
+        assert_eq!(thinking(&[], &[(10.0, 10_000.0, None)]), said("uniform(0ms,183ms)"));
+    }
+}

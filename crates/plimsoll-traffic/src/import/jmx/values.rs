@@ -1,0 +1,250 @@
+//! Texts of a test plan with `${name}` and `${__function(...)}` in them, as texts that are filled in.
+
+use super::super::draft::{DraftData, DraftText};
+use super::super::nodes::{plain_name, variable_name};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Variables whose values name others, at most inside each other.
+const DEPTH_MAX: usize = 8;
+
+/// What names stand for.
+#[derive(Debug, Default)]
+pub struct Values {
+    /// User-defined variables.
+    pub variables: HashMap<String, String>,
+    /// Variables that are drawn: what stands between the braces.
+    pub drawn: HashMap<String, String>,
+    /// Names that extractors set.
+    pub captured: HashSet<String>,
+    /// Columns of data, by variable.
+    pub columns: HashMap<String, String>,
+    pub data: Vec<DraftData>,
+    /// Data whose columns stand in the file's heading: any name may be one.
+    pub headed: Option<String>,
+}
+
+/// A text, and what of it could not be carried over.
+pub type Filled = (DraftText, BTreeSet<String>);
+
+impl Values {
+    /// A text as one that is filled in.
+    pub fn text(&self, source: &str) -> Filled {
+        let mut out = (DraftText::default(), BTreeSet::new());
+        self.fill(source, 0, &mut out);
+        out
+    }
+
+    /// A text that is always the same.
+    pub fn fixed(&self, source: &str) -> Option<String> {
+        self.text(source).0.as_fixed().map(str::to_owned)
+    }
+
+    pub fn number(&self, source: &str) -> Option<f64> {
+        self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+    }
+
+    fn fill(&self, source: &str, depth: usize, out: &mut Filled) {
+        let mut rest = source;
+        while let Some((before, after)) = rest.split_once("${") {
+            let Some(end) = closing(after) else { break };
+            out.0.push(before);
+            let inside = after[..end].trim();
+            rest = &after[end + 1..];
+            match inside.strip_prefix("__") {
+                Some(call) => self.function(call, inside, depth, out),
+                None => self.variable(inside, depth, out),
+            }
+        }
+        out.0.push(rest);
+    }
+
+    fn variable(&self, name: &str, depth: usize, out: &mut Filled) {
+        if self.captured.contains(name) {
+            out.0.push_value(&plain_name(name));
+        } else if let Some(column) = self.columns.get(name) {
+            out.0.push_value(column);
+        } else if let Some(drawn) = self.drawn.get(name) {
+            out.0.push_value(drawn);
+        } else if let (Some(value), true) = (self.variables.get(name), depth < DEPTH_MAX) {
+            self.fill(value, depth + 1, out);
+        } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
+            out.0.push_value(&format!("{data}.{name}"));
+        } else {
+            let variable = variable_name(name);
+            out.1.insert(format!("nothing sets the variable {}: it is {variable} of the environment", plain(name)));
+            out.0.push_value(&format!("env.{variable}"));
+        }
+    }
+
+    /// A function: what stands after its two underscores.
+    fn function(&self, call: &str, whole: &str, depth: usize, out: &mut Filled) {
+        let (name, arguments) = match call.split_once('(') {
+            Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
+            None => (call, Vec::new()),
+        };
+        let inner = |number: usize| -> Option<String> {
+            let mut inner = (DraftText::default(), BTreeSet::new());
+            self.fill(arguments.get(number)?, depth + 1, &mut inner);
+            inner.0.as_fixed().map(|text| text.trim().to_owned())
+        };
+        let whole_number = |number: usize| inner(number)?.parse::<i64>().ok();
+        if depth > DEPTH_MAX {
+            return out.0.push(whole);
+        }
+        let value = match name {
+            "Random" => match (whole_number(0), whole_number(1)) {
+                (Some(from), Some(to)) => Some(format!("int({},{})", from.min(to), from.max(to))),
+                _ => None,
+            },
+            "RandomString" => {
+                whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))
+            }
+            "UUID" => Some("uuid()".to_owned()),
+            "time" => time(&inner(0).unwrap_or_default()).map(|format| format!("now(\"{format}\")")),
+            "counter" | "threadNum" => {
+                out.1.insert(format!("__{name} is the number of the request in the load here"));
+                Some("seq()".to_owned())
+            }
+            "env" => inner(0).map(|name| format!("env.{}", variable_name(&name))),
+            "P" | "property" => {
+                let default = arguments.get(if name == "P" { 1 } else { 2 }).filter(|text| !text.trim().is_empty());
+                match (default, inner(0)) {
+                    (Some(default), _) => return self.fill(default.trim(), depth + 1, out),
+                    (None, Some(name)) => {
+                        let variable = variable_name(&name);
+                        out.1.insert(format!("the property {} is {variable} of the environment", plain(&name)));
+                        Some(format!("env.{variable}"))
+                    }
+                    (None, None) => None,
+                }
+            }
+            "urlencode" | "eval" | "V" => match arguments.first() {
+                Some(inner) => return self.fill(inner, depth + 1, out),
+                None => None,
+            },
+            _ => None,
+        };
+        match value {
+            Some(value) => out.0.push_value(&value),
+            None => {
+                out.1.insert(format!("the function __{} is not known here: it is left out", plain(name)));
+            }
+        }
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+/// Where the brace of a `${` is closed.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' if before == '$' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}
+
+/// Arguments with commas between them, which a backslash makes part of one.
+fn split(text: &str) -> Vec<String> {
+    let (mut all, mut depth) = (vec![String::new()], 0usize);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let last = all.len() - 1;
+        match c {
+            '\\' => all[last].extend(rest.next()),
+            ',' if depth == 0 => all.push(String::new()),
+            c => {
+                depth = match c {
+                    '{' | '(' => depth + 1,
+                    '}' | ')' => depth.saturating_sub(1),
+                    _ => depth,
+                };
+                all[last].push(c);
+            }
+        }
+    }
+    all
+}
+
+/// A format of Java's `SimpleDateFormat`, as `now` has it; without one, milliseconds since 1970.
+fn time(format: &str) -> Option<String> {
+    match format {
+        "" => return Some("%s%L".to_owned()),
+        "/1000" => return Some("%s".to_owned()),
+        "YMD" => return Some("%Y%m%d".to_owned()),
+        "HMS" => return Some("%H%M%S".to_owned()),
+        "YMDHMS" => return Some("%Y%m%d-%H%M%S".to_owned()),
+        _ => {}
+    }
+    let mut out = String::new();
+    let mut rest = format;
+    while let Some(c) = rest.chars().next() {
+        if c == '\'' {
+            let (text, after) = rest[1..].split_once('\'')?;
+            out.push_str(if text.is_empty() { "'" } else { text });
+            rest = after;
+            continue;
+        }
+        let end = rest.find(|other| other != c).unwrap_or(rest.len());
+        let piece = match &rest[..end] {
+            "yyyy" => "%Y",
+            "MM" => "%m",
+            "dd" => "%d",
+            "HH" => "%H",
+            "mm" => "%M",
+            "ss" => "%S",
+            "SSS" => "%L",
+            "Z" | "X" | "XX" | "XXX" => "Z",
+            other if !other.contains(|c: char| c.is_alphabetic() || "%\"{}|".contains(c)) => other,
+            _ => return None,
+        };
+        out.push_str(piece);
+        rest = &rest[end..];
+    }
+    (!out.contains(['"', '{', '}', '|'])).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_filled_in() {
+        let mut values = Values::default();
+        values.variables.insert("host".into(), "${__P(host,localhost)}".into());
+        values.variables.insert("loop".into(), "${loop}".into());
+        values.captured.insert("token".into());
+        values.columns.insert("user".into(), "users.user".into());
+        for (source, expect, left_out) in [
+            ("/a", "/a", 0),
+            ("${host}:80", "localhost:80", 0),
+            ("Bearer ${token}", "Bearer {{ token }}", 0),
+            ("${user}", "{{ users.user }}", 0),
+            ("${__Random(1,${__P(n,9)})}", "{{ int(1,9) }}", 0),
+            ("${__Random(9,1,v)}", "{{ int(1,9) }}", 0),
+            ("${__UUID}${__UUID()}", "{{ uuid() }}{{ uuid() }}", 0),
+            ("${__time(yyyy-MM-dd'T'HH:mm:ss.SSSZ)}", "{{ now(\"%Y-%m-%dT%H:%M:%S.%LZ\") }}", 0),
+            ("${__time}", "{{ now(\"%s%L\") }}", 0),
+            ("${__time(EEE)}x", "x", 1),
+            ("${__groovy(vars.get('a'))}x", "x", 1),
+            ("${unknown one}", "{{ env.unknown_one }}", 1),
+            ("${__P(users)}", "{{ env.users }}", 1),
+            ("${open", "${open", 0),
+            ("$ { } $${a}", "$ { } ${{ env.a }}", 1),
+        ] {
+            let (text, left) = values.text(source);
+            assert_eq!((text.shown().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
+        }
+        // A variable that names itself comes to an end.
+        assert!(values.fixed("${loop}").is_none());
+    }
+}

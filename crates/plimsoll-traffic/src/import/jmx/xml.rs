@@ -1,0 +1,84 @@
+//! The elements of a test plan: each is followed by a `hashTree` of those below it, and has properties by name.
+
+use crate::file::TextPlace;
+use crate::file::tree::Lines;
+use roxmltree::Node;
+
+/// An element, and the elements below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Element<'a, 'i> {
+    pub node: Node<'a, 'i>,
+    below: Option<Node<'a, 'i>>,
+}
+
+/// The elements of a `hashTree`, but for those that are turned off.
+pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
+    let mut all: Vec<Element> = Vec::new();
+    for node in tree.children().filter(Node::is_element) {
+        match (node.tag_name().name(), all.last_mut()) {
+            ("hashTree", Some(last)) if last.below.is_none() => last.below = Some(node),
+            ("hashTree", _) => {}
+            _ => all.push(Element { node, below: None }),
+        }
+    }
+    all.retain(|element| element.node.attribute("enabled") != Some("false"));
+    all
+}
+
+impl<'a, 'i> Element<'a, 'i> {
+    pub fn below(&self) -> Vec<Element<'a, 'i>> {
+        self.below.map(elements).unwrap_or_default()
+    }
+
+    /// What it is, as the tool calls it.
+    pub fn kind(&self) -> &'a str {
+        let name = self.node.tag_name().name();
+        // Plugins have the whole path of their class.
+        name.rsplit('.').next().unwrap_or(name)
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.node.attribute("testname").unwrap_or_default()
+    }
+
+    /// The text of a property; of one without text the empty one.
+    pub fn property(&self, name: &str) -> Option<&'a str> {
+        property(self.node, name)
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.property(name).is_some_and(|text| text.trim() == "true")
+    }
+
+    /// The elements of a collection that is a property, or inside of one.
+    pub fn collection(&self, name: &str) -> Vec<Node<'a, 'i>> {
+        let is_it = |node: &Node| node.has_tag_name("collectionProp") && node.attribute("name") == Some(name);
+        let found = self.node.descendants().find(is_it);
+        found.map(|node| node.children().filter(Node::is_element).collect()).unwrap_or_default()
+    }
+
+    pub fn place(&self) -> TextPlace {
+        place(self.node)
+    }
+}
+
+/// The text of a property of this node, in any of its writings.
+pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
+    node.children().filter(Node::is_element).find_map(|child| {
+        if child.attribute("name") == Some(name) {
+            return Some(child.text().unwrap_or_default());
+        }
+        let part = |part: &str| child.children().find(|node| node.has_tag_name(part)).and_then(|node| node.text());
+        (part("name") == Some(name)).then(|| part("value").unwrap_or_default())
+    })
+}
+
+/// Where a node begins: its byte, as the column of no line. [`counted`] makes a place of it, once for all.
+pub fn place(node: Node) -> TextPlace {
+    TextPlace { line: 0, column: node.range().start }
+}
+
+/// The place of a byte that [`place`] gave.
+pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
+    lines.place(at.column)
+}

@@ -1,0 +1,487 @@
+//! A collection of Postman (format 2.0 and 2.1) as one scenario: its requests in their order, folders as groups.
+//!
+//! Variables of the collection stand for their values; those that it does not have come from the environment, or from the answer
+//! that a script takes them from. Of scripts ([`script`]) only that and statuses are understood. Not here: running a script.
+
+mod script;
+
+use super::draft::{Draft, DraftBody, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported};
+use super::nodes::{self, at, base64, encoded, field, flag, items, number, own_text, plain_name, text, variable_name};
+use crate::file::json;
+use crate::file::quoted;
+use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+use script::Script;
+
+/// Requests, at most.
+const REQUESTS_MAX: usize = 10_000;
+/// Variables whose values name others, at most inside each other.
+const VARIABLES_DEPTH_MAX: usize = 8;
+
+/// Makes a scenario of a collection.
+pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
+    let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
+    // Some export it inside of a table.
+    let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
+    if field(collection, "item").is_none() {
+        return match field(collection, "requests").is_some() || field(collection, "order").is_some() {
+            true => tree.error("this is a collection of format 1: export it as Collection v2.1"),
+            false => tree.error("this is no collection of Postman: it has no 'item'"),
+        };
+    }
+    let name = at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
+    let mut reader = PostmanReader { draft: Draft::default(), origin: None, captured: Vec::new(), requests: 0 };
+    let mut captured = Vec::new();
+    names_set(collection, &mut captured);
+    reader.captured = captured;
+    let outer = Scope { parent: None, node: collection };
+    reader.events(collection, "the collection", None);
+    let steps = reader.items(&outer);
+    let PostmanReader { mut draft, origin, .. } = reader;
+    draft.base = origin.filter(|origin| origin.starts_with("http"));
+    draft.about.push(format!("The collection {name}. Redirects are not followed: a 302 is a success."));
+    draft.scenarios.push(DraftScenario { name, weight: 1, steps });
+    draft.finish("no request of this collection can be asked")
+}
+
+/// Names that scripts set, anywhere in the collection.
+fn names_set(node: &TreeNode, names: &mut Vec<String>) {
+    for event in items(node, "event") {
+        names.extend(Script::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
+    }
+    items(node, "item").iter().for_each(|item| names_set(item, names));
+}
+
+/// The lines of the script of an event.
+fn source_of(event: &TreeNode) -> String {
+    let Some(script) = field(event, "script") else { return String::new() };
+    match field(script, "exec") {
+        Some(exec) => match &exec.value {
+            TreeValue::List(lines) => lines.iter().filter_map(own_text).collect::<Vec<_>>().join("\n"),
+            _ => own_text(exec).unwrap_or_default().to_owned(),
+        },
+        None => String::new(),
+    }
+}
+
+/// A folder or request, with those that it is in.
+struct Scope<'a> {
+    parent: Option<&'a Scope<'a>>,
+    node: &'a TreeNode,
+}
+
+impl Scope<'_> {
+    /// What `find` gives, from the inside out.
+    fn find<'s, T>(&'s self, find: impl Fn(&'s TreeNode) -> Option<T>) -> Option<T> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            let found = find(here.node);
+            if found.is_some() {
+                return found;
+            }
+            scope = here.parent;
+        }
+        None
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        let is_it = |variable: &&TreeNode| {
+            [text(variable, "key"), text(variable, "id")].contains(&Some(name)) && !flag(variable, "disabled")
+        };
+        self.find(|node| items(node, "variable").iter().find(is_it).map(|it| text(it, "value").unwrap_or_default()))
+    }
+}
+
+struct PostmanReader {
+    draft: Draft,
+    /// Where is asked; a name in braces if that is not known.
+    origin: Option<String>,
+    /// Names that scripts set.
+    captured: Vec<String>,
+    requests: usize,
+}
+
+impl PostmanReader {
+    fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
+        let mut steps = Vec::new();
+        for node in items(scope.node, "item") {
+            let name = text(node, "name").unwrap_or_default().to_owned();
+            let inner = Scope { parent: Some(scope), node };
+            if field(node, "item").is_some() {
+                self.events(node, &name, None);
+                let what = DraftWhat::Steps(self.items(&inner));
+                steps.push(DraftStep { name: Some(name), what, ..DraftStep::default() });
+            } else if self.requests == REQUESTS_MAX {
+                self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
+            } else if let Some(request) = self.request(&inner, &name) {
+                self.requests += 1;
+                let what = DraftWhat::Ask(Box::new(request));
+                steps.push(DraftStep { name: Some(name), what, ..DraftStep::default() });
+            }
+        }
+        steps
+    }
+
+    fn request(&mut self, scope: &Scope, name: &str) -> Option<DraftRequest> {
+        let Some(node) = field(scope.node, "request") else {
+            self.draft.leave_out(scope.node.at, format!("'{name}' has no request"));
+            return None;
+        };
+        let plain_url = own_text(node);
+        let url = field(node, "url");
+        let whole = match (plain_url, url) {
+            (Some(plain), _) => plain.to_owned(),
+            (None, Some(url)) => own_text(url).map_or_else(|| joined(url), str::to_owned),
+            (None, None) => {
+                self.draft.leave_out(node.at, format!("'{name}' has no URL"));
+                return None;
+            }
+        };
+        let whole = with_path_variables(&whole, url);
+        let whole = self.filled(&whole, scope, node.at);
+        let target = self.target(&whole, name, node.at)?;
+        let mut request = DraftRequest {
+            method: text(node, "method").unwrap_or("GET").trim().to_ascii_uppercase(),
+            target,
+            ..DraftRequest::default()
+        };
+        match field(node, "header").map(|header| &header.value) {
+            Some(TreeValue::List(headers)) => {
+                for header in headers.iter().filter(|header| !flag(header, "disabled")) {
+                    let (Some(key), value) = (text(header, "key"), text(header, "value").unwrap_or_default()) else {
+                        continue;
+                    };
+                    self.header(&mut request, key, value, scope, header.at);
+                }
+            }
+            Some(TreeValue::Text(lines)) => {
+                for (key, value) in lines.lines().filter_map(|line| line.split_once(':')) {
+                    self.header(&mut request, key, value, scope, node.at);
+                }
+            }
+            _ => {}
+        }
+        self.auth(&mut request, scope, name);
+        if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
+            self.body(&mut request, body, scope, name);
+        }
+        self.events(scope.node, name, Some(&mut request));
+        Some(request)
+    }
+
+    fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
+        let key = key.trim();
+        let own = ["host", "content-length", "connection", "cookie"];
+        if key.is_empty() || key.contains("{{") || own[..3].contains(&key.to_ascii_lowercase().as_str()) {
+            if key.contains("{{") {
+                self.draft.leave_out(at, "a header whose name is filled in");
+            }
+            return;
+        }
+        if !request.has_header(key) {
+            let value = self.filled(value.trim(), scope, at);
+            request.headers.push((key.to_owned(), value));
+        }
+    }
+
+    /// Path and query, if it is asked where the others are.
+    fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
+        let beginning = whole.beginning();
+        let (origin, rest) = if beginning.is_empty() {
+            let (value, rest) = whole.first_value()?;
+            (format!("{{{{{value}}}}}"), rest)
+        } else {
+            let with_scheme = match beginning.contains("://") {
+                true => beginning.to_owned(),
+                false => format!("http://{beginning}"),
+            };
+            let authority = with_scheme.split_once("://").map_or("", |(_, rest)| rest);
+            let Some(parts) =
+                nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']))
+            else {
+                self.draft
+                    .leave_out(at, format!("'{name}': its host is filled in: write the request with --target's host"));
+                return None;
+            };
+            let mut rest = DraftText::fixed(&parts.target);
+            rest.append(&whole.after(beginning.len()));
+            (parts.origin(), rest)
+        };
+        let asked = self.origin.get_or_insert_with(|| origin.clone());
+        if *asked != origin {
+            self.draft.leave_out_again(at, format!("a request to {origin}: one host is asked, {asked}"));
+            return None;
+        }
+        if origin.starts_with('{') && self.requests == 0 {
+            let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
+            let text = format!("the variable {variable} says where: give that with --target");
+            self.draft.leave_out_again(at, text);
+        }
+        let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
+        target.append(&rest);
+        Some(target)
+    }
+
+    /// A text with its variables.
+    fn filled(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
+        let mut out = DraftText::default();
+        self.fill(source, scope, at, 0, &mut out);
+        out
+    }
+
+    fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
+        let mut rest = source;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let Some((name, after)) = after.split_once("}}") else { break };
+            out.push(before);
+            rest = after;
+            let name = name.trim();
+            if let Some(dynamic) = name.strip_prefix('$') {
+                self.dynamic(dynamic, at, out);
+            } else if self.captured.iter().any(|captured| captured == name) {
+                out.push_value(&plain_name(name));
+            } else if let (Some(value), true) = (scope.variable(name), depth < VARIABLES_DEPTH_MAX) {
+                let value = value.to_owned();
+                self.fill(&value, scope, at, depth + 1, out);
+            } else {
+                let variable = variable_name(name);
+                let text =
+                    format!("the variable '{name}' is not in the collection: it is {variable} of the environment");
+                self.draft.leave_out_again(at, text);
+                out.push_value(&format!("env.{variable}"));
+            }
+        }
+        out.push(rest);
+    }
+
+    /// A variable that Postman draws.
+    fn dynamic(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
+        let value = match name {
+            "guid" | "randomUUID" => "uuid()",
+            "timestamp" => "now(\"%s\")",
+            "isoTimestamp" => "now(\"%Y-%m-%dT%H:%M:%S.%LZ\")",
+            "randomInt" => "int(0,1000)",
+            "randomPrice" => "float(0,1000)",
+            "randomBoolean" => "pick(true,false)",
+            "randomAlphaNumeric" => "text(1)",
+            "randomHexadecimal" => "hex(2)",
+            "randomPassword" => "text(15)",
+            "randomEmail" | "randomExampleEmail" => {
+                out.push_value("text(8)");
+                return out.push("@example.com");
+            }
+            _ => {
+                let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).take(40).collect();
+                self.draft.leave_out_again(at, format!("${name} is a text of 8 letters and digits here"));
+                "text(8)"
+            }
+        };
+        out.push_value(value);
+    }
+
+    fn auth(&mut self, request: &mut DraftRequest, scope: &Scope, name: &str) {
+        let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
+        let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
+        let kind = text(auth, "type").unwrap_or("noauth");
+        let mut part = |key: &str| -> Option<DraftText> {
+            let list = field(auth, kind)?;
+            let value = match &list.value {
+                TreeValue::List(parts) => text(parts.iter().find(|part| text(part, "key") == Some(key))?, "value")?,
+                _ => text(list, key)?,
+            };
+            let value = value.to_owned();
+            Some(self.filled(&value, scope, auth.at))
+        };
+        let mut authorization = DraftText::default();
+        match kind {
+            "noauth" => {}
+            "bearer" | "oauth2" => match part(if kind == "bearer" { "token" } else { "accessToken" }) {
+                Some(token) => {
+                    authorization.push("Bearer ");
+                    authorization.append(&token);
+                }
+                None => self.draft.leave_out(auth.at, format!("'{name}': its token is not in the collection")),
+            },
+            "basic" => {
+                let (user, password) = (part("username").unwrap_or_default(), part("password").unwrap_or_default());
+                authorization.push("Basic ");
+                match (user.as_fixed(), password.as_fixed()) {
+                    (Some(user), Some(password)) => {
+                        authorization.push(&base64(format!("{user}:{password}").as_bytes()));
+                    }
+                    _ => {
+                        authorization.push_value("env.BASIC_AUTH");
+                        let text = "user and password are filled in: set BASIC_AUTH to USER:PASSWORD in base64";
+                        self.draft.leave_out_again(auth.at, text);
+                    }
+                }
+            }
+            "apikey" => {
+                let key =
+                    part("key").and_then(|key| key.as_fixed().map(str::to_owned)).unwrap_or_else(|| "key".to_owned());
+                let value = part("value").unwrap_or_default();
+                if part("in").is_some_and(|place| place.as_fixed() == Some("query")) {
+                    let has_query = request.target.contains('?');
+                    request.target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(&key)));
+                    request.target.append(&value.mapped(encoded, "url"));
+                } else if !request.has_header(&key) {
+                    request.headers.push((key, value));
+                }
+            }
+            other => {
+                let other: String = other.chars().filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
+                self.draft.leave_out_again(auth.at, format!("authorization of the kind {other}"));
+            }
+        }
+        if !authorization.is_empty() && !request.has_header("authorization") {
+            request.headers.push(("Authorization".to_owned(), authorization));
+        }
+    }
+
+    fn body(&mut self, request: &mut DraftRequest, body: &TreeNode, scope: &Scope, name: &str) {
+        let enabled = |key: &str| items(body, key).iter().filter(|part| !flag(part, "disabled"));
+        let kind = match text(body, "mode") {
+            Some("raw") => {
+                let content = text(body, "raw").unwrap_or_default();
+                if content.is_empty() {
+                    return;
+                }
+                request.body = DraftBody::Text(self.filled(content, scope, body.at));
+                match at(body, &["options", "raw", "language"]).and_then(own_text) {
+                    Some("json") => Some("application/json"),
+                    Some("xml") => Some("application/xml"),
+                    Some("html") => Some("text/html"),
+                    Some("javascript") => Some("application/javascript"),
+                    _ => Some("text/plain"),
+                }
+            }
+            Some("urlencoded") => {
+                let mut content = DraftText::default();
+                for pair in enabled("urlencoded") {
+                    content.push(if content.is_empty() { "" } else { "&" });
+                    for (key, before) in [("key", ""), ("value", "=")] {
+                        content.push(before);
+                        let part = self.filled(text(pair, key).unwrap_or_default(), scope, pair.at);
+                        content.append(&part.mapped(encoded, "url"));
+                    }
+                }
+                request.body = DraftBody::Text(content);
+                Some("application/x-www-form-urlencoded")
+            }
+            Some("formdata") => {
+                let mut parts = Vec::new();
+                for part in enabled("formdata") {
+                    let key = text(part, "key").unwrap_or_default().to_owned();
+                    if text(part, "type") != Some("file") {
+                        let value = self.filled(text(part, "value").unwrap_or_default(), scope, part.at);
+                        parts.push((key, value));
+                        continue;
+                    }
+                    let file = field(part, "src").and_then(|source| match &source.value {
+                        TreeValue::List(files) => files.first().and_then(own_text),
+                        _ => own_text(source),
+                    });
+                    match file {
+                        Some(file) => {
+                            let text = format!("'{name}': the file {file} is looked for from the place of this one");
+                            self.draft.leave_out_again(part.at, text);
+                            parts.push((key, DraftText::fixed(&format!("@{file}"))));
+                        }
+                        None => self.draft.leave_out(part.at, format!("'{name}': '{key}' names no file")),
+                    }
+                }
+                // The boundary is ours to say.
+                request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+                request.body = DraftBody::Parts(parts);
+                None
+            }
+            Some("file") => match at(body, &["file", "src"]).and_then(own_text) {
+                Some(file) => {
+                    let text = format!("'{name}': the file {file} is looked for from the place of this one");
+                    self.draft.leave_out_again(body.at, text);
+                    request.body = DraftBody::File(file.to_owned());
+                    None
+                }
+                None => {
+                    self.draft.leave_out(body.at, format!("'{name}': its body is a file that is not named"));
+                    None
+                }
+            },
+            Some("graphql") => {
+                let part = |key: &str| at(body, &["graphql", key]).and_then(own_text).unwrap_or_default();
+                let mut query = String::new();
+                quoted(part("query"), &mut query);
+                let variables = if part("variables").trim().is_empty() { "{}" } else { part("variables") };
+                let content = format!("{{\"query\":{query},\"variables\":{variables}}}");
+                request.body = DraftBody::Text(self.filled(&content, scope, body.at));
+                Some("application/json")
+            }
+            _ => None,
+        };
+        if let Some(kind) = kind
+            && !request.has_header("content-type")
+        {
+            request.headers.push(("Content-Type".to_owned(), DraftText::fixed(kind)));
+        }
+    }
+
+    /// What of the scripts of a request is understood; all others are only named.
+    fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
+        for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
+            let source = source_of(event);
+            let script = Script::read(&source);
+            if script.is_empty {
+                continue;
+            }
+            let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
+                self.draft.leave_out(event.at, format!("'{name}': a script that is run before or beside a request"));
+                continue;
+            };
+            request.captures.extend(script.captures.iter().map(|(name, from)| (plain_name(name), from.clone())));
+            request.expect.status = script.status.or(request.expect.status.take());
+            script.left_out.into_iter().for_each(|text| self.draft.leave_out(event.at, format!("'{name}': {text}")));
+        }
+    }
+}
+
+/// A URL of its parts.
+fn joined(url: &TreeNode) -> String {
+    if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
+        return raw.to_owned();
+    }
+    let part = |key: &str, between: &str| match field(url, key).map(|node| &node.value) {
+        Some(TreeValue::List(parts)) => {
+            let of_one =
+                |part: &TreeNode| own_text(part).or_else(|| text(part, "value")).unwrap_or_default().to_owned();
+            parts.iter().map(of_one).collect::<Vec<_>>().join(between)
+        }
+        _ => text(url, key).unwrap_or_default().to_owned(),
+    };
+    let mut whole = text(url, "protocol").map_or(String::new(), |protocol| format!("{protocol}://"));
+    whole.push_str(&part("host", "."));
+    if let Some(port) = number(url, "port") {
+        whole.push_str(&format!(":{port}"));
+    }
+    whole.push('/');
+    whole.push_str(part("path", "/").trim_start_matches('/'));
+    for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
+        let (key, value) = (text(pair, "key").unwrap_or_default(), text(pair, "value").unwrap_or_default());
+        whole.push_str(&format!("{}{key}={value}", if number == 0 { "?" } else { "&" }));
+    }
+    whole
+}
+
+/// With `:id` in the path replaced by what the URL says of it.
+fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
+    let variables = url.map_or(&[][..], |url| items(url, "variable"));
+    if variables.is_empty() {
+        return whole.to_owned();
+    }
+    let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
+    let segment = |segment: &str| {
+        let name = segment.strip_prefix(':').filter(|name| !name.is_empty());
+        let found = name.and_then(|name| variables.iter().find(|variable| text(variable, "key") == Some(name)));
+        found.and_then(|variable| text(variable, "value")).unwrap_or(segment).to_owned()
+    };
+    let path: Vec<String> = path.split('/').map(segment).collect();
+    format!("{}{query}", path.join("/"))
+}

@@ -68,6 +68,7 @@ impl Source {
             Source::Weighted(weighted) => &mut weighted.filled.routes,
             Source::Sessions(sessions) => &mut sessions.filled.routes,
             Source::Authored(routes, _) => &mut routes[..],
+            Source::Replayed { routes, .. } => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
@@ -333,7 +334,7 @@ impl Source {
 mod tests {
     use super::*;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, Listed, ListedRequest, LoadShape, Outcome, ReplayFacts, Request, Targets};
+    use plimsoll_model::{Curve, Listed, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request};
     use plimsoll_wire::h1;
     use std::sync::Arc;
 
@@ -464,7 +465,7 @@ mod tests {
         let mut plan = plan(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
         assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));
-        let mut targets = Targets::default();
+        let mut targets = ListedTargets::default();
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();

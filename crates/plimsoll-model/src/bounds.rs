@@ -5,11 +5,12 @@
 //! Not here: whether the numbers agree with each other.
 
 use crate::asked::{Asked, BlocksAsked, FindAsked, Lengths};
+use crate::curve::Curve;
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::intervention::{Intervention, VARIED_MAX};
-use crate::load::{Curve, Load, LoadShape};
+use crate::load::{Load, LoadShape};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};

@@ -6,8 +6,8 @@
 
 use crate::asked::Asked;
 use crate::carriage::Carriage;
-use crate::grpc::GrpcCall;
 use crate::given::GivenArrivals;
+use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
 use crate::record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord};
@@ -188,8 +188,7 @@ impl PlanRecord {
         // Sessions are of a file, which is read anew.
         let scenarios = Vec::new();
         let origin = origin.clone();
-        let traffic =
-            Traffic { origin, routes, choice, scenarios, first, data, variables, listed, redact: how };
+        let traffic = Traffic { origin, routes, choice, scenarios, first, data, variables, listed, redact: how };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
             (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),

@@ -3,7 +3,7 @@
 //!
 //! Not here: where they come from, and what is asked at each ([`crate::listed`]).
 
-use crate::load::Curve;
+use crate::curve::Curve;
 use crate::rng::mix;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

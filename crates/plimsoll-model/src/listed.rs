@@ -22,13 +22,13 @@ pub struct ListedRequest {
 
 /// Paths with their queries, each with a number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Targets {
+pub struct ListedTargets {
     text: String,
     /// Where each ends; it begins where the one before ends.
     ends: Vec<u32>,
 }
 
-impl Targets {
+impl ListedTargets {
     /// Takes one more; its number. `None`: there is no room for it.
     pub fn push(&mut self, target: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;
@@ -87,7 +87,7 @@ pub struct ReplayFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Paths and queries that are asked.
-    pub targets: Targets,
+    pub targets: ListedTargets,
     /// What arrival n asks.
     pub entries: Vec<ListedRequest>,
     /// What was made of the log.
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn listed(statuses: &[u16]) -> Listed {
-        let mut targets = Targets::default();
+        let mut targets = ListedTargets::default();
         for (number, target) in ["/a", "/b?c=d", ""].into_iter().enumerate() {
             assert_eq!(targets.push(target), Some(number as u32));
         }

@@ -5,13 +5,14 @@
 //! memory is bounded by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
 
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
+use crate::curve::{Curve, Stage};
 use crate::data::{Data, Pick};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
-use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::given::GivenArrivals;
+use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
-use crate::listed::{Listed, ListedRequest, ReplayFacts, Targets};
-use crate::load::{Arrivals, Curve, Load, LoadShape, Stage};
+use crate::listed::{Listed, ListedRequest, ListedTargets, ReplayFacts};
+use crate::load::{Arrivals, Load, LoadShape};
 use crate::plan::Plan;
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
@@ -122,8 +123,17 @@ fn read_level(value: Reader) -> Option<f64> {
 }
 
 fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
-    let Traffic { origin: Origin { scheme, host, port }, routes, choice, scenarios, first, data, variables, listed, redact } =
-        traffic;
+    let Traffic {
+        origin: Origin { scheme, host, port },
+        routes,
+        choice,
+        scenarios,
+        first,
+        data,
+        variables,
+        listed,
+        redact,
+    } = traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
     number(out, 3, u64::from(*port));
@@ -441,7 +451,7 @@ fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
 }
 
 fn read_listed(message: Reader) -> Option<Listed> {
-    let (mut targets, mut entries, mut facts) = (Targets::default(), None, ReplayFacts::default());
+    let (mut targets, mut entries, mut facts) = (ListedTargets::default(), None, ReplayFacts::default());
     let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
     read(message, |tag, value| match tag {
         1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),

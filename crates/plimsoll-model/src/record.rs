@@ -338,7 +338,8 @@ impl TrafficRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Curve, LoadShape};
+    use crate::curve::Curve;
+    use crate::load::LoadShape;
 
     #[test]
     fn nothing_secret_stays() {

@@ -404,8 +404,8 @@ impl Iterator for ArrivalCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curve::Curve;
     use crate::given::GivenArrivals;
-    use crate::load::Curve;
     use crate::units::SECOND;
     use proptest::prelude::*;
 

@@ -318,7 +318,7 @@ fn what_a_file_asks_is_read_again() {
 /// A load of four requests of a log.
 fn replayed(last_ns: u64, status: u16) -> Plan {
     let mut plan = plan("/items?token=abc", &[("X-Any", "s3cret")], "");
-    let mut targets = Targets::default();
+    let mut targets = ListedTargets::default();
     let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
     plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));

@@ -158,7 +158,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
     if rng.below(2) == 0 {
         return;
     }
-    let mut targets = Targets::default();
+    let mut targets = ListedTargets::default();
     for target in &list(rng, 1, text) {
         let _ = targets.push(target);
     }
@@ -176,6 +176,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         spread: rng.below(2) == 0,
     };
     plan.traffic.choice = Choice::Listed;
+    plan.traffic.scenarios.clear();
     plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts }));
 }
 

@@ -18,9 +18,8 @@ use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin,
-    Plan, Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion,
-    redact,
+    AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan,
+    Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_traffic::file::RequestDefaults;
 use std::path::Path;

@@ -311,8 +311,8 @@ impl CurlRequest {
                 options.push((long.to_owned(), word.clone(), None));
             } else {
                 // Several letters at once; what follows one with a value is that.
-                let mut letters = word[1..].char_indices();
-                while let Some((at, letter)) = letters.next() {
+                let letters = word[1..].char_indices();
+                for (at, letter) in letters {
                     let shown = format!("-{letter}");
                     let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == letter) else {
                         return Err(CurlError::Unknown(shown));
@@ -472,8 +472,8 @@ fn url_encoded(value: &str) -> CurlData {
         Some(at) if value[at..].starts_with('@') => {
             CurlData::EncodedFile { name: value[..at].to_owned(), path: value[at + 1..].to_owned() }
         }
-        Some(0) => CurlData::Text(percent_encoded(value[1..].as_bytes())),
-        Some(at) => CurlData::Text(format!("{}={}", &value[..at], percent_encoded(value[at + 1..].as_bytes()))),
+        Some(0) => CurlData::Text(percent_encoded(&value.as_bytes()[1..])),
+        Some(at) => CurlData::Text(format!("{}={}", &value[..at], percent_encoded(&value.as_bytes()[at + 1..]))),
         None => CurlData::Text(percent_encoded(value.as_bytes())),
     }
 }

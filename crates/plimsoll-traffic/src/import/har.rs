@@ -117,7 +117,7 @@ impl HarReader {
             return self.draft.leave_out_again(node.at, format!("a request of {scheme}: and not of HTTP"));
         };
         if parts.origin() != self.origin {
-            let text = format!("a request to {}: --host {} takes that host's", parts.origin(), parts.authority);
+            let text = format!("a request to {}: that host is to be imported for itself", parts.origin());
             return self.draft.leave_out_again(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");

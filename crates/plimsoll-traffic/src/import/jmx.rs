@@ -14,7 +14,7 @@ mod xml;
 use super::draft::{DraftData, DraftScenario, DraftStep, DraftWhat, Imported};
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
-use level::Level;
+use level::TestLevel;
 use reader::{DEPTH_MAX, JmxReader, shown};
 use roxmltree::{Document, ParsingOptions};
 use xml::{Element, elements, property};
@@ -120,7 +120,7 @@ impl JmxReader {
     }
 
     /// What is above thread groups, and these.
-    fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<Level<'a, 'i>>, depth: usize) {
+    fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let level = self.level(elements);
         levels.push(level);
         for element in elements {
@@ -138,7 +138,7 @@ impl JmxReader {
         levels.pop();
     }
 
-    fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<Level<'a, 'i>>, depth: usize) {
+    fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let at = element.place();
         let name = shown(if element.name().is_empty() { "threads" } else { element.name() });
         let number = |reader: &JmxReader, property: &str| {
@@ -146,8 +146,10 @@ impl JmxReader {
         };
         let threads = number(self, "ThreadGroup.num_threads");
         if element.kind() != "ThreadGroup" {
-            let text =
-                format!("'{name}': how many threads a {} has over time: say it with -c or --rate", element.kind());
+            let text = format!(
+                "'{name}': how many threads a {} has over time: say it with the users or the rate of the load",
+                element.kind()
+            );
             self.draft.leave_out(at, text);
         } else if threads.is_none() {
             self.draft.leave_out(at, format!("'{name}': its number of threads is not known: say it with -c"));
@@ -156,11 +158,11 @@ impl JmxReader {
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.goes_on = on_error == "continue";
         if on_error.starts_with("stop") {
-            self.draft.leave_out(at, format!("'{name}': a failure ends the session and not the load: see --stop-if"));
+            self.draft.leave_out(at, format!("'{name}': a failure ends the session and not the load"));
         }
         let ramp_s = number(self, "ThreadGroup.ramp_time").unwrap_or(0.0);
         if ramp_s > 1.0 && threads > 1.0 {
-            let text = format!("'{name}': its threads start within {ramp_s} s: -c 1..{threads}@{ramp_s}s does so");
+            let text = format!("'{name}': its threads start within {ramp_s} s: 1..{threads}@{ramp_s}s users do so");
             self.draft.leave_out(at, text);
         }
         if number(self, "ThreadGroup.delay").is_some_and(|delay| delay > 0.0) && element.flag("ThreadGroup.scheduler") {
@@ -177,7 +179,7 @@ impl JmxReader {
         match loops {
             Some(loops) => self.sessions = Some(self.sessions.unwrap_or(0.0) + loops * threads),
             None if self.duration_s.is_none() => {
-                self.draft.leave_out(at, format!("'{name}': it goes on for ever: say how long with -d"));
+                self.draft.leave_out(at, format!("'{name}': it goes on for ever: the load says how long"));
             }
             None => {}
         }
@@ -193,27 +195,28 @@ impl JmxReader {
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
         let users = self.users.clamp(1.0, 1e6) as u64;
         let steps: usize = self.draft.scenarios.iter().map(|scenario| requests_of(&scenario.steps)).sum();
-        let mut load = format!("-c {users}");
+        let mut load = format!("{users} users");
         match self.per_minute {
             Some((per_minute, at)) if self.draft.scenarios.len() == 1 && steps > 0 => {
                 let rate = (per_minute / 60.0 / steps as f64).max(0.001);
-                load = format!("--rate {}", (rate * 1e3).round() / 1e3);
-                let text =
-                    format!("a timer of {per_minute} requests a minute: sessions begin at that rate with {load}");
+                load = format!("{} sessions a second", (rate * 1e3).round() / 1e3);
+                let text = format!("a timer of {per_minute} requests a minute: the same is {load}");
                 self.draft.leave_out(at, text);
             }
             Some((per_minute, at)) => {
-                let text = format!("a timer of {per_minute} requests a minute: say the rate with --rate");
+                let text = format!("a timer of {per_minute} requests a minute: say it with the rate of the load");
                 self.draft.leave_out(at, text);
             }
             None => {}
         }
         match (self.duration_s, self.sessions) {
-            (Some(duration_s), _) => load.push_str(&format!(" -d {}s", duration_s.min(1e7))),
-            (None, Some(sessions)) if sessions >= 1.0 => load.push_str(&format!(" -n {}", sessions.min(1e12) as u64)),
+            (Some(duration_s), _) => load.push_str(&format!(" for {} s", duration_s.min(1e7))),
+            (None, Some(sessions)) if sessions >= 1.0 => {
+                load.push_str(&format!(", {} sessions", sessions.min(1e12) as u64))
+            }
             _ => {}
         }
-        self.draft.about.push(format!("As there: plimsoll run -f FILE {load}"));
+        self.draft.about.push(format!("The load there: {load}."));
         self.draft.finish_at("no request of this test plan can be asked", |at| xml::counted(at, lines))
     }
 }

@@ -10,7 +10,7 @@ use super::nodes::{self, at, base64, encoded, field, flag, items, number, own_te
 use crate::file::json;
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
-use script::Script;
+use script::PostmanScript;
 
 /// Requests, at most.
 const REQUESTS_MAX: usize = 10_000;
@@ -46,7 +46,7 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
 /// Names that scripts set, anywhere in the collection.
 fn names_set(node: &TreeNode, names: &mut Vec<String>) {
     for event in items(node, "event") {
-        names.extend(Script::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
+        names.extend(PostmanScript::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
     }
     items(node, "item").iter().for_each(|item| names_set(item, names));
 }
@@ -198,8 +198,10 @@ impl PostmanReader {
             let Some(parts) =
                 nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']))
             else {
-                self.draft
-                    .leave_out(at, format!("'{name}': its host is filled in: write the request with --target's host"));
+                self.draft.leave_out(
+                    at,
+                    format!("'{name}': its host is filled in: write the request with the target's host"),
+                );
                 return None;
             };
             let mut rest = DraftText::fixed(&parts.target);
@@ -213,7 +215,7 @@ impl PostmanReader {
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
-            let text = format!("the variable {variable} says where: give that with --target");
+            let text = format!("the variable {variable} says where: that is the target");
             self.draft.leave_out_again(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
@@ -428,7 +430,7 @@ impl PostmanReader {
     fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = source_of(event);
-            let script = Script::read(&source);
+            let script = PostmanScript::read(&source);
             if script.is_empty {
                 continue;
             }

@@ -18,8 +18,8 @@ use logged::LoggedRequest;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    GivenArrivals, Listed, ListedRequest, Origin, Redact, ReplayFacts, Request, Route, RouteNumber, StatusSet, Targets,
-    Traffic, redact,
+    GivenArrivals, Listed, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, Route, RouteNumber,
+    StatusSet, Traffic, redact,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Gathering<'f> {
     of_endpoint: Vec<Option<RouteNumber>>,
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
-    targets: Targets,
+    targets: ListedTargets,
     numbers: ByHash<u32>,
     requests: Vec<LoggedRequest>,
     left_out: BTreeMap<String, u64>,
@@ -80,7 +80,7 @@ pub struct Gathering<'f> {
 #[derive(Debug, Clone)]
 pub struct Gathered {
     routes: Vec<ReplayRoute>,
-    targets: Targets,
+    targets: ListedTargets,
     requests: Vec<LoggedRequest>,
     left_out: BTreeMap<String, u64>,
     resolution_ns: u64,
@@ -123,7 +123,7 @@ impl<'f> Gathering<'f> {
             of_endpoint: Vec::new(),
             beyond: BTreeMap::new(),
             routes: Vec::new(),
-            targets: Targets::default(),
+            targets: ListedTargets::default(),
             numbers: ByHash::default(),
             requests: Vec::new(),
             left_out: BTreeMap::new(),

@@ -2,7 +2,7 @@
 
 use super::run;
 use super::traffic::{ReadingMeter, folded, folds, patterns, reading, refuse_unread, strictly};
-use crate::args::{LogArgs, ReplayArgs, RequestArgs, ScriptArgs};
+use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs};
 use crate::asking;
 use crate::failure::Failure;
 use crate::fields;
@@ -76,6 +76,8 @@ fn request(args: &ReplayArgs) -> RequestArgs {
         body: None,
         timeout: args.timeout.clone(),
         ok_status: args.ok_status.clone(),
+        ok_grpc: None,
+        schema: SchemaArgs::default(),
         no_keepalive: args.no_keepalive,
         max_connections: args.max_connections.clone(),
         connection: args.connection.clone(),

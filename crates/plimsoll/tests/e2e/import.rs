@@ -20,7 +20,7 @@ fn a_description_of_an_api_is_asked() {
     std::fs::write(&api, API.replace("URL", server.url.trim_end_matches('/'))).expect("written");
     let done = plimsoll(&["import", "openapi", text(&api), "-o", text(&mix)]);
     assert_eq!((done.code, done.stdout.as_str()), (0, ""), "{}", done.stderr);
-    assert!(done.stderr.contains("2 requests") && done.stderr.contains("api.json:2:"), "{}", done.stderr);
+    assert!(done.stderr.contains("2 requests") && done.stderr.contains("api.json:3:"), "{}", done.stderr);
     assert_eq!(plimsoll(&["check", "-f", text(&mix)]).code, 0);
     let document = json(&["run", "-f", text(&mix), "-n", "40", "-c", "2"]);
     assert_eq!(number(&document, "ledger.scheduled"), 40.0);

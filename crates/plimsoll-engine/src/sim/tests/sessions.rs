@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::users::Next;
 use plimsoll_model::session::{Scenario, SessionOp, Think};
 use plimsoll_model::traffic::Choice;
-use plimsoll_model::{GivenArrivals, Ledger, Listed, ListedRequest, ReplayFacts, Targets};
+use plimsoll_model::{GivenArrivals, Ledger, Listed, ListedRequest, ListedTargets, ReplayFacts};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -320,13 +320,13 @@ fn replayed(requests: u64) -> Setup {
     plan(LoadShape::Given { arrivals }).with(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
-        let mut targets = Targets::default();
+        let mut targets = ListedTargets::default();
         // The simulated server knows one request only.
         (0..5).for_each(|_| _ = targets.push("/"));
         let entry = |n: u64| ListedRequest {
             target: (n % 5) as u32,
-            route: u16::from(n % 4 == 0),
-            status: if n % 10 == 0 { 404 } else { 200 },
+            route: u16::from(n.is_multiple_of(4)),
+            status: if n.is_multiple_of(10) { 404 } else { 200 },
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;

@@ -7,7 +7,7 @@ use super::xml::{self, Element, property};
 
 /// What holds for all requests beside and below an element.
 #[derive(Debug, Default)]
-pub struct Level<'a, 'i> {
+pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
     pub headers: Vec<(String, DraftText)>,
     pub authorization: Option<DraftText>,
@@ -17,8 +17,8 @@ pub struct Level<'a, 'i> {
 
 impl JmxReader {
     /// What holds for all requests beside these elements and below.
-    pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> Level<'a, 'i> {
-        let mut level = Level::default();
+    pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
+        let mut level = TestLevel::default();
         for element in elements {
             match element.kind() {
                 "ConfigTestElement" if element.node.attribute("guiclass") == Some("HttpDefaultsGui") => {
@@ -63,7 +63,7 @@ impl JmxReader {
         level
     }
 
-    fn authorization(&mut self, element: &Element, level: &mut Level) {
+    fn authorization(&mut self, element: &Element, level: &mut TestLevel) {
         for user in element.collection("AuthManager.auth_list") {
             let part = |name: &str| property(user, name).unwrap_or_default();
             let mechanism = part("Authorization.mechanism");
@@ -108,9 +108,9 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => self.draft.leave_out(at, format!("a {}: say the rate with --rate", shown(element.kind()))),
+            None => self.draft.leave_out(at, format!("a {}: say it with the rate of the load", shown(element.kind()))),
             Some(_) if self.per_minute.is_some() => {
-                self.draft.leave_out(at, "a second timer of throughput: say the rate with --rate")
+                self.draft.leave_out(at, "a second timer of throughput: say it with the rate of the load")
             }
             Some(per_minute) => self.per_minute = Some((per_minute, at)),
         }

@@ -3,7 +3,7 @@
 use super::super::draft::{DraftBody, DraftRequest, DraftStep, DraftText, DraftWhat};
 use super::super::nodes::{self, encoded};
 use super::checks;
-use super::level::Level;
+use super::level::TestLevel;
 use super::reader::{JmxReader, shown};
 use super::timers::{Thinking, Timer};
 use super::xml::{self, Element, property};
@@ -13,7 +13,11 @@ use crate::file::TextPlace;
 const REQUESTS_MAX: usize = 10_000;
 
 impl JmxReader {
-    pub fn sampler<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<Level<'a, 'i>>) -> Option<DraftStep> {
+    pub fn sampler<'a, 'i>(
+        &mut self,
+        element: &Element<'a, 'i>,
+        levels: &mut Vec<TestLevel<'a, 'i>>,
+    ) -> Option<DraftStep> {
         let at = element.place();
         let name = shown(element.name());
         if self.requests == REQUESTS_MAX {
@@ -29,7 +33,7 @@ impl JmxReader {
         step
     }
 
-    fn request(&mut self, element: &Element, below: &[Element], levels: &[Level], name: &str) -> Option<DraftStep> {
+    fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
         // What it does not say itself the nearest defaults do.
@@ -125,7 +129,7 @@ impl JmxReader {
         let whole_text = self.text(whole, at);
         if !is_whole {
             if self.origin.is_none() {
-                self.draft.leave_out_again(at, "a request that says not where: give that with --target");
+                self.draft.leave_out_again(at, "a request that says not where: that is the target");
             }
             return Some(whole_text);
         }
@@ -153,7 +157,7 @@ impl JmxReader {
             return None;
         }
         if origin.starts_with('{') {
-            self.draft.leave_out_again(at, format!("its host is {origin}: give it with --target"));
+            self.draft.leave_out_again(at, format!("its host is {origin}: name it as the target"));
         }
         let mut begun = DraftText::fixed(if target.beginning().starts_with('/') { "" } else { "/" });
         begun.append(&target);

@@ -3,7 +3,7 @@
 use super::super::draft::{DraftStep, DraftWhat};
 use super::super::nodes::plain_name;
 use super::checks;
-use super::level::Level;
+use super::level::TestLevel;
 use super::reader::{DEPTH_MAX, JmxReader, shown};
 use super::xml::Element;
 
@@ -46,7 +46,7 @@ impl JmxReader {
     pub fn steps<'a, 'i>(
         &mut self,
         elements: &[Element<'a, 'i>],
-        levels: &mut Vec<Level<'a, 'i>>,
+        levels: &mut Vec<TestLevel<'a, 'i>>,
         depth: usize,
     ) -> Vec<DraftStep> {
         let level = self.level(elements);
@@ -115,10 +115,8 @@ impl JmxReader {
                 "TestAction" => {
                     let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
-                        (Some(action), Some(ms)) if action == 1.0 => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
-                        (Some(action), _) if action == 1.0 => {
-                            self.draft.leave_out(at, format!("'{name}': its pause is drawn"))
-                        }
+                        (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
+                        (Some(1.0), _) => self.draft.leave_out(at, format!("'{name}': its pause is drawn")),
                         _ => self.draft.leave_out(at, format!("'{name}': it stops threads")),
                     }
                 }

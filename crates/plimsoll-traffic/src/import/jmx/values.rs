@@ -24,11 +24,11 @@ pub struct Values {
 }
 
 /// A text, and what of it could not be carried over.
-pub type Filled = (DraftText, BTreeSet<String>);
+pub type FilledText = (DraftText, BTreeSet<String>);
 
 impl Values {
     /// A text as one that is filled in.
-    pub fn text(&self, source: &str) -> Filled {
+    pub fn text(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
         self.fill(source, 0, &mut out);
         out
@@ -43,7 +43,7 @@ impl Values {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    fn fill(&self, source: &str, depth: usize, out: &mut Filled) {
+    fn fill(&self, source: &str, depth: usize, out: &mut FilledText) {
         let mut rest = source;
         while let Some((before, after)) = rest.split_once("${") {
             let Some(end) = closing(after) else { break };
@@ -58,7 +58,7 @@ impl Values {
         out.0.push(rest);
     }
 
-    fn variable(&self, name: &str, depth: usize, out: &mut Filled) {
+    fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
         if self.captured.contains(name) {
             out.0.push_value(&plain_name(name));
         } else if let Some(column) = self.columns.get(name) {
@@ -77,7 +77,7 @@ impl Values {
     }
 
     /// A function: what stands after its two underscores.
-    fn function(&self, call: &str, whole: &str, depth: usize, out: &mut Filled) {
+    fn function(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
         let (name, arguments) = match call.split_once('(') {
             Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
             None => (call, Vec::new()),

@@ -34,7 +34,7 @@ pub fn example_of(node: &TreeNode) -> Option<&TreeNode> {
 }
 
 /// What one schema says, as far as an example needs it.
-enum Kind {
+enum SchemaKind {
     Fixed,
     Object,
     Array,
@@ -73,10 +73,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
         match (kind(schema), first_of(schema)) {
             (_, Some(inner)) => self.plain(inner),
-            (Kind::Array, _) => {
+            (SchemaKind::Array, _) => {
                 field(schema, "items").map_or_else(|| DraftText::fixed("value"), |items| self.plain(items))
             }
-            (Kind::Object, _) => self.json(schema),
+            (SchemaKind::Object, _) => self.json(schema),
             _ => self.scalar(schema).0,
         }
     }
@@ -136,7 +136,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         let Some(schema) = self.resolved(schema) else { return out.push("null") };
         let is_open = reference.as_ref().is_some_and(|reference| self.open.contains(reference));
         if is_open {
-            return out.push(if matches!(kind(schema), Kind::Array) { "[]" } else { "null" });
+            return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
         let opened = reference.map(|reference| self.open.push(reference)).is_some();
         self.write_resolved(schema, depth, out);
@@ -152,13 +152,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
             return out.push(&text);
         }
         match kind(schema) {
-            Kind::Object => self.object(schema, depth, out),
+            SchemaKind::Object => self.object(schema, depth, out),
             _ if first_of(schema).is_some() => {
                 if let Some(inner) = first_of(schema) {
                     self.write(inner, depth + 1, out);
                 }
             }
-            Kind::Array => {
+            SchemaKind::Array => {
                 out.push("[");
                 if let Some(items) = field(schema, "items") {
                     // As many as there must be, and one in any case.
@@ -170,7 +170,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 }
                 out.push("]");
             }
-            Kind::Scalar | Kind::Fixed => {
+            SchemaKind::Scalar | SchemaKind::Fixed => {
                 let (value, is_text) = self.scalar(schema);
                 if !is_text {
                     return out.append(&value);
@@ -320,16 +320,18 @@ fn type_of(schema: &TreeNode) -> Option<&str> {
     }
 }
 
-fn kind(schema: &TreeNode) -> Kind {
+fn kind(schema: &TreeNode) -> SchemaKind {
     let has = |key: &str| field(schema, key).is_some();
     match type_of(schema) {
-        Some("object") => Kind::Object,
-        Some("array") => Kind::Array,
-        Some(_) => Kind::Scalar,
-        None if fixed_value(schema).is_some() => Kind::Fixed,
-        None if has("properties") || items(schema, "allOf").len() > 1 || has("additionalProperties") => Kind::Object,
-        None if has("items") => Kind::Array,
-        None => Kind::Scalar,
+        Some("object") => SchemaKind::Object,
+        Some("array") => SchemaKind::Array,
+        Some(_) => SchemaKind::Scalar,
+        None if fixed_value(schema).is_some() => SchemaKind::Fixed,
+        None if has("properties") || items(schema, "allOf").len() > 1 || has("additionalProperties") => {
+            SchemaKind::Object
+        }
+        None if has("items") => SchemaKind::Array,
+        None => SchemaKind::Scalar,
     }
 }
 
@@ -355,7 +357,7 @@ fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     let is_plain = |text: &&str| {
         !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.:/ ".contains(c)) && text.trim() == *text
     };
-    match texts.len() > 1 && texts.iter().all(|text| is_plain(text)) {
+    match texts.len() > 1 && texts.iter().all(is_plain) {
         true => {
             let quoted: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
             DraftText::value(&format!("pick({})", quoted.join(",")))

@@ -27,7 +27,7 @@ const STATUSES: [&str; 9] = [
 
 /// A script, as far as it is understood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Script {
+pub struct PostmanScript {
     /// It does nothing.
     pub is_empty: bool,
     /// Names, and where in the answer they are found.
@@ -36,10 +36,10 @@ pub struct Script {
     pub left_out: Vec<String>,
 }
 
-impl Script {
-    pub fn read(source: &str) -> Script {
+impl PostmanScript {
+    pub fn read(source: &str) -> PostmanScript {
         let code = without_comments(source);
-        let mut script = Script { is_empty: code.trim().is_empty(), ..Script::default() };
+        let mut script = PostmanScript { is_empty: code.trim().is_empty(), ..PostmanScript::default() };
         let known = assigned(&code);
         let mut setters: Vec<(usize, &str)> = SETTERS
             .iter()
@@ -268,7 +268,7 @@ mod tests {
             ("pm.response.to.have.status(200); pm.expect(1).to.equal(1)", &[], Some("200"), 1),
             ("tests[\"a\"] = responseCode.code === 200;", &[], Some("200"), 0),
         ] {
-            let script = Script::read(source);
+            let script = PostmanScript::read(source);
             let expect: Vec<_> = captures.iter().map(|(name, from)| ((*name).to_owned(), (*from).to_owned())).collect();
             assert_eq!((script.captures, script.status.as_deref()), (expect, status), "{source}");
             assert_eq!(script.left_out.len(), left_out, "{source}: {:?}", script.left_out);

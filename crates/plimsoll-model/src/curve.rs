@@ -1,0 +1,133 @@
+//! A level over time ([`Curve`]): users, or requests a second, stage by stage, as the command line writes it.
+//!
+//! Not here: what it is the level of ([`crate::load`]).
+
+use crate::units::{self, UnitError};
+use serde::{Deserialize, Serialize};
+
+/// One stretch of a curve: from one level to another, linearly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Level at the start (users, or requests a second).
+    pub from: f64,
+    /// Level at the end.
+    pub to: f64,
+    /// Length in ns; `None`: as long as the run lasts (only as the single stage of a curve).
+    pub duration_ns: Option<u64>,
+}
+
+/// A level over time: stages one after the other. A constant is one stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The stages; never empty.
+    pub stages: Vec<Stage>,
+}
+
+/// Why a curve could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CurveError {
+    /// A level or time that does not parse.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A negative level.
+    #[error("'{0}' is negative; a level is 0 or more")]
+    Negative(String),
+    /// A curve that is zero all along.
+    #[error("'{0}' asks for no load at all")]
+    Zero(String),
+    /// Several stages, one of them without a length.
+    #[error("'{0}' has no length; with several stages write each as LEVEL@TIME, such as 10@10s,100@30s")]
+    NoLength(String),
+    /// A ramp without a length.
+    #[error("'{0}' is a ramp without a length; write FROM..TO@TIME, such as 0..5000@30s")]
+    RampNoLength(String),
+    /// A stage of no length.
+    #[error("'{0}' lasts no time")]
+    ZeroLength(String),
+}
+
+impl Curve {
+    /// The same level for as long as the run lasts.
+    pub fn constant(level: f64) -> Curve {
+        Curve { stages: vec![Stage { from: level, to: level, duration_ns: None }] }
+    }
+
+    /// The same level for a given time.
+    pub fn constant_for(level: f64, duration_ns: u64) -> Curve {
+        Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
+    }
+
+    /// Reads `100`, `10@10s,100@30s` or `0..5000@30s,5000@60s`.
+    pub fn parse(text: &str) -> Result<Curve, CurveError> {
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        let mut stages = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let (levels, length) = match part.split_once('@') {
+                Some((levels, length)) => (levels, Some(units::parse_duration_ns(length)?)),
+                None => (*part, None),
+            };
+            let (from, to) = match levels.split_once("..") {
+                Some((from, to)) => (units::parse_number(from)?, units::parse_number(to)?),
+                None => {
+                    let level = units::parse_number(levels)?;
+                    (level, level)
+                }
+            };
+            if from < 0.0 || to < 0.0 {
+                return Err(CurveError::Negative((*part).to_owned()));
+            }
+            match length {
+                None if parts.len() > 1 => return Err(CurveError::NoLength((*part).to_owned())),
+                None if from != to => return Err(CurveError::RampNoLength((*part).to_owned())),
+                Some(0) => return Err(CurveError::ZeroLength((*part).to_owned())),
+                _ => stages.push(Stage { from, to, duration_ns: length }),
+            }
+        }
+        if stages.iter().all(|s| s.from == 0.0 && s.to == 0.0) {
+            return Err(CurveError::Zero(text.to_owned()));
+        }
+        Ok(Curve { stages })
+    }
+
+    /// Total length in ns; `None` when open-ended.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.stages.iter().map(|s| s.duration_ns).sum()
+    }
+
+    /// The highest level.
+    pub fn max(&self) -> f64 {
+        self.stages.iter().fold(0.0, |max, s| max.max(s.from).max(s.to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::SECOND;
+
+    #[test]
+    fn curves_parse_or_say_why_not() {
+        let stage = |from, to, s: Option<u64>| Stage { from, to, duration_ns: s.map(|s| s * SECOND) };
+        for (text, expect) in [
+            ("100", Ok(vec![stage(100.0, 100.0, None)])),
+            ("1k@5s", Ok(vec![stage(1000.0, 1000.0, Some(5))])),
+            ("10@10s,100@30s", Ok(vec![stage(10.0, 10.0, Some(10)), stage(100.0, 100.0, Some(30))])),
+            ("0..5000@30s,5000@60s", Ok(vec![stage(0.0, 5000.0, Some(30)), stage(5000.0, 5000.0, Some(60))])),
+            ("10,20@5s", Err("no length")),
+            ("0..50", Err("ramp without a length")),
+            ("-5", Err("negative")),
+            ("0", Err("no load")),
+            ("0@5s", Err("no load")),
+            ("5@0s", Err("lasts no time")),
+            ("", Err("not a number")),
+            ("5@", Err("not a time")),
+            ("5@x", Err("not a time")),
+        ] {
+            match (Curve::parse(text), expect) {
+                (Ok(curve), Ok(stages)) => assert_eq!(curve.stages, stages, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
+            }
+        }
+    }
+}

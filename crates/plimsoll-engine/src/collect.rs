@@ -75,6 +75,15 @@ pub enum Reported {
     },
 }
 
+impl Reported {
+    /// Who reports.
+    pub fn part(&self) -> usize {
+        match self {
+            Reported::Tick { part, .. } | Reported::Done { part, .. } | Reported::Lost { part, .. } => *part,
+        }
+    }
+}
+
 /// Sums the ticks of all parts.
 #[derive(Debug)]
 pub struct Collector {

@@ -15,7 +15,7 @@ use plimsoll_wire::Author;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ pub struct Authorship {
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
     pub address: Option<SocketAddr>,
+    /// Set with the reason by whoever sees that the author does not come back: its worker is then given up, and the load ends with
+    /// what the others did.
+    pub given_up: Arc<OnceLock<String>>,
 }
 
 /// Who helps workers with what a plan alone does not tell them.
@@ -78,6 +81,10 @@ struct Workers {
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
+    /// Why each is given up, where it can be and is.
+    given_up: Vec<Arc<OnceLock<String>>>,
+    /// Those that were: nobody hears them any more or waits for them.
+    abandoned: Vec<usize>,
 }
 
 /// Makes one stripe of `plan` ready on this machine, which is `injector`: workers, and the connections that are to stand
@@ -130,12 +137,19 @@ pub fn prepare_aided(
     let mut prepared = Prepared {
         collector: Collector::new(plan.record(), vec![injector.clone()], workers as usize, &schedule),
         receiver,
-        workers: Workers { starts: Vec::new(), threads: Vec::new(), stop: Arc::new(AtomicBool::new(false)) },
+        workers: Workers {
+            starts: Vec::new(),
+            threads: Vec::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            given_up: Vec::new(),
+            abandoned: Vec::new(),
+        },
         resolved,
     };
     for index in 0..workers {
         let mut job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
-        if let Some(Authorship { author, address }) = authors.next() {
+        if let Some(Authorship { author, address, given_up }) = authors.next() {
+            prepared.workers.given_up.push(given_up);
             job.source = job.source.authored(author, schedule.is_open());
             if let Some(address) = address {
                 let carriage = Carriage { addresses: vec![address], ..plan.carriage.clone() };
@@ -215,9 +229,19 @@ impl Prepared {
             // A worker that is gone has said so by closing its end.
             let _ = start.send(origin_ns);
         }
-        while let Ok(message) = self.receiver.recv() {
-            if let Message::Reported(reported) = message {
-                self.workers.heed(self.collector.take(reported, on_tick));
+        loop {
+            match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
+                Ok(Message::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
+                    self.workers.heed(self.collector.take(reported, on_tick));
+                }
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                // Whoever is given up holds the channel open.
+                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_over() => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            for (part, why) in self.workers.give_up() {
+                self.workers.heed(self.collector.take(Reported::Lost { part, why: Stop::Died(why) }, on_tick));
             }
         }
         self.workers.join();
@@ -237,10 +261,31 @@ impl Workers {
         }
     }
 
+    /// Those of which it was not known before that they are given up, with why.
+    fn give_up(&mut self) -> Vec<(usize, String)> {
+        let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
+        let lost = self.given_up.iter().enumerate().filter_map(reason);
+        let lost: Vec<_> = lost.filter(|(part, _)| !self.abandoned.contains(part)).collect();
+        self.abandoned.extend(lost.iter().map(|(part, _)| part));
+        lost
+    }
+
+    /// Whether all have ended but those that are given up, of which there are some.
+    fn are_over(&self) -> bool {
+        let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
+        !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
+    }
+
+    /// Those that come to an end.
+    fn ending(&mut self) -> Vec<JoinHandle<()>> {
+        let threads = self.threads.drain(..).enumerate();
+        threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
+    }
+
     /// Lets go of the workers, waits for them, and passes on their panics.
     fn join(&mut self) {
         self.starts.clear();
-        for thread in self.threads.drain(..) {
+        for thread in self.ending() {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -252,7 +297,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.starts.clear();
-        for thread in self.threads.drain(..) {
+        for thread in self.ending() {
             // Given up: whatever came of it is of no interest.
             let _ = thread.join();
         }
@@ -357,6 +402,66 @@ mod tests {
         drop(sender);
         let told: Vec<Message> = receiver.iter().collect();
         assert!(matches!(told[..], [Message::Reported(Reported::Lost { part: 1, why: Stop::Died(_) })]));
+    }
+
+    /// An author that does not come back before it is told to.
+    #[derive(Debug)]
+    struct Stuck(mpsc::Receiver<()>);
+
+    impl Author for Stuck {
+        fn writes_each(&self) -> bool {
+            true
+        }
+
+        fn delays(&self) -> bool {
+            false
+        }
+
+        fn hears(&self) -> bool {
+            false
+        }
+
+        fn messages(&self) -> u32 {
+            1
+        }
+
+        fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
+            // Let go of, it has nothing to ask.
+            let _ = self.0.recv();
+            Err(plimsoll_wire::Halt::Asked)
+        }
+
+        fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::Halt> {
+            Ok(0)
+        }
+
+        fn hear(&mut self, _: &plimsoll_wire::HeardAnswer) -> Result<(), plimsoll_wire::Halt> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_author_that_does_not_come_back_is_given_up() {
+        let shape = LoadShape::Closed { users: Curve::constant(2.0) };
+        let plan = Plan::get("127.0.0.1", 9, vec![([127, 0, 0, 1], 9).into()], shape);
+        let injector = Injector { workers: 2, ..Injector::default() };
+        let given_up: Arc<OnceLock<String>> = Arc::default();
+        let (free, freed) = mpsc::channel();
+        let (gone, stuck) = mpsc::channel();
+        drop(gone);
+        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| Authorship {
+            author: Box::new(Stuck(stuck)),
+            address: None,
+            given_up,
+        });
+        let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
+        let aids = Aids { authors: authors.into(), ..Aids::default() };
+        let prepared = prepare_aided(&plan, &injector, Stripe::ALL, aids, &mut on_tick).expect("ready");
+        given_up.set("write() has not ended".to_owned()).expect("the first");
+        let run = prepared.run(monotonic_ns(), &mut on_tick);
+        let why = Stop::Died("write() has not ended".to_owned());
+        assert_eq!(run.ending, Some(plimsoll_model::Ending::Stopped(why)));
+        drop(free);
     }
 
     #[test]

@@ -26,6 +26,14 @@ pub enum ScriptError {
         /// Where, from 1, in bytes.
         column: usize,
     },
+    /// One of its functions does not end.
+    #[error("{hook}() has not ended after {seconds} s")]
+    Endless {
+        /// Which.
+        hook: HookName,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// No address of the host could be connected to.
     #[error("unable to connect to {host}:{service}")]
     Unreachable {

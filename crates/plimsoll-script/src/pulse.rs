@@ -49,6 +49,7 @@ struct WatchedPulse {
     /// How many beats there were, and since when it is so many, ns.
     beats: u64,
     since_ns: u64,
+    is_given_up: bool,
 }
 
 /// A function that has been at work for too long.
@@ -63,13 +64,15 @@ pub struct Hanging {
 impl PulseWatch {
     /// The first of `pulses` is the main state's.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<Pulse>>) -> PulseWatch {
-        PulseWatch { states: pulses.map(|pulse| WatchedPulse { pulse, beats: 0, since_ns: 0 }).collect() }
+        PulseWatch {
+            states: pulses.map(|pulse| WatchedPulse { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
+        }
     }
 
     /// A function that began `limit_ns` ago at least and has not ended; to be asked several times in that time.
     pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<Hanging> {
         let mut found = None;
-        for (number, state) in self.states.iter_mut().enumerate() {
+        for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
             let beats = state.pulse.beats.load(Ordering::Acquire);
             if beats != state.beats || beats % 2 == 0 {
                 (state.beats, state.since_ns) = (beats, now_ns);
@@ -80,6 +83,11 @@ impl PulseWatch {
             }
         }
         found
+    }
+
+    /// What hangs there is known, and not told again.
+    pub fn give_up(&mut self, hanging: Hanging) {
+        self.states[hanging.thread.map_or(0, |thread| thread + 1)].is_given_up = true;
     }
 }
 
@@ -96,6 +104,12 @@ mod tests {
         assert_eq!(watch.hanging(10, 10), None);
         assert_eq!(watch.hanging(19, 10), None);
         assert_eq!(watch.hanging(20, 10), Some(Hanging { thread: Some(1), hook: HookName::Response }));
+        // Known, it is not told again.
+        let mut other = PulseWatch::new(pulses.iter().cloned());
+        assert_eq!(other.hanging(0, 10), None);
+        let hanging = other.hanging(10, 10).expect("the same");
+        other.give_up(hanging);
+        assert_eq!(other.hanging(99, 10), None);
         // Another call of the same function.
         pulses[2].end();
         pulses[2].begin(HookName::Response);

@@ -147,6 +147,12 @@ impl Script {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// A function has not ended, and is waited for no longer: that is what has ended the load.
+    pub fn give_up(&self, hook: HookName, seconds: u64) -> ScriptError {
+        let error = ScriptError::Endless { hook, seconds };
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
+    }
+
     /// Calls `done`, if there is one.
     pub fn done(
         &self,
@@ -279,9 +285,8 @@ impl Author for ScriptAuthor {
 
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
         let heard = self.state.within(HookName::Response, || {
-            let fields = answer.fields().map(|(name, value)| (LuaString::wrap(name), LuaString::wrap(value)));
-            let headers = self.state.lua.create_table_from(fields)?;
-            self.hear.call::<()>((answer.status, headers, LuaString::wrap(answer.content)))
+            // Its fields are told apart in Lua: a push from here costs more there than reading.
+            self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
         self.go_on(heard)
     }

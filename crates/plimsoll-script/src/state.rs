@@ -17,15 +17,29 @@ const WRK: &str = include_str!("wrk.lua");
 /// What is called once a request. The globals are looked up each time, since a script may set them anew as it runs; in Lua, since
 /// that is where it costs least.
 const CALLS: &str = "
-local wrk, type, tonumber = wrk, type, tonumber
+local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
    local f = request
    if type(f) ~= 'function' then f = wrk.request end
    return f()
 end
-local function hear(status, headers, body)
+-- The fields of the last head: answers are much alike, and a head that is the same text is not read again.
+local last, names, values, count = nil, {}, {}, 0
+local function read(head)
+   last, count = head, 0
+   for name, value in gmatch(head, '\\n([^:\\n]*):[ \\t]*([^\\r\\n]*)') do
+      count = count + 1
+      names[count], values[count] = name, match(value, '^(.*[^ \\t])') or ''
+   end
+end
+local function hear(status, head, body)
    local f = response
-   if type(f) == 'function' then f(status, headers, body) end
+   if type(f) ~= 'function' then return end
+   if head ~= last then read(head) end
+   -- A script may keep its table, and change it.
+   local headers = {}
+   for i = 1, count do headers[names[i]] = values[i] end
+   f(status, headers, body)
 end
 local function wait()
    local f = delay

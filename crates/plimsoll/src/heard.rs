@@ -232,6 +232,7 @@ impl Authoring for Heard {
         let hearer = |tally: &Arc<Mutex<HeardTally>>| Authorship {
             author: Box::new(Hearer { shared: Arc::clone(&self.0), tally: Arc::clone(tally), rows_max }),
             address: None,
+            given_up: Arc::default(),
         };
         Ok(tallies.iter().map(hearer).collect())
     }

@@ -19,7 +19,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long a function of a script may take while a load runs, and before and after.
@@ -46,6 +46,8 @@ pub struct Scripted {
 struct Present {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
+    /// Why each worker is given up, if it is.
+    given_up: Vec<Arc<OnceLock<String>>>,
 }
 
 impl Drop for Present {
@@ -133,6 +135,13 @@ impl Scripted {
         self.script()?.failure()
     }
 
+    /// What the script has printed stands before what is printed next.
+    pub fn flush(&self) {
+        if let Some(script) = self.script() {
+            script.flush();
+        }
+    }
+
     /// Calls `done` for the load that has ended. Returns what went wrong in the script, in the load or here.
     pub fn done(&self, run: &Run) -> Option<ScriptError> {
         let script = self.script()?;
@@ -141,17 +150,30 @@ impl Scripted {
         script.failure().or(done.err())
     }
 
-    /// A function that does not end cannot be ended from outside, and its thread not be joined: all that is left is to say so and to
-    /// go. What was recorded until then is in the run file.
-    fn look_after(&self, mut watch: PulseWatch, stage: Arc<ScriptStage>) {
+    /// A function that does not end cannot be ended from outside, and its thread not be joined. In a load its worker is given up, and
+    /// the load ends with what was measured. Before and after one all that is left is to say so and to go.
+    fn look_after(&self, mut watch: PulseWatch, present: &Present) {
         let name = self.program.name.clone();
+        let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
+        let given_up = present.given_up.clone();
         std::thread::spawn(move || {
+            let mut limit_unloaded_ns = UNLOADED_NS_MAX;
             while !stage.is_over.load(Ordering::Relaxed) {
                 std::thread::sleep(LOOK);
                 let loaded = stage.is_loaded.load(Ordering::Relaxed);
-                let limit_ns = if loaded { LOADED_NS_MAX } else { UNLOADED_NS_MAX };
-                if let Some(Hanging { hook, .. }) = watch.hanging(monotonic_ns(), limit_ns) {
-                    let seconds = limit_ns / 1_000_000_000;
+                let limit_ns = if loaded { LOADED_NS_MAX } else { limit_unloaded_ns };
+                let Some(hanging) = watch.hanging(monotonic_ns(), limit_ns) else { continue };
+                let Hanging { hook, thread } = hanging;
+                let seconds = limit_ns / 1_000_000_000;
+                let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
+                if let (Some(author), Some(script)) = (author, script.upgrade()) {
+                    // Set once; and `done` may ask for what the thread has, which does not give it.
+                    let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
+                    watch.give_up(hanging);
+                    // Dropped, its states would be waited for.
+                    std::mem::forget(script);
+                    limit_unloaded_ns = LOADED_NS_MAX;
+                } else {
                     output::note(&presentable(&format!("plimsoll: {name}: {hook}() has not ended after {seconds} s")));
                     std::process::exit(i32::from(if loaded { exit::CROSSED } else { exit::USAGE }));
                 }
@@ -172,9 +194,10 @@ impl Authoring for Scripted {
         let program = Program { dialect, ..(*self.program).clone() };
         let usage = |error: ScriptError| Failure::usage(error.to_string());
         let script = Script::new(program, workers.max(1) as usize, &self.reach).map_err(usage)?;
-        let stage = Arc::<ScriptStage>::default();
-        self.look_after(script.watch(), Arc::clone(&stage));
-        let present = Present { script: Arc::new(script), stage };
+        let watch = script.watch();
+        let given_up = (0..workers.max(1)).map(|_| Arc::default()).collect();
+        let present = Present { script: Arc::new(script), stage: Arc::default(), given_up };
+        self.look_after(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
         if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
             output::note("warning: the script's delay() is not asked: where there is a rate, the rate says when");
@@ -182,10 +205,12 @@ impl Authoring for Scripted {
         if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             output::print(&text);
         }
-        let with_address = authors.into_iter().zip(present.script.addresses());
+        let each = authors.into_iter().zip(present.script.addresses()).zip(present.given_up.clone());
+        let authorship = |((author, address), given_up)| Authorship { author: Box::new(author), address, given_up };
+        let each = each.map(authorship).collect();
         present.stage.is_loaded.store(true, Ordering::Relaxed);
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);
-        Ok(with_address.map(|(author, address)| Authorship { author: Box::new(author), address }).collect())
+        Ok(each)
     }
 
     /// Ends a load whose script has failed.

@@ -241,6 +241,7 @@ impl Authoring for Attack {
         let attacker = |_| Authorship {
             author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
             address: None,
+            given_up: Arc::default(),
         };
         Ok((0..workers.max(1)).map(attacker).collect())
     }

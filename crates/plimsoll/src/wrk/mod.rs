@@ -48,6 +48,7 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
     if asked.json {
         results.print(true, true);
     } else {
+        scripted.iter().for_each(Scripted::flush);
         output::print(&told(&asked, &ToldFigures::of(measured.run())));
     }
     let failed = scripted.and_then(|scripted| scripted.done(measured.run()));

@@ -453,3 +453,16 @@ fn a_script_is_traffic_like_any_other() {
         assert!(done.code == 2 && done.stderr.contains(said), "{words:?}: {}", done.stderr);
     }
 }
+
+#[test]
+fn a_function_that_does_not_end_ends_the_run() {
+    let server = Logging::start();
+    let text = "local began, n = os.time(), 0
+        function response() if os.time() - began > 1 then while true do n = n + 0 end end end
+        function done(summary) print('done', summary.requests) end";
+    let done = plimsoll(&["wrk", "-t1", "-c1", "-d60s", "-s", &script("endless.lua", text), &server.url]);
+    assert!(done.code == 1 && done.stderr.contains("response() has not ended after 10 s"), "{}", done.stderr);
+    let told = done.stdout.lines().find_map(|line| line.strip_prefix("done\t"));
+    let told: u64 = told.expect("it is called").parse().expect("a number");
+    assert!(told > 0 && done.stdout.contains(&format!("  {told} requests in ")), "{}", done.stdout);
+}

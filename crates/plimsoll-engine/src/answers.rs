@@ -263,6 +263,7 @@ impl AnswerChecks {
                 self.text.clear();
                 self.text.shrink_to(ROOM_BYTES_KEPT);
                 if !messages.read(&answer.content, &mut self.text) {
+                    self.text.clear();
                     return Some(Miss { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
                 }
                 &self.text
@@ -318,6 +319,11 @@ impl AnswerChecks {
             }
         }
         None
+    }
+
+    /// What the content of the last answer was read as, if it was messages.
+    pub fn read_as(&self) -> Option<&[u8]> {
+        self.messages.as_ref().map(|_| &self.text[..]).filter(|text| !text.is_empty())
     }
 
     /// What is said of a miss.

@@ -84,9 +84,17 @@ impl FailedAnswers {
 
     /// An answer that was kept whole misses something although its status counts as success.
     #[cold]
-    pub fn missed(&mut self, missed: AnswerMiss, status: u16, answer: &AnswerText, at_ns: u64, reason: &str) {
+    pub fn missed(
+        &mut self,
+        missed: AnswerMiss,
+        status: u16,
+        answer: &AnswerText,
+        content: &[u8],
+        at_ns: u64,
+        reason: &str,
+    ) {
         if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.missed != Some(missed)) {
-            let said = (&answer.status_line(status)[..], answer.content());
+            let said = (&answer.status_line(status)[..], content);
             self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason));
         }
     }

@@ -255,6 +255,11 @@ impl Source {
         matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
+    /// What the content of the last answer of the route was read as, if it was messages.
+    pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
+        self.route(route).checks.as_ref()?.read_as()
+    }
+
     /// Whether users find nothing more to ask.
     pub fn is_used_up(&self) -> bool {
         match self {

@@ -402,7 +402,8 @@ impl<N: Net> Worker<N> {
         if exchange.measured {
             let reason = self.job.source.reason(route, miss);
             let missed = AnswerMiss { route, failure: miss.failure };
-            self.failed_answers.missed(missed, status, answer, self.now_ns - self.origin_ns, reason);
+            let content = self.job.source.read_as(route).unwrap_or(answer.content());
+            self.failed_answers.missed(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
     }

@@ -171,6 +171,10 @@ fn answers_of_calls_are_looked_through_and_carried_on() {
         let document = asked(&same(id, expect));
         assert_eq!(number(&document, "ledger.failed.expectation"), missed, "{id} {expect}: {:#}", document["ledger"]);
         assert_eq!(number(&document, "grpc_statuses.OK"), 50.0);
+        if missed > 0.0 {
+            let shown = document["failed_answers"][0]["body"].as_str();
+            assert!(shown.is_some_and(|body| body.starts_with("{\"id\":")), "{:#}", document["failed_answers"]);
+        }
     }
     let step = |body: &str, more: &str| format!("[[scenario.step]]\npost = \"/shop.Items/Same\"\n{body}\n{more}\n");
     let steps = [

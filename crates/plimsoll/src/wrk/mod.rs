@@ -96,6 +96,9 @@ fn line_of_run(asked: &WrkAsked) -> Vec<String> {
     if asked.json {
         line.push("--json".to_owned());
     }
+    if asked.allow_public {
+        line.push("--allow-public".to_owned());
+    }
     line.extend([asked.url().to_owned(), "--".to_owned()]);
     line.extend(asked.words[1..].iter().cloned());
     line
@@ -129,6 +132,7 @@ fn usage(dialect: Dialect) -> &'static str {
 
     -o, --output      <F>  Keep the run in this file
         --json             Print plimsoll's results as JSON
+        --allow-public     Load on addresses that are not private
 
   Numeric arguments may include a SI unit (1k, 1M, 1G)
   Time arguments may include a time unit (500ms, 2s, 2m, 2h)
@@ -153,6 +157,7 @@ fn usage(dialect: Dialect) -> &'static str {
 
     -o, --output      <F>  Keep the run in this file
         --json             Print plimsoll's results as JSON
+        --allow-public     Load on addresses that are not private
 
   Numeric arguments may include a SI unit (1k, 1M, 1G)
   Time arguments may include a time unit (500ms, 2s, 2m, 2h)

@@ -29,6 +29,8 @@ pub struct WrkAsked {
     pub words: Vec<String>,
     /// plimsoll's own: results as JSON, and where the run is kept.
     pub json: bool,
+    /// plimsoll's own: load on addresses that are not private.
+    pub allow_public: bool,
     pub output: Option<String>,
 }
 
@@ -42,7 +44,7 @@ pub enum WrkRefusal {
 }
 
 /// A flag: its letter, its long name, whether it has a value, and whether only wrk2 has it.
-const FLAGS: [(char, &str, bool, bool); 14] = [
+const FLAGS: [(char, &str, bool, bool); 15] = [
     ('c', "connections", true, false),
     ('d', "duration", true, false),
     ('t', "threads", true, false),
@@ -57,6 +59,7 @@ const FLAGS: [(char, &str, bool, bool); 14] = [
     ('B', "batch_latency", false, true),
     ('o', "output", true, false),
     ('J', "json", false, false),
+    ('A', "allow-public", false, false),
 ];
 
 /// Understands the words after the program's name.
@@ -75,6 +78,7 @@ pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRef
         version: false,
         words: Vec::new(),
         json: false,
+        allow_public: false,
         output: None,
     };
     let known = |wrk2_only: bool| !wrk2_only || dialect == Dialect::Wrk2;
@@ -105,8 +109,8 @@ pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRef
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
-                // `--json` has no letter, and wrk's `-J` does not exist.
-                let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && letter != 'J');
+                // `--json` and `--allow-public` have no letter here.
+                let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
                 let Some((_, _, has_value, _)) = flag else {
                     return Err(usage(format!("invalid option -- '{letter}'")));
                 };
@@ -162,6 +166,7 @@ impl WrkAsked {
             'v' => self.version = true,
             'o' => self.output = Some(value),
             'J' => self.json = true,
+            'A' => self.allow_public = true,
             _ => return Err(WrkRefusal::Usage(None)),
         }
         Ok(())
@@ -201,7 +206,7 @@ mod tests {
             (10, 2, 10_000_000_000, 2_000_000_000)
         );
         type Row = (&'static str, Dialect, fn(&mut WrkAsked));
-        let rows: [Row; 9] = [
+        let rows: [Row; 10] = [
             ("-t12 -c400 -d30s u", Dialect::Wrk, |a| {
                 (a.threads, a.connections, a.duration_ns) = (12, 400, 30_000_000_000)
             }),
@@ -219,6 +224,7 @@ mod tests {
                 (a.dialect, a.rate, a.latency, a.u_latency) = (Dialect::Wrk2, Some(2000), true, true);
             }),
             ("--rate 10 -L u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.latency) = (Dialect::Wrk2, Some(10), true)),
+            ("--allow-public u", Dialect::Wrk, |a| a.allow_public = true),
             ("--json -o x.run u", Dialect::Wrk, |a| (a.json, a.output) = (true, Some("x.run".into()))),
         ];
         for (line, dialect, change) in rows {

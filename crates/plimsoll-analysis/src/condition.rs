@@ -10,9 +10,10 @@
 //! percentile may have no bound (it is infinite), and so has the mean or the maximum as soon as one request did not succeed.
 
 use crate::format;
+use crate::named;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
-use plimsoll_model::{Histogram, Interval, Ledger, RequestFailure, Run};
+use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteRecord, Run};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
@@ -81,7 +82,9 @@ pub enum Op {
 impl Op {
     /// A comparison such as `p99>200ms` as its name, the operation and its value; `None` where one is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
-        let at = text.find(['<', '>'])?;
+        // A name in quotation marks may have any characters.
+        let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
+        let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
         let (op, value) = match (rest.strip_prefix("<="), rest.strip_prefix(">=")) {
             (Some(value), _) => (Op::AtMost, value),
@@ -105,8 +108,10 @@ impl Op {
 }
 
 /// A comparison of one figure of a run with a value.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
+    /// The name of the request that it is about; `None`: all of them.
+    pub route: Option<String>,
     /// The figure.
     pub metric: Metric,
     /// The comparison.
@@ -127,6 +132,9 @@ pub enum ConditionError {
          rate, rps), cpu, unsent and timeouts"
     )]
     Metric(String),
+    /// A figure that single requests have none of.
+    #[error("'{0}' is of the whole server: leave the name of the request out")]
+    OfAll(String),
     /// A bound that says no unit, with what was probably meant.
     #[error("'{0}' says no unit: write {1}")]
     Unit(String, String),
@@ -141,7 +149,10 @@ impl Condition {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
         let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
-        let metric = Metric::parse(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
+        let (route, metric) = of_route(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
+        if route.is_some() && metric == Metric::Cpu {
+            return Err(ConditionError::OfAll(name.to_owned()));
+        }
         let number = value.parse::<f64>().is_ok_and(f64::is_finite);
         let unit = |units: &str| {
             let likely = units.split(", ").map(|unit| format!("{name}{op}{value}{unit}")).collect::<Vec<_>>();
@@ -163,23 +174,29 @@ impl Condition {
             Metric::Throughput => units::parse_number(value)?,
             Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count) => units::parse_count(value)? as f64,
         };
-        Ok(Condition { metric, op, value })
+        Ok(Condition { route: route.map(str::to_owned), metric, op, value })
     }
 
     /// The figure of a finished run that this condition is about: a latency is infinite where more requests than it may
     /// leave out did not succeed. `None` where nothing was measured (a latency without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
-        let totals = run.totals();
-        if totals.whole.ledger.scheduled == 0 {
+        let whole = match &self.route {
+            None => run.totals().whole,
+            Some(name) => {
+                let number = named::number_of(&run.plan.traffic, name)?;
+                run.route_totals().into_iter().nth(number)?
+            }
+        };
+        if whole.ledger.scheduled == 0 {
             return None;
         }
         let seen = Observed {
-            ledger: &totals.whole.ledger,
-            requests: totals.whole.ledger.scheduled,
+            ledger: &whole.ledger,
+            requests: whole.ledger.scheduled,
             overdue: 0,
-            response: &totals.whole.response,
-            service: &totals.whole.service,
-            succeeded_in_window: totals.whole.succeeded_in_window,
+            response: &whole.response,
+            service: &whole.service,
+            succeeded_in_window: whole.succeeded_in_window,
             window_ns: run.duration_ns(),
             cpu_ns: match self.metric {
                 Metric::Cpu => ServerUse::of(run).ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
@@ -235,6 +252,16 @@ impl Condition {
             _ => format_number(self.value),
         }
     }
+}
+
+/// The request that a figure is of, if it is named, and the figure.
+fn of_route(name: &str, amount: Amount) -> Option<(Option<&str>, Metric)> {
+    if let Some((route, rest)) = named::quoted(name) {
+        return Some((Some(route), Metric::parse(rest, amount)?));
+    }
+    let points = name.match_indices('.').filter(|(at, _)| *at > 0);
+    let mut of_one = points.filter_map(|(at, _)| Some((Some(&name[..at]), Metric::parse(&name[at + 1..], amount)?)));
+    Metric::parse(name, amount).map(|metric| (None, metric)).or_else(|| of_one.next())
 }
 
 impl Metric {
@@ -339,7 +366,7 @@ impl Observed<'_> {
 }
 
 /// A condition that a gate was crossed by.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Crossing {
     /// The condition.
     pub condition: Condition,
@@ -360,7 +387,15 @@ pub struct Conditions(pub Vec<Condition>);
 impl Conditions {
     /// Reads a list with commas, such as `p99>200ms, errors>1%`.
     pub fn parse(text: &str) -> Result<Conditions, ConditionError> {
-        text.split(',').map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
+        named::parts(text).into_iter().map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
+    }
+
+    /// Whether every request that is named is one of these.
+    ///
+    /// # Errors
+    /// A sentence with the names that there are.
+    pub fn are_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
+        named::are_asked(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
     /// The conditions that are true of a finished run, or of which nothing was measured.
@@ -368,7 +403,7 @@ impl Conditions {
         let crossing = |condition: &Condition| {
             let figure = condition.figure(run);
             let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
-            crossed.then_some(Crossing { condition: *condition, figure })
+            crossed.then(|| Crossing { condition: condition.clone(), figure })
         };
         self.0.iter().filter_map(crossing).collect()
     }
@@ -383,14 +418,66 @@ impl Conditions {
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
+    /// Of each condition, which of the figures it is about; `None`: what it names is not asked.
+    about: Vec<Option<usize>>,
     measured_from_ns: u64,
+    /// Of all requests, and of each that is named.
+    seen: Vec<WatchedFigures>,
+    reach_ns: u64,
+}
+
+/// What was seen so far of all requests, or of one.
+#[derive(Debug, Clone)]
+struct WatchedFigures {
+    /// Of which; `None`: all.
+    route: Option<u16>,
     ledger: Ledger,
     response: Histogram,
     service: Histogram,
     succeeded_in_window: u64,
     /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of a latency reaches.
     scheduled: VecDeque<(u64, u64)>,
-    reach_ns: u64,
+}
+
+impl WatchedFigures {
+    fn new(route: Option<u16>) -> WatchedFigures {
+        WatchedFigures {
+            route,
+            ledger: Ledger::default(),
+            response: Histogram::new(),
+            service: Histogram::new(),
+            succeeded_in_window: 0,
+            scheduled: VecDeque::new(),
+        }
+    }
+
+    fn push(&mut self, end_ns: u64, reach_ns: u64, tick: &Interval) {
+        let figures = match self.route {
+            None => Some(tick.whole()),
+            Some(number) => tick.routes.get(number),
+        };
+        if let Some(figures) = figures {
+            self.ledger.merge(&figures.ledger);
+            self.response.merge_sparse(&figures.response);
+            self.service.merge_sparse(&figures.service);
+            self.succeeded_in_window += figures.succeeded_in_window;
+        }
+        self.scheduled.push_back((end_ns, self.ledger.scheduled));
+        while self.scheduled.get(1).is_some_and(|next| next.0.saturating_add(reach_ns) <= end_ns) {
+            self.scheduled.pop_front();
+        }
+    }
+
+    fn ended(&self) -> u64 {
+        self.ledger.requests() + self.ledger.unsent
+    }
+
+    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as long ago, less all that
+    /// have ended.
+    fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
+        let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
+        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
+    }
 }
 
 impl ConditionWatch {
@@ -399,39 +486,35 @@ impl ConditionWatch {
     /// ... or this much of the measured window.
     const PATIENCE_NS: u64 = 5 * units::SECOND;
 
-    /// A watch over a run whose measured window begins at `measured_from_ns` of schedule time.
-    pub fn new(conditions: Conditions, measured_from_ns: u64) -> ConditionWatch {
+    /// A watch over a run of this plan.
+    pub fn new(conditions: Conditions, plan: &PlanRecord) -> ConditionWatch {
         let reach_ns = conditions.0.iter().filter_map(Condition::bound_ns).max().unwrap_or(0);
-        ConditionWatch {
-            conditions,
-            scheduled: VecDeque::new(),
-            reach_ns,
-            measured_from_ns,
-            ledger: Ledger::default(),
-            response: Histogram::new(),
-            service: Histogram::new(),
-            succeeded_in_window: 0,
-        }
+        let mut seen = vec![WatchedFigures::new(None)];
+        let mut about = |condition: &Condition| {
+            let Some(name) = &condition.route else { return Some(0) };
+            let number = named::number_of(&plan.traffic, name)? as u16;
+            let known = seen.iter().position(|figures| figures.route == Some(number));
+            Some(known.unwrap_or_else(|| {
+                seen.push(WatchedFigures::new(Some(number)));
+                seen.len() - 1
+            }))
+        };
+        let about = conditions.0.iter().map(&mut about).collect();
+        ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
     }
 
     /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
-        let whole = tick.whole();
-        self.ledger.merge(&whole.ledger);
-        self.response.merge_sparse(&whole.response);
-        self.service.merge_sparse(&whole.service);
-        self.succeeded_in_window += whole.succeeded_in_window;
-        self.scheduled.push_back((end_ns, self.ledger.scheduled));
-        while self.scheduled.get(1).is_some_and(|next| next.0.saturating_add(self.reach_ns) <= end_ns) {
-            self.scheduled.pop_front();
-        }
+        let reach_ns = self.reach_ns;
+        self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
         let window_ns = end_ns.saturating_sub(self.measured_from_ns);
-        let ended = self.ledger.requests() + self.ledger.unsent;
         if window_ns < units::SECOND {
             return None;
         }
-        self.conditions.0.iter().find_map(|condition| {
-            let overdue = condition.bound_ns().map_or(0, |bound_ns| self.overdue(end_ns, bound_ns, ended));
+        self.conditions.0.iter().zip(&self.about).find_map(|(condition, about)| {
+            let figures = &self.seen[(*about)?];
+            let ended = figures.ended();
+            let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue(end_ns, bound_ns));
             let counts = matches!(
                 condition.metric,
                 Metric::Throughput | Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count)
@@ -440,12 +523,12 @@ impl ConditionWatch {
                 return None;
             }
             let seen = Observed {
-                ledger: &self.ledger,
+                ledger: &figures.ledger,
                 requests: ended,
                 overdue,
-                response: &self.response,
-                service: &self.service,
-                succeeded_in_window: self.succeeded_in_window,
+                response: &figures.response,
+                service: &figures.service,
+                succeeded_in_window: figures.succeeded_in_window,
                 window_ns,
                 cpu_ns: None,
             };
@@ -455,15 +538,8 @@ impl ConditionWatch {
             condition
                 .op
                 .holds(figure, condition.value)
-                .then_some(Crossing { condition: *condition, figure: Some(figure) })
+                .then(|| Crossing { condition: condition.clone(), figure: Some(figure) })
         })
-    }
-
-    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as long ago, less all that
-    /// have ended.
-    fn overdue(&self, end_ns: u64, bound_ns: u64, ended: u64) -> u64 {
-        let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
-        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(ended))
     }
 }
 
@@ -519,6 +595,9 @@ impl fmt::Display for Op {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(route) = &self.route {
+            write!(f, "{}.", named::written(route))?;
+        }
         write!(f, "{}{}{}", self.metric, self.op, self.value_syntax())
     }
 }
@@ -587,6 +666,15 @@ mod tests {
             ("unsent>0", Ok("unsent>0")),
             ("unsent>1%", Ok("unsent>1%")),
             ("timeouts>=10", Ok("timeouts>=10")),
+            ("order.p99>200ms", Ok("order.p99>200ms")),
+            ("order.service.p99.9>200ms", Ok("order.service.p99.9>200ms")),
+            ("GET /items/{}.errors>1%", Ok("'GET /items/{}'.errors>1%")),
+            ("GET /a.b.rps<5", Ok("'GET /a.b'.goodput<5")),
+            ("'a<b, c'.max>1s", Ok("'a<b, c'.max>1s")),
+            ("'service'.p99>1s", Ok("'service'.p99>1s")),
+            ("order.cpu>1ms", Err("of the whole server")),
+            ("order.speed>1", Err("not measured")),
+            (".p99>1s", Err("not measured")),
             ("", Err("no condition")),
             ("p99", Err("no condition")),
             ("p99=200ms", Err("no condition")),
@@ -648,7 +736,7 @@ mod tests {
     #[test]
     fn a_watch_waits_for_evidence() {
         let conditions = Conditions::parse("errors>5%, p99>200ms").expect("parses");
-        let mut watch = ConditionWatch::new(conditions.clone(), 0);
+        let mut watch = ConditionWatch::new(conditions.clone(), &run(0, 0, 0, 0, 0).plan);
         assert_eq!(watch.push(100_000_000, &tick(0, 10, 0)), None);
         assert_eq!(watch.push(1_000_000_000, &tick(5, 0, 1_000_000)), None, "15 requests are not 20");
         let crossing = watch.push(1_100_000_000, &tick(85, 0, 1_000_000)).expect("10 of 100 failed");
@@ -730,12 +818,13 @@ mod tests {
 
     #[test]
     fn a_watch_sees_failures_and_hanging_servers() {
-        let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), 0);
+        let plan = run(0, 0, 0, 0, 0).plan;
+        let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), &plan);
         let tenth = units::SECOND / 10;
         // Nothing but errors.
         let mut errors = watch("p99>200ms");
         let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick(0, 10, 0)));
-        assert!(ended.is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
+        assert!(ended.as_ref().is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
         // 10 users who never get an answer.
         let mut asked = Interval::default();
         asked.routes.of_mut(0).ledger.scheduled = 10;
@@ -753,5 +842,35 @@ mod tests {
             steady.push(at * tenth, &now).is_some()
         });
         assert_eq!(ended, None);
+    }
+
+    #[test]
+    fn a_condition_may_be_of_one_request() {
+        let mut run = run(100, 0, 0, 0, units::MS);
+        let mut order = run.plan.traffic.routes[0].clone();
+        order.label = "order".into();
+        run.plan.traffic.routes.push(order);
+        let mut interval = Interval::default();
+        *interval.routes.of_mut(1) = tick(40, 10, 300 * units::MS).routes.whole().clone();
+        run.push(1, &interval);
+        for (gate, crossed) in [
+            ("order.p50>200ms", true),
+            ("p50>200ms", false),
+            ("order.errors>=20%", true),
+            ("errors>=20%", false),
+            ("'GET /'.errors>0%", false),
+            // Who asks after what is not asked must not pass.
+            ("other.p99>1h", true),
+        ] {
+            let conditions = Conditions::parse(gate).expect("parses");
+            assert_eq!(!conditions.crossed(&run).is_empty(), crossed, "{gate}");
+            let mut watch = ConditionWatch::new(conditions, &run.plan);
+            let seen = (run.intervals.values().zip(1..)).find_map(|(it, at)| watch.push(at * 6 * units::SECOND, it));
+            assert_eq!(seen.is_some(), crossed && !gate.starts_with("other"), "{gate}");
+        }
+        let routes = &run.plan.traffic.routes;
+        assert_eq!(Conditions::parse("p99>1s, order.p99>1s").expect("parses").are_of(routes), Ok(()));
+        let error = Conditions::parse("ordr.p99>1s").expect("parses").are_of(routes).expect_err("is not asked");
+        assert_eq!(error, "no request is called 'ordr': there is 'GET /', order");
     }
 }

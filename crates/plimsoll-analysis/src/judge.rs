@@ -284,11 +284,12 @@ fn open_verdict(
     let mut worst: Option<(f64, u64, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.allowances().enumerate() {
-        let bad = if whole { watch.ended_bad(at) + ledger.in_flight } else { watch.bad(at) };
-        let excess = bad as f64 / (allowance.share * ledger.scheduled as f64).max(1.0);
-        bounds_hold &= bad <= allowance.count_of(ledger.scheduled);
+        let asked = watch.ledger_of(at, ledger);
+        let bad = if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) };
+        let excess = bad as f64 / (allowance.share * asked.scheduled as f64).max(1.0);
+        bounds_hold &= bad <= allowance.count_of(asked.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
-            worst = Some((excess, bad, broken(allowance, bad, ledger.scheduled)));
+            worst = Some((excess, bad, broken(allowance, bad, asked.scheduled)));
         }
     }
     let (excess, bad, sentence) = worst.unwrap_or_default();

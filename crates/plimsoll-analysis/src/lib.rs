@@ -22,6 +22,7 @@ pub mod finding;
 pub mod format;
 pub mod judge;
 pub mod levels;
+mod named;
 pub mod others;
 pub mod overload;
 pub mod profile;

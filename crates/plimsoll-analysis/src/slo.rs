@@ -5,6 +5,8 @@
 //! workers and machines, which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
 
 use crate::condition::{Clock, Condition, ConditionError, Metric, Op, Statistic, duration_syntax, share_syntax};
+use crate::named;
+use plimsoll_model::RouteRecord;
 use std::fmt;
 use std::str::FromStr;
 
@@ -24,11 +26,26 @@ pub struct Slo {
     pub success_min: f64,
     /// Latency bounds, as given.
     pub latency: Vec<LatencyBound>,
+    /// What is promised of single requests besides, in the order of their names' first coming.
+    pub by_route: Vec<RoutePromise>,
+}
+
+/// What is promised of one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoutePromise {
+    /// Its name.
+    pub route: String,
+    /// Least share of its scheduled requests that must succeed, 0..=1.
+    pub success_min: Option<f64>,
+    /// Latency bounds, as given.
+    pub latency: Vec<LatencyBound>,
 }
 
 /// One bound of an [`Slo`] as a count of bad requests.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
+    /// The name of the request that it is of; `None`: all of them.
+    pub route: Option<String>,
     /// Slower than this is bad; `None`: only failures are bad.
     pub bound_ns: Option<u64>,
     /// The share of the scheduled requests that may be bad, 0..=1.
@@ -59,18 +76,34 @@ pub enum SloError {
 impl Slo {
     /// Reads a list such as `success>=99.9%, p99<=500ms`. Without a success bound 99.9 % is meant.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
-        let mut slo = Slo { success_min: 0.999, latency: Vec::new() };
-        for part in text.split(',') {
+        let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
+        for part in named::parts(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |quantile| LatencyBound { quantile, bound_ns: condition.value as u64 };
-            match condition.metric {
-                // Rounded, as 99.9 / 100 is not 0.999.
-                Metric::Success if !upper => slo.success_min = (condition.value * 1e12).round() / 1e12,
-                Metric::Errors if upper => slo.success_min = ((1.0 - condition.value) * 1e12).round() / 1e12,
-                Metric::Latency(Clock::Response, Statistic::Quantile(q)) if upper => slo.latency.push(latency(q)),
-                Metric::Latency(Clock::Response, Statistic::Max) if upper => slo.latency.push(latency(1.0)),
+            // Rounded, as 99.9 / 100 is not 0.999.
+            let rounded = |share: f64| (share * 1e12).round() / 1e12;
+            let (success, bound) = match condition.metric {
+                Metric::Success if !upper => (Some(rounded(condition.value)), None),
+                Metric::Errors if upper => (Some(rounded(1.0 - condition.value)), None),
+                Metric::Latency(Clock::Response, Statistic::Quantile(q)) if upper => (None, Some(latency(q))),
+                Metric::Latency(Clock::Response, Statistic::Max) if upper => (None, Some(latency(1.0))),
                 _ => return Err(SloError::Part(part.trim().to_owned())),
+            };
+            match condition.route {
+                None => {
+                    slo.success_min = success.unwrap_or(slo.success_min);
+                    slo.latency.extend(bound);
+                }
+                Some(route) => {
+                    let at = slo.by_route.iter().position(|promise| promise.route == route).unwrap_or_else(|| {
+                        slo.by_route.push(RoutePromise { route, success_min: None, latency: Vec::new() });
+                        slo.by_route.len() - 1
+                    });
+                    let promise = &mut slo.by_route[at];
+                    promise.success_min = success.or(promise.success_min);
+                    promise.latency.extend(bound);
+                }
             }
         }
         Ok(slo)
@@ -78,26 +111,55 @@ impl Slo {
 
     /// Every bound as a count of bad requests; success first.
     pub fn allowances(&self) -> Vec<Allowance> {
-        let success = Allowance { bound_ns: None, share: 1.0 - self.success_min };
-        let latency = self.latency.iter().map(|b| Allowance { bound_ns: Some(b.bound_ns), share: 1.0 - b.quantile });
-        std::iter::once(success).chain(latency).collect()
+        let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
+            route: route.cloned(),
+            bound_ns: Some(bound.bound_ns),
+            share: 1.0 - bound.quantile,
+        };
+        let success = |route: Option<&String>, least: f64| Allowance {
+            route: route.cloned(),
+            bound_ns: None,
+            share: 1.0 - least,
+        };
+        let mut all = vec![success(None, self.success_min)];
+        all.extend(self.latency.iter().map(|it| bound(None, it)));
+        for RoutePromise { route, success_min, latency } in &self.by_route {
+            all.extend(success_min.map(|least| success(Some(route), least)));
+            all.extend(latency.iter().map(|it| bound(Some(route), it)));
+        }
+        all
+    }
+
+    /// Whether every request that is named is one of these.
+    ///
+    /// # Errors
+    /// A sentence with the names that there are.
+    pub fn is_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
+        named::are_asked(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
+    }
+
+    /// All latency bounds, those of single requests too.
+    fn bounds_ns(&self) -> impl Iterator<Item = u64> {
+        let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
+        self.latency.iter().chain(by_route).map(|bound| bound.bound_ns)
     }
 
     /// The shortest latency bound in ns.
     pub fn bound_min_ns(&self) -> Option<u64> {
-        self.latency.iter().map(|b| b.bound_ns).min()
+        self.bounds_ns().min()
     }
 
     /// The longest latency bound in ns.
     pub fn bound_max_ns(&self) -> Option<u64> {
-        self.latency.iter().map(|b| b.bound_ns).max()
+        self.bounds_ns().max()
     }
 }
 
 impl Default for Slo {
     /// `success>=99.9%, p99<=500ms`.
     fn default() -> Slo {
-        Slo { success_min: 0.999, latency: vec![LatencyBound { quantile: 0.99, bound_ns: 500_000_000 }] }
+        let latency = vec![LatencyBound { quantile: 0.99, bound_ns: 500_000_000 }];
+        Slo { success_min: 0.999, latency, by_route: Vec::new() }
     }
 }
 
@@ -111,9 +173,20 @@ impl FromStr for Slo {
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "success>={}", share_syntax(self.success_min))?;
-        for bound in &self.latency {
-            let statistic = if bound.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(bound.quantile) };
-            write!(f, ", {statistic}<={}", duration_syntax(bound.bound_ns as f64))?;
+        let bounds = |of: &str, latency: &[LatencyBound], f: &mut fmt::Formatter<'_>| {
+            latency.iter().try_for_each(|bound| {
+                let statistic =
+                    if bound.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(bound.quantile) };
+                write!(f, ", {of}{statistic}<={}", duration_syntax(bound.bound_ns as f64))
+            })
+        };
+        bounds("", &self.latency, f)?;
+        for RoutePromise { route, success_min, latency } in &self.by_route {
+            let of = format!("{}.", named::written(route));
+            if let Some(least) = success_min {
+                write!(f, ", {of}success>={}", share_syntax(*least))?;
+            }
+            bounds(&of, latency, f)?;
         }
         Ok(())
     }
@@ -130,6 +203,11 @@ mod tests {
             ("p99<200ms", Ok("success>=99.9%, p99<=200ms")),
             ("success>99%", Ok("success>=99%")),
             ("errors<1%,p50<=1.5ms,max<=2s", Ok("success>=99%, p50<=1.5ms, max<=2s")),
+            (
+                "p99<=500ms, order.p99<=300ms, list.max<1s, order.errors<1%",
+                Ok("success>=99.9%, p99<=500ms, order.success>=99%, order.p99<=300ms, list.max<=1s"),
+            ),
+            ("order.p99>=300ms", Err("no part of an SLO")),
             ("p99>200ms", Err("no part of an SLO")),
             ("mean<=20ms", Err("no part of an SLO")),
             ("service.p99<=20ms", Err("no part of an SLO")),

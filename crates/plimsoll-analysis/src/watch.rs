@@ -4,9 +4,12 @@
 //! early is judged from its record alone. Not here: whose fault a failure is.
 
 use crate::format;
+use crate::named;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Arrivals, Interval, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, WorkerTime};
+use plimsoll_model::{
+    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber, WorkerTime,
+};
 use std::ops::ControlFlow;
 
 /// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
@@ -88,6 +91,18 @@ impl TickFigures {
     }
 }
 
+/// A bound of the promise, and what is known of it.
+#[derive(Debug, Clone)]
+struct WatchedBound {
+    allowance: Allowance,
+    /// The one request that it is of.
+    route: Option<RouteNumber>,
+    /// Requests that are known to have broken it, of those that ended.
+    ended_bad: u64,
+    /// All requests of its route in the judged window.
+    ledger: Ledger,
+}
+
 /// Looks after a trial under way: feed it every tick.
 #[derive(Debug, Clone)]
 pub struct Watch {
@@ -99,8 +114,7 @@ pub struct Watch {
     timeout_ns: u64,
     /// At most this many requests will have been scheduled.
     scheduled_max: u64,
-    /// Each bound, and how many requests are known to have broken it, of those that ended.
-    bounds: Vec<(Allowance, u64)>,
+    bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
     seen: Vec<TickFigures>,
     /// Requests that ended since the window's start.
@@ -110,6 +124,17 @@ pub struct Watch {
     quickest_ns: f64,
     /// Settling: ticks in a row, and answers in them.
     settled: (usize, u64),
+}
+
+impl WatchedBound {
+    /// Nothing is known yet; `None`: it is of a request that is not asked.
+    fn of(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
+        let route = match &allowance.route {
+            None => None,
+            Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
+        };
+        Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default() })
+    }
 }
 
 impl Watch {
@@ -136,7 +161,7 @@ impl Watch {
             tick_ns: plan.load.interval_ns.max(1),
             timeout_ns: plan.traffic.timeout_ns_max(),
             scheduled_max,
-            bounds: slo.allowances().into_iter().map(|a| (a, 0)).collect(),
+            bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::of(it, plan)).collect(),
             seen: Vec::new(),
             ended: 0,
             first_bad: None,
@@ -180,13 +205,20 @@ impl Watch {
         }
         let whole = tick.whole();
         let ledger = &whole.ledger;
-        let failed = ledger.failed_total();
         let mut any_bad = false;
-        for (allowance, count) in &mut self.bounds {
-            let slower = allowance.bound_ns.map_or(0, |bound| slower_than(whole, bound, self.timeout_ns));
-            let bad = failed + ledger.unsent + slower;
+        for bound in &mut self.bounds {
+            let figures = match bound.route {
+                None => Some(whole),
+                Some(number) => tick.routes.get(number),
+            };
+            let Some(figures) = figures else { continue };
+            let slower = bound.allowance.bound_ns.map_or(0, |ns| slower_than(figures, ns, self.timeout_ns));
+            let bad = figures.ledger.failed_total() + figures.ledger.unsent + slower;
             any_bad |= bad > 0;
-            *count += bad;
+            bound.ended_bad += bad;
+            if bound.route.is_some() {
+                bound.ledger.merge(&figures.ledger);
+            }
         }
         self.ended += ledger.requests() + ledger.unsent;
         let answers = whole.response.count();
@@ -212,12 +244,16 @@ impl Watch {
 
     /// The reason why the trial has failed whatever comes, if that is so.
     pub fn certain(&self) -> Option<String> {
-        for (at, (allowance, _)) in self.bounds.iter().enumerate() {
+        for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bad(at);
-            let allowed = allowance.count_of(self.scheduled_max);
+            // Of one request at most as many are scheduled as of all.
+            let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
-                let scheduled: u64 = self.seen.iter().map(|s| s.scheduled).sum();
-                return Some(broken(allowance, bad, scheduled));
+                let scheduled = match bound.route {
+                    Some(_) => bound.ledger.scheduled,
+                    None => self.seen.iter().map(|s| s.scheduled).sum(),
+                };
+                return Some(broken(&bound.allowance, bad, scheduled));
             }
         }
         self.overload()
@@ -225,18 +261,25 @@ impl Watch {
 
     /// Requests known to have broken bound `at`: those that ended so, and those under way for longer already.
     pub(crate) fn bad(&self, at: usize) -> u64 {
-        let (allowance, ended_bad) = self.bounds[at];
-        ended_bad + allowance.bound_ns.map_or(0, |bound| self.overdue(bound))
+        let bound = &self.bounds[at];
+        // Which request those are that are under way is not known.
+        let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
+        bound.ended_bad + if bound.route.is_some() { 0 } else { overdue() }
     }
 
     /// Requests that ended after breaking bound `at`.
     pub(crate) fn ended_bad(&self, at: usize) -> u64 {
-        self.bounds[at].1
+        self.bounds[at].ended_bad
     }
 
-    /// The bounds, in the order of [`Slo::allowances`].
+    /// The requests that bound `at` is of, where `whole` are all of them.
+    pub(crate) fn ledger_of<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
+        if self.bounds[at].route.is_some() { &self.bounds[at].ledger } else { whole }
+    }
+
+    /// The bounds, in the order of [`Slo::allowances`]; of requests that are not asked there are none.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
-        self.bounds.iter().map(|(allowance, _)| allowance)
+        self.bounds.iter().map(|bound| &bound.allowance)
     }
 
     /// The ticks of the judged window and after.
@@ -253,7 +296,7 @@ impl Watch {
     }
 
     fn overdue_any(&self) -> bool {
-        self.bounds.iter().any(|(a, _)| a.bound_ns.is_some_and(|bound| self.overdue(bound) > 0))
+        self.bounds.iter().any(|it| it.allowance.bound_ns.is_some_and(|bound| self.overdue(bound) > 0))
     }
 
     /// The sentence for a server that falls further behind in every single tick. A single stall, however long, ends; and
@@ -319,11 +362,15 @@ fn slower_than(whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
 pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
     let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::rough_share(allowance.share);
+    let requests = match &allowance.route {
+        None => "requests".to_owned(),
+        Some(name) => format!("requests '{name}'"),
+    };
     match allowance.bound_ns {
         Some(bound) => {
             let bound = format::duration(bound as f64);
-            format!("{share} of the requests failed or took longer than {bound}; {allowed} may")
+            format!("{share} of the {requests} failed or took longer than {bound}; {allowed} may")
         }
-        None => format!("{share} of the requests failed; {allowed} may"),
+        None => format!("{share} of the {requests} failed; {allowed} may"),
     }
 }

@@ -78,6 +78,13 @@ impl AnswerText {
         self.content.extend_from_slice(&content[..content.len().min(room)]);
     }
 
+    /// The fields of its head are told apart from its content, which has come.
+    pub fn told_apart(&mut self, fields: &[u8]) {
+        self.bare = true;
+        self.head.clear();
+        self.head.extend_from_slice(fields);
+    }
+
     /// Its content, as far as it is looked at.
     pub fn content(&self) -> &[u8] {
         &self.content

@@ -5,9 +5,10 @@
 use crate::answers::{AnswerChecks, PatternError};
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
+use crate::redirect::{NotFollowed, target_of, turns_into_get};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
-use plimsoll_model::{GrpcStatusSet, Plan, Request, Route, RouteNumber};
+use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -54,6 +55,8 @@ pub struct EncodedRoute {
     pub ok_grpc: Option<GrpcStatusSet>,
     /// From the moment it is started to the last byte.
     pub timeout_ns: u64,
+    /// How many redirects are followed.
+    pub follow: u8,
     /// What is kept of its answers.
     pub kept: AnswerKept,
     /// What its answers are looked through for, if for anything.
@@ -163,17 +166,18 @@ impl RouteCompiler<'_> {
             self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
         }
         let checks = AnswerChecks::compile(route)?;
-        let kept = match (&checks, self.cookies) {
+        let kept = match (&checks, self.cookies || route.follow > 0) {
             (Some(_), _) => AnswerKept::All,
             (None, true) => AnswerKept::Head,
             (None, false) => AnswerKept::Nothing,
         };
         let encoded = encode_request(self.plan, &request)?;
-        let is_written = form.is_some() || self.cookies;
+        let is_written = form.is_some() || self.cookies || route.follow > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
             timeout_ns: route.timeout_ns,
+            follow: route.follow,
             form: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);
                 let headers = request.headers.len();
@@ -206,6 +210,25 @@ struct FilledRequest {
     request: EncodedRequest,
     /// Whether the exchange asks it, and not what is always the same.
     is_asked: bool,
+    /// Redirects that it has followed, and whether one of them has turned it into GET.
+    hops: u8,
+    as_get: bool,
+}
+
+impl FilledRequest {
+    /// That of an exchange; there is room for it.
+    fn of<'a>(all: &'a mut Vec<FilledRequest>, exchange: u32, like: &EncodedRequest) -> &'a mut FilledRequest {
+        while all.len() <= exchange as usize {
+            all.push(FilledRequest { request: like.clone(), is_asked: false, hops: 0, as_get: false });
+        }
+        &mut all[exchange as usize]
+    }
+}
+
+/// The path and query of a request.
+pub(crate) fn target(request: &EncodedRequest) -> &str {
+    let target = request.h1().split(|byte| *byte == b' ').nth(1);
+    target.and_then(|it| std::str::from_utf8(it).ok()).unwrap_or("/")
 }
 
 impl FilledRoutes {
@@ -223,10 +246,8 @@ impl FilledRoutes {
     ) {
         let route = &mut self.routes[usize::from(route)];
         let Some(form) = &mut route.form else { return };
-        while self.filled.len() <= exchange as usize {
-            self.filled.push(FilledRequest { request: route.request.clone(), is_asked: false });
-        }
-        let filled = &mut self.filled[exchange as usize];
+        let filled = FilledRequest::of(&mut self.filled, exchange, &route.request);
+        (filled.hops, filled.as_get) = (0, false);
         if let Some(templates) = &form.form {
             self.values.fill(templates, &mut form.request, turn);
             form.make_messages();
@@ -239,8 +260,45 @@ impl FilledRoutes {
     /// The exchange asks what is always the same.
     pub fn leave(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
-            filled.is_asked = false;
+            (filled.is_asked, filled.hops, filled.as_get) = (false, 0, false);
         }
+    }
+
+    /// Has an exchange for `route` ask where the answer redirects to: what it asked at its beginning, of another path. Redirects are
+    /// few against requests: what they need may be allocated.
+    pub fn redirect(
+        &mut self,
+        exchange: u32,
+        route: RouteNumber,
+        (status, location): (u16, &str),
+        origin: &Origin,
+        turn: &FormTurn,
+        cookies: &mut dyn FnMut(&str, &mut String),
+    ) -> Result<(), NotFollowed> {
+        let target = target_of(location, target(self.request(exchange, route)), origin)?;
+        let route = &mut self.routes[usize::from(route)];
+        let Some(form) = &route.form else { return Err(NotFollowed::TooOften) };
+        let filled = FilledRequest::of(&mut self.filled, exchange, &route.request);
+        if filled.hops >= route.follow {
+            return Err(NotFollowed::TooOften);
+        }
+        let mut form = form.as_ref().clone();
+        if let Some(templates) = &form.form {
+            self.values.fill(templates, &mut form.request, turn);
+        }
+        filled.as_get |= turns_into_get(status, &form.request.method);
+        if filled.as_get {
+            form.request.method = "GET".into();
+            form.request.body.clear();
+            let before = form.request.headers.len();
+            form.request.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
+            form.headers -= before - form.request.headers.len();
+        }
+        form.request.target = target;
+        form.set_cookie(cookies);
+        filled.request.rewrite(&route.request, &form.parts());
+        (filled.is_asked, filled.hops) = (true, filled.hops + 1);
+        Ok(())
     }
 
     /// The request of an exchange for `route`, which has a form.

@@ -299,6 +299,10 @@ fn source(plan: &Plan, value: Value) -> Result<FilledFrom, FormError> {
             let column = columns.iter().position(|known| *known == column);
             FilledFrom::Cell { data: at, column: column.ok_or_else(|| unknown(data))? }
         }
+        // Captured before the load.
+        Value::Captured(name) if plan.traffic.around.given(&name).is_some() => {
+            FilledFrom::Fixed(plan.traffic.around.given(&name).unwrap_or_default().into())
+        }
         Value::Captured(name) => {
             let known = plan.traffic.captured().iter().position(|known| *known == name);
             FilledFrom::Captured(known.ok_or_else(|| unknown(name))?)

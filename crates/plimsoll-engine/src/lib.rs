@@ -22,8 +22,10 @@ mod fill;
 mod job;
 mod json_find;
 mod net;
+mod once;
 mod prepared;
 mod recorder;
+mod redirect;
 mod replayed;
 mod session_source;
 mod sessions;
@@ -39,6 +41,7 @@ pub use answers::{PatternError, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
+pub use once::{OnceAnswer, OnceRequest};
 pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;
@@ -104,10 +107,16 @@ pub struct FirstRequest {
 
 /// What the first arrivals of `plan` ask, if every request succeeds.
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
-    let mut source = Source::compile(plan)?.for_worker(Stripe::ALL, None);
-    let now_ns = plimsoll_sys::clock::monotonic_ns();
     let captured = plan.traffic.captured();
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("plimsoll-captured-{number}-")).collect();
+    // What is captured before a load is given to it.
+    let before = plan.traffic.around.setup.iter().flat_map(|asked| &asked.route.captures);
+    let mark_of = |name: &str| captured.iter().position(|known| *known == name).map(|number| marks[number].clone());
+    let mut marked = plan.clone();
+    marked.traffic.around.given =
+        before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
+    let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
+    let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
     // Sessions may be empty.
     for arrival in 0..count as u64 {

@@ -135,6 +135,11 @@ impl Recorder {
         self.load.windows_empty += 1;
     }
 
+    /// An answer redirects, and is followed.
+    pub fn redirected(&mut self, measured: bool) {
+        self.load.redirects += u64::from(measured);
+    }
+
     /// A request is sent again.
     pub fn resent(&mut self) {
         self.load.resent += 1;

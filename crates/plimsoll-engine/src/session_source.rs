@@ -4,12 +4,13 @@
 
 use crate::answers::{AnswerText, Miss};
 use crate::cookies::CookieScope;
-use crate::encoded_route::{FilledRoutes, SourceError};
+use crate::encoded_route::{FilledRoutes, SourceError, target};
 use crate::fill::{FormText, FormTurn};
+use crate::redirect::NotFollowed;
 use crate::sessions::{SessionStep, UserSession, UserSessions};
 use crate::users::{Last, Next, UserNumbers};
 use plimsoll_model::session::SessionOp;
-use plimsoll_model::{Outcome, Plan, RouteNumber};
+use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
 
 /// How a session has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +52,7 @@ pub struct SessionSource {
     conditions: Vec<Vec<Option<FormText>>>,
     /// The number in a session of each capture of each route.
     captured: Vec<Vec<usize>>,
-    host: String,
-    https: bool,
+    origin: Origin,
     /// What the last session to end was.
     ended: Option<EndedSession>,
     /// Room for texts.
@@ -76,8 +76,7 @@ impl SessionSource {
             sessions: UserSessions::new(traffic.scenarios.clone(), plan.load.seed, names.len(), users.stay()),
             filled,
             users,
-            host: traffic.origin.host.clone(),
-            https: traffic.origin.scheme == "https",
+            origin: traffic.origin.clone(),
             ended: None,
             scratch: String::new(),
         })
@@ -182,21 +181,38 @@ impl SessionSource {
             self.filled.leave(exchange);
             return false;
         }
-        let (host, https, now_s) = (self.host.as_str(), self.https, unix_ms / 1_000);
+        let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
         self.filled.fill(exchange, route, &turn(session, unique, unix_ms), &mut |target, out| {
             session.cookies.write(CookieScope { host, target, https, now_s }, out);
         });
         true
     }
 
+    /// Has an exchange of `user` ask where the answer redirects to, with the user's cookies for that.
+    pub fn redirect(
+        &mut self,
+        (exchange, user): (u32, u64),
+        route: RouteNumber,
+        to: (u16, &str),
+        now_ns: u64,
+    ) -> Result<(), NotFollowed> {
+        let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
+        let unique = self.users.unique(user);
+        let Some(session) = self.sessions.of(user) else { return Err(NotFollowed::TooOften) };
+        let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
+        self.filled.redirect(exchange, route, to, &self.origin, &turn(session, unique, unix_ms), &mut |target, out| {
+            session.cookies.write(CookieScope { host, target, https, now_s }, out);
+        })
+    }
+
     /// What an answer misses; else what it has is taken over. Its cookies are in any case.
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let AnswerOf { user, route, exchange, .. } = of;
         if let Some(session) = self.sessions.of_mut(user) {
-            let line = self.filled.request(exchange, route).h1();
-            let target = line.split(|byte| *byte == b' ').nth(1).and_then(|it| std::str::from_utf8(it).ok());
+            let target = target(self.filled.request(exchange, route));
             let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
-            let scope = CookieScope { host: &self.host, target: target.unwrap_or("/"), https: self.https, now_s };
+            let (host, https) = (self.origin.host.as_str(), self.origin.is_secure());
+            let scope = CookieScope { host, target, https, now_s };
             answer.fields("set-cookie").for_each(|field| session.cookies.set(field, scope));
         }
         if !of.ok_status {

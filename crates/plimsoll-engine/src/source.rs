@@ -8,6 +8,7 @@ use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::FormValues;
+use crate::redirect::NotFollowed;
 use crate::replayed::Replayed;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
@@ -44,6 +45,7 @@ impl Source {
         let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns, cookies };
         if let [only] = plan.traffic.routes.as_slice()
             && !only.filled.any()
+            && only.follow == 0
             && plan.traffic.choice == Choice::Weighted
         {
             return Ok(Source::Single([compiler.compile(only)?]));
@@ -191,10 +193,17 @@ impl Source {
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
-            Source::Weighted(weighted) if weighted.filled.routes[usize::from(route)].form.is_some() => {
-                weighted.fill(exchange, user, route, now_ns);
-                true
-            }
+            Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].form {
+                Some(form) if form.is_filled() => {
+                    weighted.fill(exchange, user, route, now_ns);
+                    true
+                }
+                Some(_) => {
+                    weighted.filled.leave(exchange);
+                    false
+                }
+                None => false,
+            },
             Source::Sessions(sessions) => sessions.fill(exchange, user, route, now_ns),
             Source::Authored(_, authored) => {
                 authored.begin(exchange);
@@ -218,6 +227,22 @@ impl Source {
             Source::Authored(_, authored) => authored.request(exchange),
             Source::Replayed { requests, .. } => requests.request(exchange),
             _ => &of_route.request,
+        }
+    }
+
+    /// Has an exchange of `user` ask where an answer of this status redirects to.
+    #[cold]
+    pub fn redirect(
+        &mut self,
+        of: (u32, u64),
+        route: RouteNumber,
+        to: (u16, &str),
+        now_ns: u64,
+    ) -> Result<(), NotFollowed> {
+        match self {
+            Source::Weighted(weighted) => weighted.redirect(of, route, to, now_ns),
+            Source::Sessions(sessions) => sessions.redirect(of, route, to, now_ns),
+            _ => Err(NotFollowed::TooOften),
         }
     }
 

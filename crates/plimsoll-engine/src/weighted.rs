@@ -2,9 +2,10 @@
 
 use crate::encoded_route::FilledRoutes;
 use crate::fill::FormTurn;
+use crate::redirect::NotFollowed;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::{Plan, Route, RouteNumber};
+use plimsoll_model::{Origin, Plan, Route, RouteNumber};
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
@@ -17,6 +18,7 @@ pub struct Weighted {
     up_to: Vec<u64>,
     seed: u64,
     pub(crate) users: UserNumbers,
+    origin: Origin,
 }
 
 impl Weighted {
@@ -27,7 +29,8 @@ impl Weighted {
         };
         let up_to = plan.traffic.routes.iter().scan(0, sum).collect();
         // What is asked and when are drawn apart.
-        Weighted { filled, up_to, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users }
+        let origin = plan.traffic.origin.clone();
+        Weighted { filled, up_to, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
     }
 
     /// What a user asks who begins; `None`: every row that is used once is used.
@@ -41,13 +44,29 @@ impl Weighted {
 
     /// Fills in the request of an exchange that `user` begins for `route`, which has a form.
     pub(crate) fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
-        let turn = FormTurn {
+        let turn = self.turn(user, now_ns);
+        self.filled.fill(exchange, route, &turn, &mut |_, _| ());
+    }
+
+    /// Has an exchange of `user` ask where the answer redirects to.
+    pub(crate) fn redirect(
+        &mut self,
+        (exchange, user): (u32, u64),
+        route: RouteNumber,
+        to: (u16, &str),
+        now_ns: u64,
+    ) -> Result<(), NotFollowed> {
+        let turn = self.turn(user, now_ns);
+        self.filled.redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
+    }
+
+    fn turn(&self, user: u64, now_ns: u64) -> FormTurn<'static> {
+        FormTurn {
             number: self.users.number(user),
             request: 0,
             unique: self.users.unique(user),
             unix_ms: now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000,
             captured: &[],
-        };
-        self.filled.fill(exchange, route, &turn, &mut |_, _| ());
+        }
     }
 }

@@ -17,8 +17,9 @@ use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::retry::RETRIES_MAX;
 use crate::run::Run;
+use crate::session::TIMES_MAX;
 use crate::terms::{Redacted, Terms};
-use crate::traffic::{Choice, Traffic};
+use crate::traffic::{AskedAround, Choice, OnceAsked, Traffic};
 use crate::units::TIME_NS_MAX;
 
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
@@ -163,6 +164,7 @@ impl Plan {
             && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && are_sessions(&self.traffic)
             && is_list(self)
+            && is_around(&self.traffic.around)
     }
 }
 
@@ -193,6 +195,12 @@ fn are_sessions(traffic: &Traffic) -> bool {
                 && scenarios.iter().any(|scenario| scenario.weight > 0)
         }
     }
+}
+
+/// Whether what is asked around a load comes to an end.
+fn is_around(around: &AskedAround) -> bool {
+    let can_be = |asked: &OnceAsked| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
+    around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.asked().all(can_be)
 }
 
 impl PlanRecord {

@@ -14,7 +14,7 @@ use crate::record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
 use crate::terms::{BodyFrom, Redacted, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
-use crate::traffic::{Origin, Request, Route, Traffic};
+use crate::traffic::{AskedAround, Origin, Request, Route, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 
@@ -185,10 +185,11 @@ impl PlanRecord {
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
-        // Sessions are of a file, which is read anew.
-        let scenarios = Vec::new();
+        // Sessions, and what is asked around a load, are of a file, which is read anew.
+        let (scenarios, around) = (Vec::new(), AskedAround::default());
         let origin = origin.clone();
-        let traffic = Traffic { origin, routes, choice, scenarios, first, data, variables, listed, redact: how };
+        let traffic =
+            Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed, redact: how };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
             (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),

@@ -23,6 +23,34 @@ pub struct Curve {
     pub stages: Vec<Stage>,
 }
 
+/// The most users of a closed load.
+pub const USERS_MAX: f64 = 1e6;
+/// The highest rate of an open load, a second.
+pub const RATE_MAX: f64 = 1e8;
+
+impl Curve {
+    /// Reads a curve of users: whole ones, and not too many.
+    ///
+    /// # Errors
+    /// A sentence with the reason.
+    pub fn of_users(text: &str) -> Result<Curve, String> {
+        let curve = Curve::parse(text).map_err(|error| error.to_string())?;
+        if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
+            return Err(format!("{level} is not a whole number of users"));
+        }
+        if curve.max() > USERS_MAX { Err("at most 1M users".into()) } else { Ok(curve) }
+    }
+
+    /// Reads a curve of rates.
+    ///
+    /// # Errors
+    /// A sentence with the reason.
+    pub fn of_rate(text: &str) -> Result<Curve, String> {
+        let curve = Curve::parse(text).map_err(|error| error.to_string())?;
+        if curve.max() > RATE_MAX { Err("at most 100M requests a second".into()) } else { Ok(curve) }
+    }
+}
+
 /// Why a curve could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurveError {

@@ -78,4 +78,4 @@ pub use schedule::{Schedule, Stripe};
 pub use tally::Tally;
 pub use terms::{BodyFrom, ChangeTerms, Redacted, ScriptTerms, Served, Terms, TextKind};
 pub use tls::{TlsFailure, TlsSpec};
-pub use traffic::{Origin, Request, Route, StatusSet, Traffic};
+pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

@@ -353,6 +353,8 @@ table! {
     /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an answer, or of its connection): it
     /// waited for us.
     26 windows_empty: Counter of Requests, json "windows_empty";
+    /// Redirects that were followed: the request asked once more, as part of the same one.
+    27 redirects: Counter of Requests, json "redirects";
 }
 
 /// What figures are added over.

@@ -18,7 +18,7 @@ use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
 use crate::tagged::{Field, Reader, field, varint};
 use crate::tls::TlsSpec;
-use crate::traffic::{Choice, Filled, Origin, Request, Route, StatusSet, Traffic};
+use crate::traffic::{AskedAround, Choice, Filled, OnceAsked, Origin, Request, Route, StatusSet, Traffic};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
@@ -131,6 +131,7 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         first,
         data,
         variables,
+        around,
         listed,
         redact,
     } = traffic;
@@ -165,6 +166,50 @@ fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     }
     scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
     listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
+    let AskedAround { setup, cleanup, given } = around;
+    setup.iter().for_each(|it| field(out, 11, |out| once_asked(out, it)));
+    cleanup.iter().for_each(|it| field(out, 12, |out| once_asked(out, it)));
+    for (name, value) in given {
+        field(out, 13, |out| {
+            bytes(out, 1, name.as_bytes());
+            bytes(out, 2, value.as_bytes());
+        });
+    }
+}
+
+fn once_asked(out: &mut Vec<u8>, asked: &OnceAsked) {
+    let OnceAsked { route: it, times, goes_on } = asked;
+    field(out, 1, |out| route(out, it));
+    number(out, 2, u64::from(*times));
+    number(out, 3, u64::from(*goes_on));
+}
+
+fn read_once_asked(message: Reader) -> Option<OnceAsked> {
+    let (mut route, mut times, mut goes_on) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut route, read_route(value)?),
+        2 => once(&mut times, read_u32(value)?),
+        3 => once(&mut goes_on, read_flag(value)?),
+        _ => None,
+    })?;
+    Some(OnceAsked { route: route?, times: times?, goes_on: goes_on? })
+}
+
+/// What a record cannot show of what is asked around a load, to tell another by; empty where there is nothing.
+pub(crate) fn around_bytes(around: &AskedAround) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
+        for OnceAsked { route, times, goes_on } in list {
+            field(&mut out, tag, |out| {
+                let Request { method, target, body, .. } = &route.request;
+                [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
+                bytes(out, 2, &asked_bytes(route));
+                number(out, 3, u64::from(*times));
+                number(out, 4, u64::from(*goes_on));
+            });
+        }
+    }
+    out
 }
 
 /// Name, weight, connection, and the program: an operation is its kind and its numbers, in a message of its own.
@@ -248,7 +293,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
 fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
     let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
-    let (mut routes, mut listed) = (Vec::new(), None);
+    let (mut routes, mut listed, mut around) = (Vec::new(), None, AskedAround::default());
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
         2 => once(&mut host, read_text(value)?),
@@ -275,15 +320,29 @@ fn read_traffic(message: Reader) -> Option<Traffic> {
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_header(value)?),
         10 => push(&mut scenarios, read_scenario(value)?),
+        11 => push(&mut around.setup, read_once_asked(value)?),
+        12 => push(&mut around.cleanup, read_once_asked(value)?),
+        13 => push(&mut around.given, read_header(value)?),
         20 => once(&mut listed, Arc::new(read_listed(value)?)),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
-    Some(Traffic { origin, routes, choice: choice?, scenarios, first, data, variables, listed, redact: redact? })
+    Some(Traffic {
+        origin,
+        routes,
+        choice: choice?,
+        scenarios,
+        first,
+        data,
+        variables,
+        around,
+        listed,
+        redact: redact?,
+    })
 }
 
 fn route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, grpc } = route;
+    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, follow, grpc } = route;
     let Request { method, target, headers, body } = request;
     bytes(out, 1, label.as_bytes());
     bytes(out, 2, method.as_bytes());
@@ -314,6 +373,7 @@ fn route(out: &mut Vec<u8>, route: &Route) {
             types.iter().for_each(|types| bytes(out, 3, types));
         });
     }
+    number(out, 13, u64::from(*follow));
 }
 
 fn expectations(out: &mut Vec<u8>, expect: &Expectations) {
@@ -422,6 +482,9 @@ pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     for AnswerCapture { name, from } in &route.captures {
         bytes(&mut out, 11, name.as_bytes());
         bytes(&mut out, 11, from.text().as_bytes());
+    }
+    if route.follow > 0 {
+        number(&mut out, 13, u64::from(route.follow));
     }
     out
 }
@@ -561,6 +624,7 @@ fn read_table(message: Reader) -> Option<Data> {
 fn read_route(message: Reader) -> Option<Route> {
     let (mut label, mut method, mut target, mut body) = (None, None, None, None);
     let (mut weight, mut ok_status, mut timeout_ns, mut filled, mut grpc) = (None, None, None, None, None);
+    let mut follow = None;
     let (mut headers, mut expect, mut captures) = (Vec::new(), None, Vec::new());
     read(message, |tag, value| match tag {
         1 => once(&mut label, read_text(value)?),
@@ -575,13 +639,25 @@ fn read_route(message: Reader) -> Option<Route> {
         10 => once(&mut expect, read_expectations(value)?),
         11 => push(&mut captures, read_capture(value)?),
         12 => once(&mut grpc, read_call(value)?),
+        13 => once(&mut follow, value.number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
         _ => None,
     })?;
     let bits = filled?;
     let filled = Filled { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
     let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
-    Some(Route { label, request, weight, ok_status, timeout_ns, filled, expect: expect?, captures, grpc })
+    Some(Route {
+        label,
+        request,
+        weight,
+        ok_status,
+        timeout_ns,
+        filled,
+        expect: expect?,
+        captures,
+        follow: follow?,
+        grpc,
+    })
 }
 
 fn read_call(message: Reader) -> Option<GrpcCall> {

@@ -9,7 +9,7 @@ use crate::grpc::{GrpcStatus, GrpcStatusSet};
 use crate::listed::{Listed, ListedRecord};
 use crate::load::Load;
 use crate::plan::Plan;
-use crate::plan_bytes::{asked_bytes, program_bytes};
+use crate::plan_bytes::{around_bytes, asked_bytes, program_bytes};
 use crate::redact::{self, Redact};
 use crate::session::Scenario;
 use crate::template::target_shown;
@@ -47,6 +47,9 @@ pub struct TrafficRecord {
     /// Names of variables that requests are filled in with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+    /// Enough of what is asked once, before and after the load, to tell other requests by; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around_digest: Option<String>,
     /// Requests that are asked one by one; none of them is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListedRecord>,
@@ -192,6 +195,7 @@ impl Traffic {
             scenarios: self.scenarios.iter().map(Scenario::record).collect(),
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
+            around_digest: (!self.around.is_empty()).then(|| redact::digest(&around_bytes(&self.around))),
             listed: self.listed.as_deref().map(Listed::record),
         }
     }

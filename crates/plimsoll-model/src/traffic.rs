@@ -82,6 +82,8 @@ pub struct Route {
     pub expect: Expectations,
     /// What is taken from an answer; one that does not have all of it has failed.
     pub captures: Vec<AnswerCapture>,
+    /// How many redirects of an answer are followed, all of them one request; 0: none.
+    pub follow: u8,
     /// It is a call of gRPC's.
     pub grpc: Option<GrpcCall>,
 }
@@ -105,6 +107,9 @@ impl Filled {
 }
 
 impl Route {
+    /// The most redirects that are followed.
+    pub const FOLLOW_MAX: u8 = 20;
+
     /// `request` with the usual success and a timeout of 30 s; its label is its method and what is plain of its path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
@@ -117,6 +122,7 @@ impl Route {
             filled: Filled::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
+            follow: 0,
             grpc: None,
         }
     }
@@ -153,6 +159,45 @@ pub enum Choice {
     Listed,
 }
 
+/// What is asked once a load: before it, to make something ready, and after it, to take that away again. None of it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AskedAround {
+    /// Before it, in order; one that fails keeps the load from beginning.
+    pub setup: Vec<OnceAsked>,
+    /// After it, in order, however it ended.
+    pub cleanup: Vec<OnceAsked>,
+    /// What was captured before the load, by name; none of it is recorded.
+    pub given: Vec<(String, String)>,
+}
+
+/// A request that is asked once a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnceAsked {
+    /// What.
+    pub route: Route,
+    /// How often, one after the other.
+    pub times: u32,
+    /// Whether it matters that it fails.
+    pub goes_on: bool,
+}
+
+impl AskedAround {
+    /// Whether nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        self.setup.is_empty() && self.cleanup.is_empty()
+    }
+
+    /// All that is asked.
+    pub fn asked(&self) -> impl Iterator<Item = &OnceAsked> {
+        self.setup.iter().chain(&self.cleanup)
+    }
+
+    /// What was captured under this name.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// All that is asked in a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
@@ -170,6 +215,8 @@ pub struct Traffic {
     pub data: Vec<Arc<Data>>,
     /// Variables that requests are filled in with, and their values: none of them is recorded.
     pub variables: Vec<(String, String)>,
+    /// What is asked once, before and after the load.
+    pub around: AskedAround,
     /// What each arrival asks, where that stands in a list.
     pub listed: Option<Arc<Listed>>,
     /// How much of it is left out of records and reports.
@@ -187,6 +234,7 @@ impl Traffic {
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
+            around: AskedAround::default(),
             listed: None,
             redact: Redact::Secrets,
         }
@@ -200,7 +248,8 @@ impl Traffic {
     /// The names under which anything is captured, each once.
     pub fn captured(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for capture in self.routes.iter().flat_map(|route| &route.captures) {
+        let routes = self.routes.iter().chain(self.around.asked().map(|asked| &asked.route));
+        for capture in routes.flat_map(|route| &route.captures) {
             if !names.contains(&capture.name.as_str()) {
                 names.push(&capture.name);
             }

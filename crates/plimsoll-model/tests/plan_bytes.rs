@@ -56,6 +56,7 @@ fn route(rng: &mut Rng) -> Route {
                 _ => CaptureFrom::Cookie("sid".into()),
             },
         }),
+        follow: rng.below(1 + u64::from(Route::FOLLOW_MAX)) as u8,
         grpc: some(rng, |rng| GrpcCall {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
             content: some(rng, blob),
@@ -193,6 +194,13 @@ fn plan(seed: u64) -> Plan {
         plan.traffic.choice = Choice::Scenarios;
         plan.traffic.scenarios = list(rng, 1, |rng| scenario(rng, 1));
     }
+    let once =
+        |rng: &mut Rng| OnceAsked { route: route(rng), times: 1 + rng.below(9) as u32, goes_on: rng.below(2) == 0 };
+    plan.traffic.around = AskedAround {
+        setup: list(rng, 0, once),
+        cleanup: list(rng, 0, once),
+        given: list(rng, 0, |rng| (text(rng), text(rng))),
+    };
     plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
     plan.load.seed = rng.next_u64();

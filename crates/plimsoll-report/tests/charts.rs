@@ -414,7 +414,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
         };
         Findings {
             load_line_rps: Bracket { lower, upper, confirmed: true },
-            slo: Slo { success_min: 0.999, latency: vec![LatencyBound { quantile, bound_ns }] },
+            slo: Slo { latency: vec![LatencyBound { quantile, bound_ns }], ..Slo::default() },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),
             ..findings(1.0)

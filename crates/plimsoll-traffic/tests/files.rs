@@ -5,7 +5,7 @@ use plimsoll_model::expect::{Expectations, JsonExpected, TextExpected};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
-use plimsoll_model::{Route, Traffic};
+use plimsoll_model::{Curve, Route, Traffic};
 use plimsoll_traffic::file::{RequestDefaults, Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
@@ -342,5 +342,71 @@ proptest! {
         chars[at] = new;
         let _ = read(&chars.iter().collect::<String>(), format);
         let _ = read(&chars[..at].iter().collect::<String>(), format);
+    }
+}
+
+#[test]
+fn a_file_says_what_is_asked_around_a_load_and_carries_one_along() {
+    let text = r#"
+[load]
+users = "1@5s,20@10s"
+sessions = 500
+[[setup]]
+name = "seed"
+post = "/seed/{{ seq() }}"
+repeat = 3
+capture = { token = "$.token" }
+[[setup]]
+get = "/warm?t={{ token }}"
+on_fail = "continue"
+[[request]]
+get = "/items"
+headers = { authorization = "Bearer {{ token }}" }
+[[cleanup]]
+delete = "/seed?t={{ token }}"
+"#;
+    let file = read(text, TrafficFormat::Toml).expect("a file");
+    let load = file.load();
+    assert_eq!((load.users.clone(), load.sessions), (Curve::parse("1@5s,20@10s").ok(), Some(500)));
+    assert_eq!((load.rate.clone(), load.duration_ns), (None, None));
+    let traffic = traffic(&file);
+    let shown = |asked: &plimsoll_model::OnceAsked| {
+        (asked.route.label.clone(), asked.route.request.target.clone(), asked.times, asked.goes_on)
+    };
+    let around = &traffic.around;
+    assert_eq!(
+        around.setup.iter().map(shown).collect::<Vec<_>>(),
+        [
+            ("seed".to_owned(), "/api/seed/{{ seq() }}".to_owned(), 3, false),
+            ("GET /warm".to_owned(), "/api/warm?t={{ token }}".to_owned(), 1, true)
+        ]
+    );
+    assert_eq!(around.cleanup.iter().map(shown).collect::<Vec<_>>().len(), 1);
+    assert_eq!((traffic.captured(), traffic.first), (vec!["token"], None), "it needs what is captured first");
+    let record = traffic.record();
+    let mut other = traffic;
+    other.around.setup[0].times = 4;
+    assert!(record.around_digest.is_some() && record != other.record());
+    for (text, place, part) in [
+        ("[[setup]]\nget = \"/{{ a }}\"\n[[request]]\nget = \"/\"", (2, 7), "nothing sets 'a'"),
+        (
+            "[[setup]]\nget = \"/\"\nthink = \"1s\"\n[[request]]\nget = \"/\"",
+            (3, 1),
+            "no key 'think' in a step of 'setup'",
+        ),
+        ("[[request]]\nget = \"/\"\n[load]\nuser = 3", (4, 1), "did you mean 'users'?"),
+        ("[[request]]\nget = \"/\"\n[load]\nusers = 1.5", (4, 9), "not a whole number of users"),
+        ("[[request]]\nget = \"/\"\n[load]\nusers = 3\nrate = 5", (5, 8), "exclude each other"),
+        ("[[request]]\nget = \"/\"\n[load]\nrate = \"5@5s\"\nduration = \"3s\"", (5, 12), "leave 'duration' out"),
+        ("[[request]]\nget = \"/\"\n[load]\nsessions = 0", (4, 12), "more than 0"),
+        (
+            "[[setup]]\nget = \"/\"\ncapture = { a = \"$.a\" }\n[[scenario]]\nstep = [{ get = \"/\", capture = { a = \"$.b\" } }]",
+            (5, 34),
+            "captured before the load already",
+        ),
+    ] {
+        let error = read(text, TrafficFormat::Toml).expect_err(text);
+        assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
+        assert!(error.text.contains(part), "{text}: {error}");
     }
 }

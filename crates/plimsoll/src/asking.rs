@@ -21,7 +21,7 @@ use plimsoll_model::{
     AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan,
     Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
-use plimsoll_traffic::file::RequestDefaults;
+use plimsoll_traffic::file::{FileLoad, RequestDefaults, TrafficFile};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -36,6 +36,16 @@ pub fn plans(
     generator: &GeneratorArgs,
     script: &ScriptArgs,
 ) -> Result<(Vec<Plan>, Terms<String>), Failure> {
+    understood(request, more, generator, script).map(|(plans, terms, _)| (plans, terms))
+}
+
+/// The same, with the load that a file carries along.
+fn understood(
+    request: &RequestArgs,
+    more: &[String],
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Vec<Plan>, Terms<String>, FileLoad), Failure> {
     let (of_curl, curl_body) = match &request.curl {
         None => (None, None),
         Some(line) => curl::applied(request, line).map(|(request, body)| (Some(request), body))?,
@@ -86,8 +96,13 @@ pub fn plans(
         None => None,
     };
     let script = script.lua.as_ref().map(|file| self::script(file, &script.words)).transpose()?;
+    let mut file_load = FileLoad::default();
     let asked = match &mix {
-        Some(mix) => of_file(mix, request.redact)?,
+        Some(mix) => {
+            let file = traffic_file::read(mix.file.as_ref())?;
+            file_load.clone_from(file.load());
+            asked_of(&file, mix, request.redact)?
+        }
         None => {
             let of_url = |url: &&String| {
                 let Url { origin, path, authorization } = Url::read(url)?;
@@ -159,7 +174,7 @@ pub fn plans(
         injector: InjectorTerms { workers, spin: generator.spin, sources },
         ..Terms::default()
     };
-    Ok((plans, terms))
+    Ok((plans, terms, file_load))
 }
 
 /// Makes a request a call.
@@ -250,9 +265,18 @@ pub fn plan(
     generator: &GeneratorArgs,
     script: &ScriptArgs,
 ) -> Result<(Plan, Terms<String>), Failure> {
-    let (plans, terms) = plans(request, &[], generator, script)?;
+    plan_and_load(request, generator, script).map(|(plan, terms, _)| (plan, terms))
+}
+
+/// The same, with the load that a file carries along.
+pub fn plan_and_load(
+    request: &RequestArgs,
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
+    let (plans, terms, load) = understood(request, &[], generator, script)?;
     let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
-    Ok((plan, terms))
+    Ok((plan, terms, load))
 }
 
 /// A script that says what is asked, and what it is given.
@@ -275,7 +299,11 @@ fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
 
 /// What a file asks of each target, and whether the URL of that has a user.
 pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
-    let file = traffic_file::read(mix.file.as_ref())?;
+    asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
+}
+
+/// What a file that was read asks of each target, and whether the URL of that has a user.
+fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
             Failure::usage(
@@ -292,7 +320,18 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
         let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
         let is_grpc = origin.is_grpc();
         let mut traffic = file.traffic(origin, &path, &defaults, redact);
+        if is_grpc && !traffic.around.is_empty() {
+            return Err(Failure::usage(
+                "-f: nothing can be asked of a gRPC server before or after a load: leave [[setup]] and [[cleanup]] out",
+            ));
+        }
         for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
+            if route.follow > 0 {
+                return Err(Failure::usage(format!(
+                    "-f: the request '{}': calls of gRPC are not redirected: leave 'follow' out",
+                    route.label
+                )));
+            }
             route.request.method = "POST".into();
             make_call(route, mix.ok_grpc.unwrap_or_default());
         }

@@ -93,15 +93,26 @@ pub struct BlockingSocket {
     socket: Socket,
     epoll: Epoll,
     deadline: Instant,
+    /// Waits although the user wants to stop.
+    in_any_case: bool,
 }
 
 impl BlockingSocket {
     /// Waits until what `connect` begins stands.
     pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
+        BlockingSocket::open_in_any_case(connect, deadline, false)
+    }
+
+    /// The same although the user may want to stop, if that is so.
+    fn open_in_any_case(
+        connect: impl FnOnce() -> io::Result<Socket>,
+        deadline: Instant,
+        in_any_case: bool,
+    ) -> io::Result<BlockingSocket> {
         let socket = connect()?;
         let epoll = Epoll::new(1)?;
         epoll.add(socket.as_raw_fd(), 0)?;
-        let mut line = BlockingSocket { socket, epoll, deadline };
+        let mut line = BlockingSocket { socket, epoll, deadline, in_any_case };
         while !line.wait()? {}
         line.socket.take_error()?;
         Ok(line)
@@ -113,10 +124,14 @@ impl BlockingSocket {
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
-        if signal::interrupted() {
+        if self.is_interrupted() {
             return Err(interrupted());
         }
         Ok(self.epoll.wait(Some(left.min(LOOK).as_nanos() as u64))?.iter().any(|event| event.writable()))
+    }
+
+    fn is_interrupted(&self) -> bool {
+        signal::interrupted() && !self.in_any_case
     }
 }
 
@@ -134,12 +149,15 @@ pub struct FirstReply {
     pub call_message: Vec<u8>,
     /// Over HTTP/2.
     pub is_h2: bool,
+    /// Over HTTP/2 the fields of its head, where content was asked for.
+    pub fields: Vec<u8>,
 }
 
 impl FirstReply {
     fn of(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
         let call_message = grpc::message_bytes(conn.call_message());
-        FirstReply { status, grpc_status, call_message, is_h2: conn.is_h2() }
+        let fields = conn.fields().to_vec();
+        FirstReply { status, grpc_status, call_message, is_h2: conn.is_h2(), fields }
     }
 }
 
@@ -154,6 +172,8 @@ pub struct Question<'a> {
     pub deadline: Instant,
     /// For connecting; no later than `deadline` counts.
     pub connect_until: Instant,
+    /// Whether it is asked although the user wants to stop.
+    pub in_any_case: bool,
 }
 
 impl Question<'_> {
@@ -165,7 +185,8 @@ impl Question<'_> {
         heard: &mut dyn FnMut(&Piece) -> bool,
     ) -> Result<FirstReply, AskError> {
         let mut line =
-            BlockingSocket::open(connect, self.connect_until.min(self.deadline)).map_err(AskError::Connect)?;
+            BlockingSocket::open_in_any_case(connect, self.connect_until.min(self.deadline), self.in_any_case)
+                .map_err(AskError::Connect)?;
         line.deadline = self.deadline;
         let mut conn = match (self.tls, self.http) {
             (Some(client), _) => Conn::over_tls(client, 1).map_err(AskError::Tls)?,
@@ -186,13 +207,13 @@ impl Question<'_> {
             let late = if stands { AskError::LateAnswer } else { AskError::LateHandshake };
             let received = match line.socket.recv(&mut buffer) {
                 _ if Instant::now() >= self.deadline => return Err(late),
-                _ if signal::interrupted() => return Err(AskError::Interrupted),
+                _ if line.is_interrupted() => return Err(AskError::Interrupted),
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match line.wait() {
                     Ok(_) => continue,
                     Err(error) if error.kind() == ErrorKind::TimedOut => return Err(late),
-                    Err(_) if signal::interrupted() => return Err(AskError::Interrupted),
+                    Err(_) if line.is_interrupted() => return Err(AskError::Interrupted),
                     Err(error) => return Err(AskError::System(error)),
                 },
                 Err(error) if !stands && error.kind() == ErrorKind::ConnectionReset => {

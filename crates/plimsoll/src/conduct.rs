@@ -28,6 +28,9 @@ use plimsoll_report::{
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 
+/// Of what went wrong beside the loads so much is said.
+const WARNINGS_MAX: usize = 3;
+
 /// An experiment under way.
 pub struct Conduct<'a> {
     /// Who carries loads out.
@@ -372,11 +375,17 @@ impl<'a> Conduct<'a> {
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, Live) {
         // What cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
+        let mut warnings = self.runner.take_warnings();
+        warnings.dedup();
         let (experiment, note) = match broken {
             Some(reason) => self.recording.break_off(reason),
             None => self.recording.end(self.runner.elapsed_ns()),
         };
         let mut live = self.live;
+        // Of many loads the first tell enough.
+        for warning in warnings.iter().take(WARNINGS_MAX) {
+            live.note(&format!("warning: {warning}"));
+        }
         if let Err(failure) = finished {
             live.note(&format!("warning: {failure}"));
         }

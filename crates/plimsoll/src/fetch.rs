@@ -126,7 +126,7 @@ fn fetch_at(
     bytes_left: &BytesLeft,
 ) -> Result<Fetched, FetchError> {
     let connect_until = Instant::now() + CONNECT;
-    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until };
+    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, in_any_case: false };
     let mut body = Vec::new();
     let asked = question.ask(|| Socket::connect_from(None, address), &mut |piece| {
         body.extend_from_slice(piece.content());

@@ -166,8 +166,14 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<(GrpcStatus, Vec<u8
     let request = encode_request(plan, &route.on_wire()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
     let deadline = Instant::now() + PATIENCE;
-    let question =
-        Question { request: &request, tls: tls.as_ref(), http: HttpChoice::H2, deadline, connect_until: deadline };
+    let question = Question {
+        request: &request,
+        tls: tls.as_ref(),
+        http: HttpChoice::H2,
+        deadline,
+        connect_until: deadline,
+        in_any_case: false,
+    };
     let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.carriage.unix {
         Some(path) => vec![Box::new(move || Socket::connect_unix(path))],
         None => plan.carriage.addresses.iter().map(|to| place(to)).collect(),

@@ -5,6 +5,7 @@
 
 mod ab;
 mod args;
+mod around;
 mod as_run;
 mod asking;
 mod base;

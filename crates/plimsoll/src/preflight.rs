@@ -106,6 +106,7 @@ impl First {
             http: self.http,
             deadline,
             connect_until: deadline,
+            in_any_case: false,
         };
         let mut kept = Vec::new();
         let reply = question

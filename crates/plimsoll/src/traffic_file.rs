@@ -42,8 +42,10 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 /// Whether every request of a plan from a file can be written as HTTP. The error names the request.
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
-    plan.traffic.routes.iter().zip(&texts).try_for_each(|(route, text)| {
-        plimsoll_engine::check_route(plan, route, text.as_ref())
+    // Nothing is asked of gRPC servers around a load.
+    let around = plan.traffic.around.asked().map(|asked| (&asked.route, None));
+    plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
+        plimsoll_engine::check_route(plan, route, text)
             .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
 }

@@ -145,7 +145,7 @@ impl<'a> Evidences<'a> {
             limiter,
             success_min,
             share_max,
-            bound_ns: settings.slo.latency.iter().map(|bound| bound.bound_ns).min().unwrap_or(u64::MAX),
+            bound_ns: settings.slo.bound_min_ns().unwrap_or(u64::MAX),
             budget_ns: settings.budget_ns,
             stalls_recur: known.stalls.as_ref().is_some_and(|stalls| stalls.recur),
             counted: Vec::new(),

@@ -109,7 +109,7 @@ impl Study {
                 [] => {
                     let until = match stop_if {
                         Some(conditions) => {
-                            Until::Condition(Box::new(ConditionWatch::new(conditions.clone(), run.plan.load.warmup_ns)))
+                            Until::Condition(Box::new(ConditionWatch::new(conditions.clone(), &run.plan)))
                         }
                         None => Until::End,
                     };

@@ -10,6 +10,7 @@ use crate::exchanges::Exchange;
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::FinishedRequest;
+use crate::redirect::is_redirect;
 use crate::session_source::AnswerOf;
 use crate::users::Last;
 use plimsoll_model::failed_answer::AnswerMiss;
@@ -73,7 +74,10 @@ impl<N: Net> Worker<N> {
     #[inline(always)]
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
-        exchange.sent_ns = self.now_ns;
+        // What is asked where an answer redirects to belongs to the first.
+        if exchange.sent_ns == 0 {
+            exchange.sent_ns = self.now_ns;
+        }
         let request = self.job.source.request(number, exchange.route);
         if self.connections[slot as usize].conn.start(number, request) {
             self.send(slot);
@@ -394,6 +398,10 @@ impl<N: Net> Worker<N> {
         let answer = &self.answers[number as usize];
         let ok_status = self.job.source.route(route).ok_status.contains(status);
         let of = AnswerOf { user, route, exchange: number, ok_status, took_ns, now_ns };
+        if self.job.source.route(route).follow > 0 && is_redirect(status) && answer.fields("location").next().is_some()
+        {
+            return self.redirected(of, status);
+        }
         let miss = self.job.source.judge(of, answer);
         if !ok_status {
             return Outcome::Failed(RequestFailure::Status);
@@ -406,6 +414,45 @@ impl<N: Net> Worker<N> {
             self.failed_answers.missed(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
+    }
+
+    /// An answer that is kept redirects, and such are followed: its exchange goes on where that leads.
+    #[cold]
+    fn redirected(&mut self, of: AnswerOf, status: u16) -> Outcome {
+        let AnswerOf { user, route, exchange: number, now_ns, .. } = of;
+        let answer = &self.answers[number as usize];
+        // Its cookies are taken all the same.
+        self.job.source.judge(AnswerOf { ok_status: false, ..of }, answer);
+        let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
+        let exchange = &self.exchanges[number];
+        match self.job.source.redirect((number, user), route, (status, &location), now_ns) {
+            Ok(()) => {
+                self.recorder.redirected(exchange.measured);
+                self.follows = true;
+                Outcome::Success
+            }
+            Err(why) => {
+                let failure = RequestFailure::Expectation;
+                if exchange.measured {
+                    let missed = AnswerMiss { route, failure };
+                    let at_ns = now_ns - self.origin_ns;
+                    self.failed_answers.missed(missed, status, answer, at_ns, why.reason());
+                }
+                Outcome::Failed(failure)
+            }
+        }
+    }
+
+    /// The exchange asks on, over the same connection where that goes on.
+    #[cold]
+    fn follow(&mut self, slot: u32, number: u32, hangup: bool) {
+        self.failed_answers.given_up(number);
+        self.exchanges[number].first_byte_ns = 0;
+        let connection = &self.connections[slot as usize];
+        if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
+            self.close(slot);
+        }
+        self.carry(slot, number);
     }
 
     /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it has one. `last`: what of the
@@ -421,6 +468,9 @@ impl<N: Net> Worker<N> {
     ) {
         self.note_surplus(surplus);
         let (status, outcome) = self.outcome_of(number, statuses, last, surplus);
+        if std::mem::take(&mut self.follows) {
+            return self.follow(slot, number, hangup);
+        }
         let (user, last) = self.finish(number, status, outcome);
         let connection = &self.connections[slot as usize];
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
@@ -488,7 +538,7 @@ impl<N: Net> Worker<N> {
     fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
         exchange.resent += 1;
-        exchange.first_byte_ns = 0;
+        (exchange.sent_ns, exchange.first_byte_ns) = (0, 0);
         let is_enough = exchange.resent > RESENT_MAX || self.stopped_ns.is_some();
         self.recorder.resent();
         let other = match (is_enough, &self.starts) {

@@ -79,6 +79,8 @@ pub struct Worker<N: Net> {
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
+    /// The answer at hand is no end of its exchange, which asks on where that redirects to.
+    pub(super) follows: bool,
     /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
     /// Entries may be stale.
     pub(super) deferred: VecDeque<(u32, u32)>,
@@ -136,6 +138,7 @@ impl<N: Net> Worker<N> {
             fallen: Vec::new(),
             connections_open: 0,
             opening: 0,
+            follows: false,
             deferred: VecDeque::new(),
             exchanges: Exchanges::new(&job.source),
             waiting: BinaryHeap::new(),

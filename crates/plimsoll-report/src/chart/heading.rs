@@ -78,15 +78,20 @@ fn about(value: f64) -> String {
 
 /// The promise in words: `99 % of answers come within 500 ms and 99.9 % succeed`.
 fn promise(findings: &Findings) -> String {
-    let bound = |bound: &LatencyBound| {
+    let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
         match bound.quantile {
-            q if q >= 1.0 => format!("every answer comes within {within}"),
-            0.5 => format!("half of the answers come within {within}"),
-            q => format!("{} % of answers come within {within}", (q * 1e6).round() / 1e4),
+            q if q >= 1.0 => format!("every answer{of} comes within {within}"),
+            0.5 => format!("half of the answers{of} come within {within}"),
+            q => format!("{} % of answers{of} come within {within}", (q * 1e6).round() / 1e4),
         }
     };
-    let mut parts: Vec<String> = findings.slo.latency.iter().map(bound).collect();
+    let mut parts: Vec<String> = findings.slo.latency.iter().map(|it| bound("", it)).collect();
+    for promise in &findings.slo.by_route {
+        let name = &promise.route;
+        parts.extend(promise.latency.iter().map(|it| bound(&format!(" to {name}"), it)));
+        parts.extend(promise.success_min.map(|least| format!("{} of {name} are answered well", share(least))));
+    }
     match findings.slo.success_min {
         least if least >= 1.0 => parts.push("all succeed".into()),
         least if least > 0.0 => parts.push(format!("{} succeed", share(least))),

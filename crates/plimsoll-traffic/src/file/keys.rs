@@ -1,13 +1,16 @@
 //! The keys that a file may have, each once: what reads them and what is said of them agree.
 
 /// Of the file.
-pub const FILE: [&str; 4] = ["base", "request", "scenario", "data"];
+pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
+
+/// Of what is carried over of a load.
+pub const LOAD: [&str; 4] = ["users", "rate", "sessions", "duration"];
 
 /// What a request is asked with: each is a method, and its value the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// Of a request.
-pub const REQUEST: [&str; 18] = [
+pub const REQUEST: [&str; 19] = [
     "name",
     "weight",
     "get",
@@ -26,13 +29,45 @@ pub const REQUEST: [&str; 18] = [
     "raw",
     "timeout",
     "expect",
+    "follow",
 ];
 
 /// Of a scenario.
 pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
 
 /// Of a step: those of a request but for its weight, and these.
-pub const STEP: [&str; 26] = [
+pub const STEP: [&str; 27] = [
+    "name",
+    "get",
+    "post",
+    "put",
+    "patch",
+    "delete",
+    "head",
+    "options",
+    "method",
+    "url",
+    "headers",
+    "body",
+    "json",
+    "multipart",
+    "raw",
+    "timeout",
+    "expect",
+    "follow",
+    "capture",
+    "think",
+    "repeat",
+    "times",
+    "if",
+    "unless",
+    "once",
+    "on_fail",
+    "step",
+];
+
+/// Of what is asked once a load: the keys of a request but for its weight, and these.
+pub const ONCE: [&str; 20] = [
     "name",
     "get",
     "post",
@@ -51,14 +86,8 @@ pub const STEP: [&str; 26] = [
     "timeout",
     "expect",
     "capture",
-    "think",
     "repeat",
-    "times",
-    "if",
-    "unless",
-    "once",
     "on_fail",
-    "step",
 ];
 
 /// Of a table of rows.
@@ -88,6 +117,8 @@ mod tests {
             (&["$defs", "data", "properties"], &DATA),
             (&["$defs", "scenario", "properties"], &SCENARIO),
             (&["$defs", "step", "properties"], &STEP),
+            (&["$defs", "once", "properties"], &ONCE),
+            (&["$defs", "load", "properties"], &LOAD),
         ] {
             let table = at(&schema, path).open_table("properties").expect("a table");
             let named: Vec<&str> = table.entries.iter().map(|(key, _)| key.name.as_str()).collect();

@@ -1,6 +1,8 @@
 //! A mix: requests with weights, each asked for itself; or scenarios of such requests.
 
 use super::keys;
+use super::load::FileLoad;
+use super::once::{FileOnce, once};
 use super::request::{FileRequest, REQUESTS_MAX, request};
 use super::rows;
 use super::scenario::scenarios;
@@ -12,13 +14,18 @@ use plimsoll_model::session::Scenario;
 use std::sync::Arc;
 
 /// What a file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The beginning of every URL.
     pub base: Option<String>,
     pub requests: Vec<FileRequest>,
     /// What sessions do with them, if users have sessions.
     pub scenarios: Vec<Scenario>,
+    /// What is asked once, before a load and after it.
+    pub setup: Vec<FileOnce>,
+    pub cleanup: Vec<FileOnce>,
+    /// The load that is carried along.
+    pub load: FileLoad,
     /// What they are filled in with.
     pub data: Vec<Arc<Data>>,
     pub variables: Vec<(String, String)>,
@@ -34,6 +41,9 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
+    // What is captured before a load all can use, and what comes after it.
+    let setup = file.get("setup").map_or(Ok(Vec::new()), |list| once(list, "setup", &mut known))?;
+    let before = known.captured.clone();
     let mut requests: Vec<FileRequest> = Vec::new();
     let mut sessions = Vec::new();
     match (file.get("request"), file.get("scenario")) {
@@ -46,8 +56,12 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
         (Some(list), None) => read_requests(list, &mut known, &mut requests)?,
         (None, Some(list)) => sessions = scenarios(list, &mut known, &mut requests)?,
     }
+    known.captured = before;
+    let cleanup = file.get("cleanup").map_or(Ok(Vec::new()), |list| once(list, "cleanup", &mut known))?;
+    let load = file.get("load").map_or(Ok(FileLoad::default()), FileLoad::read)?;
     let base = base.map(str::to_owned);
-    Ok(Mix { base, requests, scenarios: sessions, data: known.data, variables: known.variables })
+    let Known { data, variables, .. } = known;
+    Ok(Mix { base, requests, scenarios: sessions, setup, cleanup, load, data, variables })
 }
 
 /// Reads the list of requests of a mix.

@@ -6,8 +6,10 @@
 mod expect;
 pub(crate) mod json;
 mod keys;
+mod load;
 mod mix;
 mod multipart;
+mod once;
 mod request;
 mod rows;
 mod scenario;
@@ -18,11 +20,13 @@ mod world;
 pub(crate) mod yaml;
 
 use mix::Mix;
+use once::FileOnce;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
-use plimsoll_model::{RouteNumber, Traffic};
+use plimsoll_model::{AskedAround, RouteNumber, Traffic};
 
+pub use load::FileLoad;
 pub(crate) use texts::quoted;
 pub use tree::{TextPlace, TrafficFileError};
 pub use world::{RequestDefaults, Surroundings};
@@ -50,7 +54,7 @@ impl TrafficFormat {
 }
 
 /// A file that was understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrafficFile {
     mix: Mix,
 }
@@ -76,6 +80,11 @@ impl TrafficFile {
         self.mix.base.as_deref()
     }
 
+    /// The load that it carries along.
+    pub fn load(&self) -> &FileLoad {
+        &self.mix.load
+    }
+
     /// What it asks of `origin`, where every path begins with `prefix`.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -90,7 +99,9 @@ impl TrafficFile {
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
         let scenarios = self.mix.scenarios.clone();
         let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
-        Traffic { origin, routes, choice, scenarios, first, data, variables, listed: None, redact }
+        let once = |list: &[FileOnce]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
+        let around = AskedAround { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
+        Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed: None, redact }
     }
 }
 

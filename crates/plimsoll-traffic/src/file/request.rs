@@ -33,6 +33,7 @@ pub struct FileRequest {
     filled: Filled,
     expect: Expectations,
     captures: Vec<AnswerCapture>,
+    follow: u8,
 }
 
 impl FileRequest {
@@ -59,6 +60,7 @@ impl FileRequest {
             filled: self.filled,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
+            follow: self.follow,
             grpc: None,
         }
     }
@@ -91,6 +93,8 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
         expect,
         // Only a step may have any.
         captures: table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?,
+        follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
+            as u8,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,
         filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
     })

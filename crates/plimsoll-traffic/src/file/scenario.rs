@@ -16,7 +16,8 @@ pub fn scenarios(
 ) -> Result<Vec<Scenario>, TrafficFileError> {
     let nodes = list.list("'scenario'")?;
     let mut scenarios: Vec<Scenario> = Vec::with_capacity(nodes.len());
-    let shared = known.captured.len();
+    // Captured before the load.
+    let shared = known.captured.clone();
     for (number, node) in nodes.iter().enumerate() {
         let table = node.table("a scenario", &keys::SCENARIO)?;
         let scenario_name =
@@ -36,8 +37,8 @@ pub fn scenarios(
             return node.error("nothing is done in this scenario: add a [[scenario.step]], such as get = \"/\"");
         };
         // Whatever any step captures can be used by all, in a repetition also by those before it.
-        known.captured.truncate(shared);
-        captured_names(steps, &mut known.captured)?;
+        known.captured.truncate(shared.len());
+        captured_names(steps, &shared, &mut known.captured)?;
         let mut program =
             ScenarioProgram { scenario: scenario_name, ops: Vec::new(), known: &mut *known, requests: &mut *requests };
         program.steps(steps, 0)?;
@@ -52,15 +53,22 @@ pub fn scenarios(
 }
 
 /// The names under which steps, and those inside them, capture something.
-fn captured_names(steps: &TreeNode, names: &mut Vec<String>) -> Result<(), TrafficFileError> {
+fn captured_names(steps: &TreeNode, shared: &[String], names: &mut Vec<String>) -> Result<(), TrafficFileError> {
     for node in steps.list("'step'")? {
         let table = node.table("a step", &keys::STEP)?;
         if let Some(capture) = table.get("capture") {
-            let new = capture.open_table("'capture'")?.entries.iter().map(|(key, _)| key.name.clone());
-            names.extend(new.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+            for (key, _) in capture.open_table("'capture'")?.entries {
+                if shared.contains(&key.name) {
+                    let text = format!("'{}' is captured before the load already: give it another name", key.name);
+                    return Err(TrafficFileError::new(key.at, text));
+                }
+                if !names.contains(&key.name) {
+                    names.push(key.name.clone());
+                }
+            }
         }
         if let Some(inner) = table.get("step") {
-            captured_names(inner, names)?;
+            captured_names(inner, shared, names)?;
         }
     }
     Ok(())
@@ -161,14 +169,7 @@ impl ScenarioProgram<'_, '_> {
             let mut numbered = std::iter::once(own.clone()).chain((2..).map(|number| format!("{own} ({number})")));
             asked.label = numbered.find(|label| !taken(label)).unwrap_or_default();
         }
-        let goes_on = match table.get("on_fail") {
-            None => false,
-            Some(node) => match node.text("'on_fail'")? {
-                "continue" => true,
-                "abandon" => false,
-                other => return node.error(format!("'on_fail' is continue or abandon, and this is '{other}'")),
-            },
-        };
+        let goes_on = goes_on(table)?;
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
         else {
@@ -177,6 +178,16 @@ impl ScenarioProgram<'_, '_> {
         self.requests.push(asked);
         self.ops.push(SessionOp::Ask { route, goes_on });
         Ok(())
+    }
+}
+
+/// Whether it goes on where a step fails.
+pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
+    let Some(node) = table.get("on_fail") else { return Ok(false) };
+    match node.text("'on_fail'")? {
+        "continue" => Ok(true),
+        "abandon" => Ok(false),
+        other => node.error(format!("'on_fail' is continue or abandon, and this is '{other}'")),
     }
 }
 

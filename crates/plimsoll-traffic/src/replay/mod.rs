@@ -18,8 +18,8 @@ use logged::LoggedRequest;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    GivenArrivals, Listed, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, Route, RouteNumber,
-    StatusSet, Traffic, redact,
+    AskedAround, GivenArrivals, Listed, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, Route,
+    RouteNumber, StatusSet, Traffic, redact,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -341,6 +341,7 @@ impl Replay {
             first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),
             variables: Vec::new(),
+            around: AskedAround::default(),
             listed: Some(Arc::clone(&self.listed)),
             redact,
         }

@@ -7,7 +7,7 @@ use crate::output::print;
 use crate::target::Url;
 use crate::traffic_file;
 use plimsoll_analysis::format;
-use plimsoll_model::{Carriage, Curve, Load, LoadShape, Plan, Redact, StatusSet, Traffic};
+use plimsoll_model::{Carriage, Curve, Load, LoadShape, OnceAsked, Plan, Redact, StatusSet, Traffic};
 use plimsoll_report::visible::visible;
 use plimsoll_traffic::file::RequestDefaults;
 use std::fmt::Write;
@@ -45,11 +45,26 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         true => routes.iter().map(|route| (route.weight, route.label.as_str())).collect(),
         false => scenarios.iter().map(|scenario| (scenario.weight, scenario.name.as_str())).collect(),
     };
+    let around = &plan.traffic.around;
+    let names = |asked: &[OnceAsked]| -> Vec<String> {
+        let name = |asked: &OnceAsked| {
+            let times = if asked.times > 1 { format!(" ({} times)", asked.times) } else { String::new() };
+            format!("{}{times}", visible(&asked.route.label))
+        };
+        asked.iter().map(name).collect()
+    };
+    let mut beside = String::new();
+    for (when, asked) in [("before each load", &around.setup), ("after it", &around.cleanup)] {
+        if !asked.is_empty() {
+            let _ = writeln!(beside, "{when}: {}", names(asked).join(", "));
+        }
+    }
     let total: u64 = weights.iter().map(|(weight, _)| u64::from(*weight)).sum();
     for (weight, name) in weights {
         let share = 100.0 * f64::from(weight) / total as f64;
         let _ = writeln!(text, "{share:>6.1} %  {}", visible(name));
     }
+    text.push_str(&beside);
     let _ = writeln!(text, "\nthe first {SHOWN}, with seed {}:", args.seed);
     for (number, asked) in first.iter().enumerate() {
         let name = visible(&routes[usize::from(asked.route)].label);

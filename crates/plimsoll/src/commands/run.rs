@@ -32,37 +32,40 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
             "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",
         ));
     }
-    if args.generator.arrivals.is_some() && args.rate.is_none() {
-        return Err(Failure::usage("--arrivals: only an open load has arrivals to space; add --rate"));
-    }
-    if args.request.max_connections.is_some() && args.rate.is_none() {
-        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
-    }
     let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     let requests_max = args.requests.as_deref().map(|text| positive("--requests", text)).transpose()?;
     let warmup_ns = flag("--warmup", parse_duration_ns(&args.warmup))?;
-    let (name, text) = match &args.rate {
-        Some(rate) => ("--rate", rate.as_str()),
-        None => ("--concurrency", args.concurrency.as_deref().unwrap_or("10")),
+    let of_flags = match (&args.rate, &args.concurrency) {
+        (Some(rate), _) => Some(("--rate", flag("--rate", Curve::of_rate(rate))?, true)),
+        (None, Some(users)) => Some(("--concurrency", flag("--concurrency", Curve::of_users(users))?, false)),
+        (None, None) => None,
     };
-    let curve = flag(name, Curve::parse(text))?;
-    if args.rate.is_none() {
-        if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
-            return Err(Failure::usage(format!("--concurrency: {level} is not a whole number of users")));
-        }
-        if curve.max() > 1e6 {
-            return Err(Failure::usage("--concurrency: at most 1M users"));
-        }
-    } else if curve.max() > 1e8 {
-        return Err(Failure::usage("--rate: at most 100M requests a second"));
+    let (mut plan, mut terms, file) = asking::plan_and_load(&args.request, &args.generator, &args.script)?;
+    // Flags win over the file, and -n and -d together over how it ends.
+    let ends = (duration_ns, requests_max);
+    let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
+    let by_flags = of_flags.is_some();
+    let of_file = || match (file.rate, file.users) {
+        (Some(rate), _) => ("the rate of the file", rate, true),
+        (None, Some(users)) => ("the users of the file", users, false),
+        (None, None) => ("--concurrency", Curve::constant(10.0), false),
+    };
+    let (name, curve, is_open) = of_flags.unwrap_or_else(of_file);
+    // Its stages are as long as they are.
+    let duration_ns =
+        if by_flags && ends == (None, None) && curve.duration_ns().is_some() { None } else { duration_ns };
+    if args.generator.arrivals.is_some() && !is_open {
+        return Err(Failure::usage("--arrivals: only an open load has arrivals to space; add --rate"));
+    }
+    if args.request.max_connections.is_some() && !is_open {
+        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
     }
     if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
         let seconds = stages_ns as f64 / 1e9;
         return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
     }
     let arrivals = asking::arrivals(&args.generator)?;
-    let (mut plan, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
-    if args.rate.is_none() && plan.carriage.keep_alive {
+    if !is_open && plan.carriage.keep_alive {
         // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
     }
@@ -73,13 +76,17 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         (None, None, Some(_)) => None,
         (None, None, None) => Some(10 * SECOND),
     };
-    plan.load.shape = match args.rate {
-        None => LoadShape::Closed { users: curve },
-        Some(_) => LoadShape::Open { rate: curve, arrivals },
-    };
+    plan.load.shape =
+        if is_open { LoadShape::Open { rate: curve, arrivals } } else { LoadShape::Closed { users: curve } };
     // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to see.
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
+    }
+    let routes = plan.traffic.record().routes;
+    for (name, conditions) in [("--stop-if", &stop_if), ("--fail-if", &fail_if)] {
+        if let Some(text) = conditions {
+            flag(name, flag(name, Conditions::parse(text))?.are_of(&routes))?;
+        }
     }
     let needed = match &plan.load.shape {
         LoadShape::Open { .. } | LoadShape::Given { .. } => Schedule::compile(&plan.load).arrivals_total(),

@@ -52,7 +52,7 @@ pub type AskedBeside = (FindAsked<Plan>, Vec<Plan>, Terms<String>);
 
 /// The same, and the plans of other targets that are asked the same.
 pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<AskedBeside, Failure> {
-    let slo = flag("--slo", Slo::parse(&args.slo))?.to_string();
+    let slo = flag("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
         None => None,
         Some(text) => match flag("--max-rate", parse_number(text))? {
@@ -64,6 +64,8 @@ pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Res
     let (plans, mut terms) = asking::plans(&args.request, others, &args.generator, &args.script)?;
     let mut plans = plans.into_iter();
     let base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    flag("--slo", slo.is_of(&base.traffic.record().routes))?;
+    let slo = slo.to_string();
     traffic_file::rows_again(&base)?;
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);

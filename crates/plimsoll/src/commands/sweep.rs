@@ -116,6 +116,8 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
     let (base, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
+    let routes = base.traffic.record().routes;
+    flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.are_of(&routes)))?;
     traffic_file::rows_again(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));

@@ -3,6 +3,7 @@
 
 use super::machine::{Fitting, on_clock};
 use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
+use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::failure::Failure;
 use crate::probes::{Finder, MachineSeen};
@@ -52,6 +53,9 @@ pub struct Builds<'a> {
     spoken: Option<HttpChoice>,
     /// The last block before which the command was run.
     block: Option<u32>,
+    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    around: Option<AroundLoad>,
+    warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: Option<CpuSeen>,
@@ -81,6 +85,8 @@ impl<'a> Builds<'a> {
             any_started,
             spoken,
             block,
+            around: None,
+            warnings: Vec::new(),
             ready: None,
             seen: None,
         }
@@ -173,6 +179,7 @@ impl Runner for Builds<'_> {
     }
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
         let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
         self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
@@ -199,6 +206,7 @@ impl Runner for Builds<'_> {
         });
         authoring.into_iter().for_each(Authoring::unload);
         let probes = seen.end();
+        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         let untouched = run.ending == Some(Ending::Finished);
         if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
             run.ending = Some(Ending::Stopped(Stop::Died(why)));
@@ -211,6 +219,10 @@ impl Runner for Builds<'_> {
             Some((_, Some(running))) => running.end(),
             _ => Ok(()),
         }
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 }
 

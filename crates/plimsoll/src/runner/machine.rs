@@ -1,6 +1,7 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
 use super::{Authoring, Driven, Glance, OnTick, Runner, Setting, Unready, aids};
+use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
@@ -30,6 +31,9 @@ pub struct ThisMachine {
     variant: Option<PlanChange>,
     /// What changes a setting of the server's before a load that asks for it.
     setting: Option<Setting>,
+    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    around: Option<AroundLoad>,
+    warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
     seen: LoadProbes,
@@ -87,8 +91,23 @@ impl ThisMachine {
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
+        let (around, warnings) = (None, Vec::new());
         let authoring = None;
-        ThisMachine { began, watcher, plan, injector, fitting, authoring, variants, variant, setting, ready, seen }
+        ThisMachine {
+            began,
+            watcher,
+            plan,
+            injector,
+            fitting,
+            authoring,
+            variants,
+            variant,
+            setting,
+            around,
+            warnings,
+            ready,
+            seen,
+        }
     }
 
     /// The same with somebody who says what is asked, if there is anybody.
@@ -150,6 +169,7 @@ impl Runner for ThisMachine {
     }
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
@@ -171,11 +191,16 @@ impl Runner for ThisMachine {
         });
         authoring.into_iter().for_each(Authoring::unload);
         let seen_last = seen.end(watcher);
+        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 }
 

@@ -85,4 +85,9 @@ pub trait Runner {
 
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;
+
+    /// What went wrong beside the loads since this was asked last.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod around;
 mod builds;
 mod capture;
 mod curl;
@@ -19,6 +20,7 @@ mod figures;
 mod files;
 mod find;
 mod floods;
+mod follow;
 mod gates;
 mod grpc;
 mod h2;

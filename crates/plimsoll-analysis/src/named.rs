@@ -1,0 +1,91 @@
+//! Requests that are named in conditions and promises: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
+//!
+//! A name stands before a point, in quotation marks where it could be read as something else. Not here: what is said of them.
+
+use plimsoll_model::{RouteRecord, TrafficRecord};
+
+const MARKS: [char; 2] = ['\'', '"'];
+
+/// The parts of a list with commas; those in quotation marks are part of a name.
+pub(crate) fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut from) = (Vec::new(), 0);
+    let mut inside = None;
+    for (at, c) in text.char_indices() {
+        match inside {
+            Some(mark) if c == mark => inside = None,
+            Some(_) => {}
+            // Elsewhere it is an apostrophe of a name.
+            None if MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
+            None if c == ',' => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            None => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// The name in quotation marks with which a text begins, and what follows its point.
+pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
+    let mark = text.chars().next().filter(|c| MARKS.contains(c))?;
+    let (name, rest) = text[1..].split_once(mark)?;
+    Some((name, rest.strip_prefix('.')?))
+}
+
+/// A name as it stands before its point: in quotation marks unless it is plain.
+pub(crate) fn written(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);
+    let mark = if name.contains('\'') { '"' } else { '\'' };
+    if is_plain { name.to_owned() } else { format!("{mark}{name}{mark}") }
+}
+
+/// The number of the request of this name.
+pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
+    traffic.routes.iter().position(|route| route.label == name)
+}
+
+/// Whether all these requests are asked.
+///
+/// # Errors
+/// A sentence with the names that there are.
+pub(crate) fn are_asked<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
+    /// So many names fit into a sentence.
+    const SHOWN: usize = 8;
+    for name in names {
+        if !routes.iter().any(|route| route.label == name) {
+            let mut known: Vec<String> = routes.iter().take(SHOWN).map(|route| written(&route.label)).collect();
+            if routes.len() > SHOWN {
+                known.push("...".to_owned());
+            }
+            return Err(format!("no request is called '{name}': there is {}", known.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_commas_stand_in_quotation_marks() {
+        for (text, expect) in [
+            ("p99<1s, a.p50<1s", vec!["p99<1s", " a.p50<1s"]),
+            ("'a, b'.p99<1s,x", vec!["'a, b'.p99<1s", "x"]),
+            ("\"it's, so\".max<1s", vec!["\"it's, so\".max<1s"]),
+            ("it's.p99<1s,b", vec!["it's.p99<1s", "b"]),
+            ("'open", vec!["'open"]),
+            ("", vec![""]),
+        ] {
+            assert_eq!(parts(text), expect, "{text}");
+        }
+        for name in ["order", "a, b", "it's", "service", "GET /items/{}", ""] {
+            let text = format!("{}.p99", written(name));
+            let read = quoted(&text).unwrap_or_else(|| text.split_once('.').expect("a point"));
+            assert_eq!(read, (name, "p99"), "{text}");
+        }
+    }
+}

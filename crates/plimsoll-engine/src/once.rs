@@ -1,0 +1,137 @@
+//! Requests that are asked once, beside a load: filled in like those of the load, and their answers looked at like those, for what
+//! they are to be and what they leave behind.
+//!
+//! Not here: who sends them, and when.
+
+use crate::Error;
+use crate::answers::{AnswerChecks, AnswerText};
+use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
+use crate::fill::{FormTurn, FormValues};
+use crate::sessions::VALUE_BYTES_MAX;
+use plimsoll_model::{Plan, Route};
+use plimsoll_wire::{EncodedRequest, Piece};
+
+/// A request that is asked beside a load.
+#[derive(Debug)]
+pub struct OnceRequest {
+    filled: FilledRoutes,
+    checks: Option<Box<AnswerChecks>>,
+    /// Under which names its answer leaves something behind.
+    names: Vec<String>,
+}
+
+/// Its answer, as it comes.
+#[derive(Debug, Default)]
+pub struct OnceAnswer(AnswerText);
+
+impl OnceAnswer {
+    /// More of it has come.
+    pub fn add(&mut self, piece: Piece) {
+        self.0.add(piece);
+    }
+
+    /// Over HTTP/2 its fields are told apart from its content.
+    pub fn told_apart(&mut self, fields: &[u8]) {
+        self.0.told_apart(fields);
+    }
+}
+
+impl OnceRequest {
+    /// A request of `plan`, filled in with what the plan was given so far.
+    pub fn compile(plan: &Plan, route: &Route) -> Result<OnceRequest, Error> {
+        let unix_offset_ns = unix_offset_ns();
+        let mut values = FormValues::new(plan);
+        let compiler = &mut RouteCompiler { plan, values: &mut values, unix_offset_ns, cookies: false };
+        let mut compiled = compiler.compile(route)?;
+        let checks = compiled.checks.take();
+        let names = route.captures.iter().map(|capture| capture.name.clone()).collect();
+        Ok(OnceRequest { filled: FilledRoutes::new(vec![compiled], values, unix_offset_ns), checks, names })
+    }
+
+    /// As it goes on the wire the time with this number, from 0.
+    pub fn request(&mut self, number: u64) -> &EncodedRequest {
+        let now_ns = plimsoll_sys::clock::monotonic_ns();
+        let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
+        self.filled.fill(0, 0, &FormTurn { number, ..FormTurn::first(unix_ms) }, &mut |_, _| ());
+        self.filled.request(0, 0)
+    }
+
+    /// Whether an answer of this status is a success.
+    pub fn succeeds(&self, status: u16) -> bool {
+        self.filled.routes[0].ok_status.contains(status)
+    }
+
+    /// What is taken from an answer that took so long, by name.
+    ///
+    /// # Errors
+    /// What it misses.
+    pub fn judge(&mut self, answer: &OnceAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
+        let (mut taken, names) = (Vec::new(), &self.names);
+        let Some(checks) = &mut self.checks else { return Ok(taken) };
+        let miss = checks.judge(&answer.0, took_ns, &mut |capture, value| {
+            let value = String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]).into_owned();
+            taken.push((names[capture].clone(), value));
+        });
+        match miss {
+            Some(miss) => Err(checks.reason(miss).to_owned()),
+            None => Ok(taken),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
+    use plimsoll_model::grpc_message::MessageTexts;
+    use plimsoll_model::json_path::JsonPath;
+    use plimsoll_model::traffic::Filled;
+    use plimsoll_model::{Curve, LoadShape, OnceAsked, Request};
+    use plimsoll_wire::{Conn, Fact};
+
+    /// What is left behind of an answer that came as `bytes`.
+    fn left(once: &mut OnceRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
+        let (mut conn, mut answer, mut plain) = (Conn::new(), OnceAnswer::default(), Vec::new());
+        let _ = conn.start(0, once.request(0));
+        let mut received = conn.receive(bytes, &mut plain);
+        while let Some(fact) = conn.next(&mut received) {
+            match fact {
+                Fact::Piece { piece, .. } => answer.add(piece),
+                Fact::Answered { piece, .. } => {
+                    answer.add(piece);
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        once.judge(&answer, 1)
+    }
+
+    #[test]
+    fn what_is_left_behind_is_filled_in_from_there_on() {
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let path = JsonPath::parse("$.token").expect("a path");
+        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path) }];
+        let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
+        let filled = Filled { target: true, ..Filled::default() };
+        let login = Route { captures, filled, ..Route::new(post) };
+        plan.traffic.around.setup = vec![OnceAsked { route: login.clone(), times: 2, goes_on: false }];
+        let target = Request { target: "/{{ token }}".into(), ..Request::get() };
+        plan.traffic.routes = vec![Route { filled, ..Route::new(target) }];
+        let mut once = OnceRequest::compile(&plan, &login).expect("compiles");
+        for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
+            assert!(once.request(number).h1().starts_with(expect), "{number}");
+        }
+        let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
+        plan.traffic.around.given = left(&mut once, answered).expect("a token");
+        assert_eq!(plan.traffic.around.given("token"), Some("a b"));
+        let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
+        assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
+        let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
+        assert_eq!(missed, "there is no $.token to capture 'token' from");
+        // What nobody has asked for yet is empty.
+        plan.traffic.around.given.clear();
+        let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
+        assert!(asked.h1().starts_with(b"GET / "), "{}", String::from_utf8_lossy(asked.h1()));
+    }
+}

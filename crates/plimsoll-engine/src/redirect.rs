@@ -1,0 +1,185 @@
+//! Where an answer redirects to, and what is asked there.
+//!
+//! Only what the same origin serves is followed: another host is another load, that nobody has asked for. Not here: whether a
+//! redirect is followed at all, and the requests themselves.
+
+use plimsoll_model::Origin;
+
+/// Why a redirect is not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotFollowed {
+    /// It leads to another scheme, host or port.
+    Elsewhere,
+    /// It was followed as often as it may be.
+    TooOften,
+}
+
+impl NotFollowed {
+    /// What is said of it: nothing secret.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NotFollowed::Elsewhere => "it redirects to another origin, which is not followed",
+            NotFollowed::TooOften => "it redirects more often than is followed",
+        }
+    }
+}
+
+/// Whether a status redirects.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Whether what is asked next is asked with GET, as everybody does: methods that change something turn into it.
+pub fn turns_into_get(status: u16, method: &str) -> bool {
+    matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
+}
+
+/// The path and query that a `Location` field leads to, from `target` of `origin`.
+pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String, NotFollowed> {
+    let location = location.split('#').next().unwrap_or_default().trim();
+    let scheme = location.find(':').filter(|at| !location[..*at].contains(['/', '?']));
+    let (authority, path) = match scheme {
+        Some(at) => {
+            if !location[..at].eq_ignore_ascii_case(&origin.scheme) {
+                return Err(NotFollowed::Elsewhere);
+            }
+            split(location[at + 1..].strip_prefix("//").ok_or(NotFollowed::Elsewhere)?)
+        }
+        None => match location.strip_prefix("//") {
+            Some(rest) => split(rest),
+            None => (None, location),
+        },
+    };
+    if authority.is_some_and(|authority| !is_of(authority, origin)) {
+        return Err(NotFollowed::Elsewhere);
+    }
+    let base = target.split('?').next().unwrap_or_default();
+    let whole = match path.chars().next() {
+        None if authority.is_some() => "/".to_owned(),
+        // Nothing is the same once more.
+        None => target.to_owned(),
+        Some('/') => path.to_owned(),
+        Some('?') if authority.is_some() => format!("/{path}"),
+        Some('?') => format!("{base}{path}"),
+        Some(_) => format!("{}{path}", &base[..base.rfind('/').map_or(0, |at| at + 1)]),
+    };
+    let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
+    let mut out = without_dots(path);
+    out.push_str(query);
+    Ok(encoded(&out))
+}
+
+/// Host with port, and what follows.
+fn split(rest: &str) -> (Option<&str>, &str) {
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    (Some(&rest[..end]), &rest[end..])
+}
+
+/// Whether this is the host and port of the origin.
+fn is_of(authority: &str, origin: &Origin) -> bool {
+    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, rest)| rest);
+    let (host, port) = match host_and_port.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+        _ => (host_and_port, Some(if origin.is_secure() { 443 } else { 80 })),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case(&origin.host) && port == Some(origin.port)
+}
+
+/// A path with `.` and `..` carried out.
+fn without_dots(path: &str) -> String {
+    if !path.contains("/.") {
+        return path.to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').skip(1) {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    let ends_in_folder = path.ends_with("/.") || path.ends_with("/..");
+    format!("/{}{}", parts.join("/"), if ends_in_folder && !parts.is_empty() { "/" } else { "" })
+}
+
+/// What cannot stand in a request line, percent-encoded.
+fn encoded(target: &str) -> String {
+    let mut out = String::with_capacity(target.len());
+    for byte in target.bytes() {
+        match byte.is_ascii_graphic() {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    fn origin() -> Origin {
+        Origin { scheme: "http".into(), host: "shop.test".into(), port: 8080 }
+    }
+
+    #[test]
+    fn a_location_leads_to_a_path_of_the_same_origin() {
+        for (location, expect) in [
+            ("/home", Some("/home")),
+            ("/home?a=1#top", Some("/home?a=1")),
+            ("http://shop.test:8080/home", Some("/home")),
+            ("HTTP://Shop.Test:8080", Some("/")),
+            ("http://shop.test:8080?x", Some("/?x")),
+            ("//shop.test:8080/b", Some("/b")),
+            ("next", Some("/a/next")),
+            ("../next/./x", Some("/next/x")),
+            ("../../..", Some("/")),
+            ("?page=2", Some("/a/b?page=2")),
+            ("", Some("/a/b?q=1")),
+            ("/a b/\u{e9}", Some("/a%20b/%C3%A9")),
+            ("/to?url=http://other/", Some("/to?url=http://other/")),
+            ("http://shop.test/home", None),
+            ("https://shop.test:8080/home", None),
+            ("http://other:8080/", None),
+            ("//other/", None),
+            ("mailto:a@b", None),
+        ] {
+            let target = target_of(location, "/a/b?q=1", &origin());
+            assert_eq!(target.ok().as_deref(), expect, "{location}");
+        }
+        let v6 = Origin { scheme: "https".into(), host: "::1".into(), port: 443 };
+        assert_eq!(target_of("https://[::1]/x", "/", &v6), Ok("/x".to_owned()));
+        assert_eq!(target_of("https://[::1]:8443/x", "/", &v6), Err(NotFollowed::Elsewhere));
+    }
+
+    #[test]
+    fn methods_turn_into_get_as_in_browsers() {
+        for (status, method, expect) in
+            [(302, "POST", true), (303, "PUT", true), (307, "POST", false), (308, "POST", false), (302, "HEAD", false)]
+        {
+            assert_eq!(turns_into_get(status, method), expect, "{status} {method}");
+        }
+        let redirects: Vec<u16> = (100..600).filter(|status| is_redirect(*status)).collect();
+        assert_eq!(redirects, [301, 302, 303, 307, 308]);
+    }
+
+    #[test]
+    fn any_location_leads_to_a_path_or_nowhere() {
+        const PIECES: [&str; 16] =
+            ["/", "..", ".", "?", "#", ":", "//", "http:", "shop.test", "8080", "a", " ", "\u{e9}", "@", "[", "\n"];
+        let mut rng = Rng::new(7);
+        let mut text = |count: u64| -> String {
+            (0..rng.below(count)).map(|_| PIECES[rng.below(PIECES.len() as u64) as usize]).collect()
+        };
+        for _ in 0..20_000 {
+            let (location, target) = (text(9), format!("/{}", text(4)));
+            if let Ok(target) = target_of(&location, &target, &origin()) {
+                assert!(target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+            }
+        }
+    }
+}

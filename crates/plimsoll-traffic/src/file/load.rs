@@ -1,0 +1,45 @@
+//! The load that a file carries along: what somebody else's tool was told of it. Flags win.
+
+use super::keys;
+use super::tree::{TrafficFileError, TreeNode};
+use plimsoll_model::Curve;
+use plimsoll_model::units::{parse_count, parse_duration_ns};
+
+/// What a file says of the load.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileLoad {
+    /// Users of a closed load.
+    pub users: Option<Curve>,
+    /// Sessions a second of an open one; of a mix requests.
+    pub rate: Option<Curve>,
+    /// The load ends after so many sessions; of a mix requests.
+    pub sessions: Option<u64>,
+    /// The load ends after this, ns.
+    pub duration_ns: Option<u64>,
+}
+
+impl FileLoad {
+    /// Reads the table of a load.
+    pub(super) fn read(node: &TreeNode) -> Result<FileLoad, TrafficFileError> {
+        let table = node.table("'load'", &keys::LOAD)?;
+        let users = table.get("users").map(|node| node.read("'users'", Curve::of_users)).transpose()?;
+        let rate = table.get("rate").map(|node| node.read("'rate'", Curve::of_rate)).transpose()?;
+        if let (Some(_), Some(node)) = (&users, table.get("rate")) {
+            return node.error("'users' and 'rate' exclude each other: leave one out");
+        }
+        let sessions = table.get("sessions").map(|node| match node.read("'sessions'", parse_count)? {
+            0 => node.error("'sessions': more than 0"),
+            count => Ok(count),
+        });
+        let duration = table.get("duration");
+        let duration_ns = duration.map(|node| match node.read("'duration'", parse_duration_ns)? {
+            0 => node.error("'duration': more than 0, such as 30s"),
+            ns => Ok(ns),
+        });
+        let stages_ns = users.as_ref().or(rate.as_ref()).and_then(Curve::duration_ns);
+        if let (Some(_), Some(node)) = (stages_ns, duration) {
+            return node.error("the stages say how long the load lasts: leave 'duration' out");
+        }
+        Ok(FileLoad { users, rate, sessions: sessions.transpose()?, duration_ns: duration_ns.transpose()? })
+    }
+}

@@ -1,0 +1,49 @@
+//! Requests of a file that are asked once a load: before it and after it.
+
+use super::keys;
+use super::request::{FileRequest, REQUESTS_MAX, request};
+use super::scenario::goes_on;
+use super::texts::Known;
+use super::tree::{TrafficFileError, TreeNode};
+use super::world::RequestDefaults;
+use plimsoll_model::OnceAsked;
+use plimsoll_model::session::TIMES_MAX;
+
+/// A request that is asked once a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOnce {
+    asked: FileRequest,
+    times: u32,
+    goes_on: bool,
+}
+
+impl FileOnce {
+    /// As it is of a plan; `prefix` comes before its path.
+    pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OnceAsked {
+        OnceAsked { route: self.asked.route(prefix, defaults), times: self.times, goes_on: self.goes_on }
+    }
+}
+
+/// Reads a list of them. What one captures can be used by those after it, and is known from here on.
+pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnce>, TrafficFileError> {
+    let nodes = list.list(&format!("'{key}'"))?;
+    if nodes.len() > REQUESTS_MAX {
+        return list.error(format!("these are {} requests, and at most {REQUESTS_MAX} can be", nodes.len()));
+    }
+    let mut all = Vec::with_capacity(nodes.len());
+    let what = format!("a step of '{key}'");
+    for node in nodes {
+        let table = node.table(&what, &keys::ONCE)?;
+        let asked = request(&table, known)?;
+        let times = table.get("repeat").map_or(Ok(1), |node| node.whole("'repeat'", 1, u64::from(TIMES_MAX)))? as u32;
+        if let Some(capture) = table.get("capture") {
+            for (name, _) in capture.open_table("'capture'")?.entries {
+                if !known.captured.contains(&name.name) {
+                    known.captured.push(name.name.clone());
+                }
+            }
+        }
+        all.push(FileOnce { asked, times, goes_on: goes_on(&table)? });
+    }
+    Ok(all)
+}

@@ -1,0 +1,202 @@
+//! What a file asks once a load (`[[setup]]`, `[[cleanup]]`), and the load that it carries along (`[load]`).
+
+use crate::rig::{command, finish, folder, json, number, plimsoll, signal};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A server whose items are there between `POST /seed` and `DELETE /seed`, and what it was asked but for items.
+struct Store {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Store {
+    fn start() -> Store {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        // Both end with the test's process.
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let log = Arc::clone(&log);
+                std::thread::spawn(move || serve(socket, &log));
+            }
+        });
+        Store { url, asked }
+    }
+
+    fn take_asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().expect("a log"))
+    }
+}
+
+fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut out = socket.try_clone()?;
+    let mut lines = BufReader::new(socket);
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if line.trim_end().is_empty() {
+                break;
+            }
+            head.push(line.trim_end().to_owned());
+        }
+        let first = head[0].trim_end_matches(" HTTP/1.1").to_owned();
+        let token = head.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer t-1"));
+        let (status, content) = match first.as_str() {
+            "POST /login" => ("201 Created", "{\"token\": \"t-1\"}"),
+            "GET /items" if token => ("200 OK", "[]"),
+            other if other.starts_with("POST /seed/") && token => ("201 Created", ""),
+            "DELETE /seed" if token => ("200 OK", ""),
+            _ => ("403 Forbidden", "{\"error\": \"not you\"}"),
+        };
+        if first != "GET /items" {
+            log.lock().expect("a log").push(first);
+        }
+        write!(out, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{content}", content.len())?;
+    }
+}
+
+const ITEMS: &str = r#"
+[load]
+users = 2
+sessions = 40
+[[setup]]
+post = "/login"
+capture = { token = "$.token" }
+[[setup]]
+name = "seed"
+post = "/seed/{{ seq() }}"
+headers = { authorization = "Bearer {{ token }}" }
+repeat = 2
+[[request]]
+name = "items"
+get = "/items"
+headers = { authorization = "Bearer {{ token }}" }
+[[cleanup]]
+delete = "/seed"
+headers = { authorization = "Bearer {{ token }}" }
+"#;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = folder("around").join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a name in UTF-8")
+}
+
+const ONE_LOAD: [&str; 4] = ["POST /login", "POST /seed/1", "POST /seed/2", "DELETE /seed"];
+
+#[test]
+fn what_is_asked_around_a_load_is_no_part_of_it() {
+    let store = Store::start();
+    let path = file("items.toml", ITEMS);
+    let record = folder("around-run").join("run.plimsoll");
+    let document = json(&["run", "-f", text(&path), "--target", &store.url, "-o", text(&record)]);
+    assert_eq!(store.take_asked(), ONE_LOAD);
+    assert_eq!(number(&document, "ledger.scheduled"), 40.0, "the file says how many: {:#}", document["ledger"]);
+    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
+    assert_eq!(document["load"].as_str().map(|load| load.starts_with("2 users")), Some(true), "{}", document["load"]);
+    let bytes = std::fs::read(&record).expect("a record");
+    assert!(!bytes.windows(3).any(|part| part == b"t-1"), "what was captured is not kept");
+    // Flags win; and what was recorded is done again, around it too.
+    let by_rate = json(&["run", "-f", text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
+    assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
+    store.take_asked();
+    let again = plimsoll(&["rerun", text(&record), "--yes"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(store.take_asked(), ONE_LOAD);
+    std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
+    let other = plimsoll(&["rerun", text(&record), "--yes"]);
+    assert!(other.code == 2 && other.stderr.contains("this is not what was recorded"), "{}", other.stderr);
+    assert_eq!(store.take_asked(), [""; 0]);
+}
+
+#[test]
+fn each_load_of_a_search_has_its_own() {
+    let store = Store::start();
+    let path = file("search.toml", ITEMS);
+    let done =
+        plimsoll(&["sweep", "-c", "1,2", "-d", "300ms", "--warmup", "0s", "-f", text(&path), "--target", &store.url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(store.take_asked(), ONE_LOAD.repeat(2));
+}
+
+#[test]
+fn a_setup_that_fails_refuses_the_load() {
+    let store = Store::start();
+    let stop = "name = \"stop\"\npost = \"/none\"\n";
+    for (changed, parts) in [
+        (
+            format!("{ITEMS}[[setup]]\n{stop}"),
+            vec!["the load was not started", "the setup 'stop' was answered with status 403", "not you"],
+        ),
+        (
+            ITEMS.replace("\"$.token\"", "\"$.tokn\""),
+            vec!["the setup 'POST /login' was answered, but there is no $.tokn to capture 'token' from"],
+        ),
+        (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
+    ] {
+        let path = file("fails.toml", &changed);
+        let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
+        let expect = if parts.is_empty() { 0 } else { 2 };
+        assert_eq!(done.code, expect, "{}{}", done.stdout, done.stderr);
+        assert!(parts.iter().all(|part| done.stderr.contains(part)), "{parts:?}: {}", done.stderr);
+        let asked = store.take_asked();
+        assert_eq!(asked.last().map(String::as_str), Some("DELETE /seed"), "what was made is taken away: {asked:?}");
+    }
+    let path = file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
+    let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("warning: the cleanup 'DELETE /other' was answered with status 403"),
+        "{}",
+        done.stderr
+    );
+    let path = file("nobody.toml", ITEMS);
+    let done = plimsoll(&["run", "--no-preflight", "-f", text(&path), "--target", "http://127.0.0.1:1"]);
+    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no answer"), "{}", done.stderr);
+}
+
+#[test]
+fn it_is_cleaned_up_after_an_interruption_too() {
+    let store = Store::start();
+    let path = file("long.toml", ITEMS);
+    let run = command(&["run", "-c", "1", "-d", "20s", "-f", text(&path), "--target", &store.url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let until = Instant::now() + Duration::from_secs(10);
+    while store.asked.lock().expect("a log").len() < 3 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    signal(run.id(), "INT");
+    let done = finish(run);
+    assert_eq!(done.code, 130, "{}", done.stderr);
+    assert_eq!(store.take_asked(), ONE_LOAD);
+}
+
+#[test]
+fn check_tells_of_it() {
+    let path = file("check.toml", ITEMS);
+    let done = plimsoll(&["check", "-f", text(&path)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for part in ["before each load: POST /login, seed (2 times)\nafter it: DELETE /seed\n", "Bearer {{ token }}"] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+}

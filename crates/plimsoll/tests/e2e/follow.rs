@@ -1,0 +1,163 @@
+//! Redirects that are followed (`follow = N`), and promises and conditions of single requests.
+
+use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = folder("follow").join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a name in UTF-8")
+}
+
+/// A server that sends whoever logs in to its home, with a cookie on the way.
+fn portal() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // Both end with the test's process.
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || serve(socket));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn serve(socket: TcpStream) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut out = socket.try_clone()?;
+    let mut lines = BufReader::new(socket);
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if line.trim_end().is_empty() {
+                break;
+            }
+            head.push(line.trim_end().to_owned());
+        }
+        let field = |name: &str| {
+            let named = head.iter().filter_map(|line| line.split_once(": ")).find(|it| it.0.eq_ignore_ascii_case(name));
+            named.map_or("", |(_, value)| value)
+        };
+        let mut body = vec![0; field("content-length").parse().unwrap_or(0)];
+        lines.read_exact(&mut body)?;
+        let (host, cookie) = (field("host"), field("cookie"));
+        let first = head[0].trim_end_matches(" HTTP/1.1");
+        let (status, fields, content) = match first {
+            "POST /login" => {
+                ("302 Found", format!("Set-Cookie: sid=7; Path=/\r\nLocation: http://{host}/a/welcome\r\n"), "")
+            }
+            "GET /a/welcome" if cookie == "sid=7" || field("x-any") == "1" => {
+                ("301 Moved Permanently", "Location: ../home?by=redirect\r\nConnection: close\r\n".to_owned(), "moved")
+            }
+            "GET /home?by=redirect" => ("200 OK", String::new(), "{\"at\": \"home\"}"),
+            "POST /keeps" => ("307 Temporary Redirect", "Location: /kept\r\n".to_owned(), ""),
+            "POST /kept" if body == b"n=1" => ("200 OK", String::new(), "kept"),
+            "GET /round" => ("302 Found", "Location: /round\r\n".to_owned(), ""),
+            "GET /away" => ("302 Found", "Location: http://elsewhere.test/\r\n".to_owned(), ""),
+            _ => ("404 Not Found", String::new(), ""),
+        };
+        write!(out, "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{content}", content.len())?;
+        if fields.contains("close") {
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn a_followed_redirect_is_one_request_to_its_last_answer() {
+    let url = portal();
+    let path = file(
+        "portal.toml",
+        r#"
+[[scenario]]
+[[scenario.step]]
+name = "login"
+post = "/login"
+body = "user=ann"
+follow = 3
+expect = { status = "200", json = { "$.at" = "home" } }
+[[scenario.step]]
+name = "keeps"
+post = "/keeps"
+body = "n=1"
+follow = 1
+expect = { body = "kept" }
+"#,
+    );
+    for load in [&["-c", "2"][..], &["--rate", "100"]] {
+        let run = [&["run", "-n", "20", "--no-preflight", "-f", text(&path), "--target", &url], load].concat();
+        let document = json(&run);
+        assert_ledger_closes(&document, "redirects");
+        assert_eq!(number(&document, "success_rate"), 1.0, "{:#} {:#}", document["ledger"], document["failed_answers"]);
+        assert_eq!(number(&document, "ledger.scheduled"), 40.0, "{load:?}");
+        assert_eq!(number(&document, "redirects"), 60.0, "{load:?}");
+        assert_eq!(document["statuses"], serde_json::json!({"200": 40}), "{load:?}");
+    }
+    // A mix without sessions, not filled in.
+    let path = file(
+        "mix.toml",
+        "[[request]]\nget = \"/a/welcome\"\nheaders = { x-any = 1 }\nfollow = 2\nexpect = { status = \"200\" }\n",
+    );
+    let document = json(&["run", "-n", "10", "-c", "2", "-f", text(&path), "--target", &url]);
+    assert_eq!((number(&document, "success_rate"), number(&document, "redirects")), (1.0, 10.0), "{document:#}");
+}
+
+#[test]
+fn what_cannot_be_followed_fails_with_the_reason() {
+    let url = portal();
+    for (target, follow, kind, reason) in [
+        ("/round", 3, "expectation", "redirects more often than is followed"),
+        ("/away", 3, "expectation", "redirects to another origin"),
+        ("/round", 0, "", ""),
+    ] {
+        let path = file("fails.toml", &format!("[[request]]\nget = \"{target}\"\nfollow = {follow}\n"));
+        let document = json(&["run", "-n", "4", "-c", "1", "-f", text(&path), "--target", &url]);
+        assert_ledger_closes(&document, target);
+        match kind {
+            "" => assert_eq!(number(&document, "success_rate"), 1.0, "not followed, it is a success"),
+            kind => {
+                assert_eq!(number(&document, &format!("ledger.failed.{kind}")), 4.0, "{:#}", document["ledger"]);
+                let kept = &document["failed_answers"][0];
+                assert!(kept["reason"].as_str().is_some_and(|it| it.contains(reason)), "{kept:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn promises_and_conditions_may_be_of_one_request() {
+    let server = baseline(1);
+    let path = file(
+        "slo.toml",
+        "[[request]]\nname = \"list\"\nweight = 3\nget = \"/\"\n[[request]]\nname = \"slow, sorted\"\nget = \"/sleep/20000\"\n",
+    );
+    let with = |more: &[&str]| {
+        let run = [&["run", "-d", "1s", "-c", "4", "-f", text(&path), "--target", &server.url], more].concat();
+        plimsoll(&run)
+    };
+    for (gate, code, part) in [
+        ("'slow, sorted'.p50>5ms", 1, "--fail-if 'slow, sorted'.p50>5ms: it was 2"),
+        ("list.p50>19ms, 'slow, sorted'.p50>5s", 0, ""),
+        ("lst.p50>1ms", 2, "--fail-if: no request is called 'lst': there is list, 'slow, sorted'"),
+    ] {
+        let done = with(&["--fail-if", gate]);
+        assert!(done.code == code && done.stderr.contains(part), "{gate}: {} {}", done.code, done.stderr);
+    }
+    let slo = "success>=99%, p99<=1s, 'slow, sorted'.p99<=10ms";
+    let find =
+        ["find", "--budget", "4s", "--max-rate", "200", "--slo", slo, "-f", text(&path), "--target", &server.url];
+    let found = plimsoll(&find);
+    assert_eq!(found.code, 1, "no rate holds what one request never does: {}{}", found.stdout, found.stderr);
+    let said = format!("{}{}", found.stdout, found.stderr);
+    assert!(said.contains("'slow, sorted'"), "{said}");
+}

@@ -302,7 +302,7 @@ fn what_a_file_asks_is_read_again() {
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     let mut more = mixed.traffic.clone();
     more.around.setup.push(OnceAsked { route: Route::new(Request::get()), times: 1, goes_on: false });
-    let outcome = complete(&record, &recorded, given.clone(), &mut |_| Some(vec![more.clone()]));
+    let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&more));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
     for (name, given, expect) in [

@@ -33,8 +33,7 @@ impl AroundLoad {
         plan.traffic.around.given.clear();
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?;
         let mut around = AroundLoad { plan: plan.clone(), injector: injector.clone(), tls };
-        for asked in std::mem::take(&mut around.plan.traffic.around.setup) {
-            // Who asks nothing else of the answer needs nothing of the plan but what it is given.
+        for asked in around.plan.traffic.around.setup.clone() {
             if let Err(why) = around.ask(&asked, false)
                 && !asked.goes_on
             {
@@ -53,13 +52,14 @@ impl AroundLoad {
 
     fn clean_up(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
-        for asked in std::mem::take(&mut self.plan.traffic.around.cleanup) {
+        for asked in self.plan.traffic.around.cleanup.clone() {
             if let Err(why) = self.ask(&asked, true)
                 && !asked.goes_on
             {
                 failed.push(format!("the cleanup '{}' {why}", asked.route.label));
             }
         }
+        self.plan.traffic.around.cleanup.clear();
         failed
     }
 

@@ -129,8 +129,19 @@ fn what_is_asked_around_a_load_is_no_part_of_it() {
 fn each_load_of_a_search_has_its_own() {
     let store = Store::start();
     let path = file("search.toml", ITEMS);
-    let done =
-        plimsoll(&["sweep", "-c", "1,2", "-d", "300ms", "--warmup", "0s", "-f", text(&path), "--target", &store.url]);
+    let done = plimsoll(&[
+        "sweep",
+        "-c",
+        "1,2",
+        "--for",
+        "300ms",
+        "--warmup",
+        "0s",
+        "-f",
+        text(&path),
+        "--target",
+        &store.url,
+    ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(store.take_asked(), ONE_LOAD.repeat(2));
 }

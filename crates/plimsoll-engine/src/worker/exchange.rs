@@ -436,7 +436,7 @@ impl<N: Net> Worker<N> {
                 if exchange.measured {
                     let missed = AnswerMiss { route, failure };
                     let at_ns = now_ns - self.origin_ns;
-                    self.failed_answers.missed(missed, status, answer, at_ns, why.reason());
+                    self.failed_answers.missed(missed, status, answer, answer.content(), at_ns, why.reason());
                 }
                 Outcome::Failed(failure)
             }

@@ -139,7 +139,7 @@ fn promises_and_conditions_may_be_of_one_request() {
     let server = baseline(1);
     let path = file(
         "slo.toml",
-        "[[request]]\nname = \"list\"\nweight = 3\nget = \"/\"\n[[request]]\nname = \"slow, sorted\"\nget = \"/delay/20\"\n",
+        "[[request]]\nname = \"list\"\nweight = 3\nget = \"/healthz\"\n[[request]]\nname = \"slow, sorted\"\nget = \"/delay/20\"\n",
     );
     let with = |more: &[&str]| {
         let run = [&["run", "-d", "1s", "-c", "4", "-f", text(&path), "--target", &server.url], more].concat();

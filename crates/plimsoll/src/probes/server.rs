@@ -345,8 +345,9 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
+            // The sum may go back a little: a thread that ends takes along what was read of it last.
             (Some(first), Some(last)) if last.0 > first.0 => {
-                Some((last.1 - first.1) as f64 / (last.0 - first.0) as f64)
+                Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
             _ => None,
         };

@@ -19,7 +19,7 @@ use std::path::PathBuf;
     plimsoll run --unix /run/api.sock http://api/items\n  \
     plimsoll run --http 2 -c 64 --streams 8 http://localhost:8080/\n  \
     plimsoll run --no-keepalive --close reset --rate 5k http://localhost:8080/\n  \
-    plimsoll run --curl \"curl 'http://localhost:8080/a' -H 'accept: text/html'\"\n  \
+    plimsoll run --curl \"curl 'http://localhost:8080/' -H 'accept: text/html'\"\n  \
     plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
     plimsoll run --lua post.lua -c 64 http://localhost:8080/ -- 7   wrk's scripts\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \

@@ -98,7 +98,7 @@ pub struct FindArgs {
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
-    plimsoll explain --vary './pool {n}' --values 2,4,8 http://localhost:8080/\n  \
+    plimsoll explain --vary './pool {\u{1b}[0mn}' --values 2,4,8 http://localhost:8080/\n  \
     plimsoll explain find.plimsoll                       of a recorded search\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
 pub struct ExplainArgs {
@@ -167,7 +167,11 @@ pub struct ChangeArgs {
     /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
-    /// At the end run this for each of --values, in place of {n}, and measure what is answered then: './set-pool {n}'
+    // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out again, it stays as it is.
+    #[arg(
+        help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure what is answered then: \
+                  './set-pool {\u{1b}[0mn}'"
+    )]
     #[arg(long, value_name = "CMD", requires = "values", conflicts_with_all = ["no_intervene", "max_rate"])]
     pub vary: Option<String>,
     /// The values of --vary, such as 2,4,8

@@ -14,6 +14,7 @@ pub mod json;
 pub mod junit;
 pub mod load_profiles;
 pub mod markdown;
+pub mod model;
 pub mod page;
 pub mod profile;
 pub mod prove_profiles;

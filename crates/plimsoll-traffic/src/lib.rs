@@ -1,5 +1,5 @@
 //! What people have of their traffic, as text, made into values: a file that says what is asked becomes a
-//! [`plimsoll_model::Traffic`], access logs become figures of what came, or a load that asks the same again;
+//! [`plimsoll_model::Traffic`], access logs become figures of what came, a load that asks the same again, or a file that asks alike;
 //! the results of vegeta become figures, too.
 //!
 //! Text in, values out. Where the text comes from is the caller's to know: nothing here reads files, the environment or the
@@ -11,6 +11,7 @@ pub mod file;
 pub mod grpc;
 pub mod import;
 pub mod logs;
+pub mod modelling;
 pub mod replay;
 pub mod survey;
 pub mod vegeta;

@@ -108,7 +108,11 @@ fn what_is_none_of_them_is_refused_at_its_place() {
         (postman, "{\"item\": []}", "no request"),
         (jmx, "", "no whole XML"),
         (jmx, "<html/>", "1:1: this is no test plan"),
-        (jmx, "<jmeterTestPlan>\n<hashTree>", "no whole XML"),
+        (
+            jmx,
+            "<jmeterTestPlan>\n<hashTree>\n",
+            "2:11: this is no whole XML: the root node was opened but never closed: the file is cut",
+        ),
         (jmx, "<jmeterTestPlan/>", "no request"),
         (jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "no whole XML"),
         (jmx, cut, "no whole XML"),

@@ -131,6 +131,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Report(args) => commands::report::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Import(args) => commands::import::run(args),
+        Command::Model(args) => commands::model::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
         Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),

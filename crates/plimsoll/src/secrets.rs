@@ -43,6 +43,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,
+        ("model", "verify") => Class::Switch,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
             Class::Url

@@ -213,6 +213,8 @@ impl DraftRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
     pub name: Option<String>,
+    /// Of a request for itself: how often, against the others.
+    pub weight: Option<u32>,
     pub think: Option<String>,
     pub once: bool,
     /// A value: the step is done if it is not empty.
@@ -248,6 +250,8 @@ pub struct DraftData {
     pub name: String,
     pub file: String,
     pub pick: &'static str,
+    /// Each use has a row of its own.
+    pub each_use: bool,
 }
 
 /// A file of traffic that is being made.
@@ -262,7 +266,7 @@ pub struct Draft {
     pub scenarios: Vec<DraftScenario>,
     pub left_out: Vec<LeftOut>,
     /// Where in `left_out` something is that is said once, with how often it was met.
-    pub(super) counted: HashMap<String, (usize, u64)>,
+    pub counted: HashMap<String, (usize, u64)>,
 }
 
 impl Draft {
@@ -330,6 +334,9 @@ impl Draft {
         for data in &self.data {
             _ = writeln!(out, "\n[data.{}]", toml_key(&data.name));
             _ = writeln!(out, "file = {}\npick = {}", toml_text(&data.file), toml_text(data.pick));
+            if data.each_use {
+                _ = writeln!(out, "each = \"use\"");
+            }
         }
         for scenario in &self.scenarios {
             _ = writeln!(out, "\n[[scenario]]\nname = {}", toml_text(&scenario.name));
@@ -397,6 +404,9 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
         let mut line = |key: &str, value: &str| _ = writeln!(out, "{key} = {value}");
         if let Some(name) = &step.name {
             line("name", &toml_text(name));
+        }
+        if let Some(weight) = step.weight {
+            line("weight", &weight.to_string());
         }
         if step.once {
             line("once", "true");

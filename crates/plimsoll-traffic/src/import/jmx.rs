@@ -27,10 +27,16 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(source, options).map_err(|error| {
-        let at = TextPlace { line: error.pos().row as usize, column: error.pos().col as usize };
+        // Of a file that is cut it is known only that it ends too early.
+        let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
+        let at = match is_cut {
+            true => TextPlace::of(source, source.trim_end().len()),
+            false => TextPlace { line: error.pos().row as usize, column: error.pos().col as usize },
+        };
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
-        TrafficFileError::new(at, format!("this is no whole XML: {}", shown(text)))
+        let way_out = if is_cut { ": the file is cut: save it again" } else { "" };
+        TrafficFileError::new(at, format!("this is no whole XML: {}{way_out}", shown(text)))
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
@@ -116,7 +122,12 @@ impl JmxReader {
         }
         // Rows that are not used again end the threads of the tool.
         let is_once = part("recycle") == "false";
-        self.values.data.push(DraftData { name, file, pick: if is_once { "unique" } else { "sequential" } });
+        self.values.data.push(DraftData {
+            name,
+            file,
+            pick: if is_once { "unique" } else { "sequential" },
+            each_use: false,
+        });
     }
 
     /// What is above thread groups, and these.

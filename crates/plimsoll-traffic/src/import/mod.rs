@@ -5,7 +5,7 @@
 //! carrying anything out, how anything looks.
 
 pub mod curl;
-mod draft;
+pub(crate) mod draft;
 mod har;
 mod jmx;
 mod nodes;

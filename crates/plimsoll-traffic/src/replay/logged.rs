@@ -11,10 +11,19 @@ pub(crate) struct LoggedRequest {
     pub target: u32,
     /// Who asked: a hash, short enough that few share one.
     pub visitor: u32,
+    /// How long the answer took; 0 where that is not logged, and an hour at most.
+    pub duration_us: u32,
     /// The endpoint that it counts for.
     pub route: RouteNumber,
     /// With what it was answered; 0: nobody knows.
     pub status: u16,
+}
+
+impl LoggedRequest {
+    /// When its answer had come, ns since the Unix epoch.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
+    }
 }
 
 /// When the requests of a log are asked.

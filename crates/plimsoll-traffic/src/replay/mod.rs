@@ -14,7 +14,7 @@ use crate::logs::Entry;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::{ByHash, hash};
 use crate::survey::{Fold, TrafficEndpoint};
-use logged::LoggedRequest;
+pub(crate) use logged::LoggedRequest;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
@@ -162,6 +162,7 @@ impl<'f> Gathering<'f> {
             start_ns: entry.start_ns,
             target,
             visitor: visitor(entry),
+            duration_us: u32::try_from(entry.duration_ns.unwrap_or(0) / 1000).unwrap_or(u32::MAX),
             route,
             status: entry.status.filter(|status| is_of_server(*status)).unwrap_or(0),
         });
@@ -258,6 +259,31 @@ impl Gathered {
     /// Requests that are left to ask.
     pub fn requests(&self) -> usize {
         self.requests.len()
+    }
+
+    /// Methods and templates of its endpoints, by number.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.routes.iter().map(|route| (route.method.as_str(), route.template.as_str()))
+    }
+
+    /// How fine its stamps are, ns.
+    pub(crate) fn resolution_ns(&self) -> u64 {
+        self.resolution_ns
+    }
+
+    /// What is not asked, by why.
+    pub(crate) fn left_out(&self) -> &BTreeMap<String, u64> {
+        &self.left_out
+    }
+
+    /// Paths, requests in order (within whole seconds spread), the first arrival and the time that they take. `None`: there are none.
+    pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
+        let Gathered { targets, mut requests, resolution_ns, .. } = self;
+        let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
+        if resolution_ns >= SECOND {
+            spread::within(&mut requests, resolution_ns, seed);
+        }
+        Some((targets, requests, first_ns, (last_ns - first_ns).saturating_add(resolution_ns)))
     }
 
     /// The load that asks them.

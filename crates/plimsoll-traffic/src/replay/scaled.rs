@@ -76,6 +76,7 @@ mod tests {
             start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
             target: (n / 100) as u32,
             visitor: (n % 100) as u32,
+            duration_us: 0,
             route: 0,
             status: 200,
         };
@@ -106,7 +107,14 @@ mod tests {
 
     #[test]
     fn a_gap_makes_two_sessions() {
-        let at = |start_s: u64| LoggedRequest { start_ns: start_s * S, target: 0, visitor: 1, route: 0, status: 0 };
+        let at = |start_s: u64| LoggedRequest {
+            start_ns: start_s * S,
+            target: 0,
+            visitor: 1,
+            duration_us: 0,
+            route: 0,
+            status: 0,
+        };
         let requests = vec![at(0), at(1800), at(3601)];
         // Half of two sessions is one: of two requests, or of one.
         let scaled = by_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");

@@ -33,6 +33,7 @@ mod tests {
             start_ns: start_s * S,
             target: at as u32,
             visitor: 0,
+            duration_us: 0,
             route: 0,
             status: 200,
         };

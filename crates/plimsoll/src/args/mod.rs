@@ -20,8 +20,8 @@ pub use measuring::{
 };
 pub use prove::ProveArgs;
 pub use reading::{
-    ChartArg, CheckArgs, CleanArgs, DiffArgs, ImportArgs, ImportKind, LogArgs, ProfileArgs, ReportArgs, ReportFormat,
-    ShowArgs, TrafficArgs,
+    ChartArg, CheckArgs, CleanArgs, DiffArgs, ImportArgs, ImportKind, LogArgs, ModelArgs, ProfileArgs, ReportArgs,
+    ReportFormat, ShowArgs, TrafficArgs,
 };
 pub use replay::ReplayArgs;
 pub use shared::{
@@ -75,6 +75,8 @@ pub enum Command {
     Traffic(TrafficArgs),
     /// Make a file of traffic of a recording, a description of an API, or another tool's file
     Import(ImportArgs),
+    /// Make a file of traffic that asks as access logs do
+    Model(ModelArgs),
     /// Ask again what access logs hold, at its times
     Replay(Box<ReplayArgs>),
     /// Compare two recordings: a table of relative changes, and charts

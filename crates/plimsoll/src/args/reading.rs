@@ -246,6 +246,47 @@ pub struct TrafficArgs {
     pub json: bool,
 }
 
+/// `plimsoll model`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll model access.log -o scenario.toml                  a file of traffic, and its files of paths\n  \
+    plimsoll model access.log -o scenario.toml --verify         and how far it lies from the log\n  \
+    plimsoll model app.*.gz -o scenario.toml --target http://localhost:8080/ --verify --json\n\n\
+    Kept are the mix of endpoints, what visitors ask one after the other and how long they wait, how\n\
+    often each path is asked, and how the rate changes. With --verify exit code 1 says that the model\n\
+    lies farther from the log than is alike. The first lines of the file say with which rate to run it.")]
+pub struct ModelArgs {
+    /// Access logs; - is standard input
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Write the file of traffic here (.toml), and its files of paths into a folder beside it
+    #[arg(short, long, required = true, value_name = "FILE", help_heading = "Output")]
+    pub output: PathBuf,
+    /// Ask it there [default: http://localhost/]
+    #[arg(long, value_name = "URL", help_heading = "Model")]
+    pub target: Option<String>,
+    /// Say how far what the file asks lies from the log
+    #[arg(long, help_heading = "Model")]
+    pub verify: bool,
+    /// Take only what matches, as 'GET /path?query' (repeatable: one of them)
+    #[arg(long, value_name = "REGEX", help_heading = "Model")]
+    pub only: Vec<String>,
+    /// Leave out what matches (repeatable)
+    #[arg(long, value_name = "REGEX", help_heading = "Model")]
+    pub skip: Vec<String>,
+    /// Take also methods that change things: all but GET and HEAD
+    #[arg(long, help_heading = "Model")]
+    pub allow_unsafe: bool,
+    /// All that is drawn follows from it
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
+    pub seed: u64,
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// Print one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
 /// What a file is that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportKind {

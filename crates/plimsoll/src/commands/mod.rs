@@ -12,6 +12,7 @@ pub mod explain;
 pub mod find;
 pub mod grpc;
 pub mod import;
+pub mod model;
 pub mod overload;
 pub mod profile;
 pub mod prove;

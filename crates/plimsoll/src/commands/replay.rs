@@ -15,7 +15,7 @@ use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::units::{SECOND, parse_number};
 use plimsoll_model::{LoadShape, Plan, Redact, ReplayFacts, RunAsked, Terms};
 use plimsoll_report::format;
-use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
 use std::path::PathBuf;
 
 /// Most and least that time or visitors are multiplied by.
@@ -105,42 +105,69 @@ fn times(name: &str, text: Option<&str>) -> Result<u64, Failure> {
 /// The load that logs make. What was made of them is said on standard error, unless `quiet`.
 pub fn of_logs(replay: &ReplayTerms<String>, seed: u64, redact: Redact, quiet: bool) -> Result<FromFile, Failure> {
     let LogReadingTerms { log_format, field, session, fold, strict } = replay.reading.clone();
-    let args = LogArgs { log_format, field, session, fold, strict };
-    let (folding, only) = (folds(&args)?, patterns("--only", &replay.only)?);
-    let skip = patterns("--skip", &replay.skip)?;
-    let fold = |path: &str| folded(&folding, path);
-    let wanted = |request: &str| {
-        (only.is_empty() || only.iter().any(|pattern| pattern.is_match(request)))
-            && !skip.iter().any(|pattern| pattern.is_match(request))
-    };
+    let reading = LogArgs { log_format, field, session, fold, strict };
     let Url { origin, path, authorization } = Url::read(&replay.target)?;
     let prefix = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let mut headers = replay.headers.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     asking::push_authorization(&mut headers, authorization);
     let paths: Vec<PathBuf> = replay.logs.iter().map(PathBuf::from).collect();
-    let mut logs = Logs::open(&paths, reading(&args))?;
-    let choice = ReplayChoice {
-        fold: if folding.is_empty() { None } else { Some(&fold) },
-        wanted: &wanted,
+    let choice = LogChoice {
+        logs: &paths,
+        reading: &reading,
+        only: &replay.only,
+        skip: &replay.skip,
         with_unsafe: replay.with_unsafe,
         prefix,
     };
-    let (mut gathering, mut meter) = (Gathering::new(choice), ReadingMeter::new());
-    let counts = logs.each(|entry, _| gathering.add(entry), |read, length| meter.passing(read, length))?;
-    meter.clear();
-    strictly(&args, &counts)?;
-    refuse_unread(&counts)?;
+    let (gathered, logs, counts) = gathered(&choice)?;
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
-    let timed = gathering.finish().and_then(|gathered| gathered.timed(&timing));
-    let timed = timed.map_err(|error| refused(replay, &error))?;
+    let timed = gathered.timed(&timing).map_err(|error| refused(replay, &error))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.listed {
         let asked = (timed.arrivals.count(), timed.endpoints(), timed.length_ns);
-        note(&said(&logs.read(), &counts, asked, &listed.facts));
+        note(&said(&logs, &counts, asked, &listed.facts));
     }
     Ok(FromFile { traffic, arrivals: Some(timed.arrivals) })
+}
+
+/// What of which logs is taken.
+pub struct LogChoice<'a> {
+    pub logs: &'a [PathBuf],
+    pub reading: &'a LogArgs,
+    pub only: &'a [String],
+    pub skip: &'a [String],
+    pub with_unsafe: bool,
+    /// What paths begin with besides.
+    pub prefix: &'a str,
+}
+
+/// The requests of logs, how these were read, and how many lines.
+pub fn gathered(choice: &LogChoice) -> Result<(Gathered, Vec<LogRead>, Counts), Failure> {
+    let (folding, only) = (folds(choice.reading)?, patterns("--only", choice.only)?);
+    let skip = patterns("--skip", choice.skip)?;
+    let fold = |path: &str| folded(&folding, path);
+    let wanted = |request: &str| {
+        (only.is_empty() || only.iter().any(|pattern| pattern.is_match(request)))
+            && !skip.iter().any(|pattern| pattern.is_match(request))
+    };
+    let mut logs = Logs::open(choice.logs, reading(choice.reading))?;
+    let taken = ReplayChoice {
+        fold: if folding.is_empty() { None } else { Some(&fold) },
+        wanted: &wanted,
+        with_unsafe: choice.with_unsafe,
+        prefix: choice.prefix,
+    };
+    let (mut gathering, mut meter) = (Gathering::new(taken), ReadingMeter::new());
+    let counts = logs.each(|entry, _| gathering.add(entry), |read, length| meter.passing(read, length))?;
+    meter.clear();
+    strictly(choice.reading, &counts)?;
+    refuse_unread(&counts)?;
+    let gathered = gathering.finish().map_err(|error| {
+        Failure::start(format!("{error}: take less of it: --only, --skip, or a log of a shorter time"))
+    })?;
+    Ok((gathered, logs.read(), counts))
 }
 
 /// Why logs are no load, with the way out.

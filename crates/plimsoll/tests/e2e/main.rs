@@ -28,6 +28,7 @@ mod hostile;
 mod import;
 mod live;
 mod mix;
+mod model;
 mod others;
 mod output;
 mod overload;

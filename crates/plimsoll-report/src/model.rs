@@ -1,0 +1,257 @@
+//! What a model of access logs is, and how far it lies from them: a report, and the document `plimsoll.model/1`.
+
+use crate::block::{Report, Tone};
+use crate::document::{ByName, value};
+use crate::format::{count, duration, share};
+use plimsoll_traffic::modelling::{
+    DISPERSION_OFF_MAX, HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, TrafficModel,
+    VISIT_REQUESTS_MAX,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A model that was written.
+pub struct ModelShown<'a> {
+    /// The file.
+    pub file: &'a str,
+    /// The logs.
+    pub logs: &'a [String],
+    /// Lines that were read.
+    pub lines_read: u64,
+    /// Lines that were not understood.
+    pub lines_unparsed: u64,
+    /// How it is asked, as the command line has it.
+    pub command: String,
+    /// The model.
+    pub model: &'a TrafficModel,
+    /// How far it lies from the logs, where that was asked.
+    pub distances: Option<&'a ModelDistances>,
+}
+
+/// `plimsoll.model/1`.
+#[derive(Serialize)]
+struct ModelDocument<'a> {
+    schema: &'static str,
+    file: &'a str,
+    logs: &'a [String],
+    lines: ModelLines,
+    requests: u64,
+    sessions: u64,
+    taken_apart: TakenApart,
+    endpoints: usize,
+    scenarios: usize,
+    sequences: usize,
+    left_out: &'a std::collections::BTreeMap<String, u64>,
+    duration_s: f64,
+    rate: String,
+    arrivals: plimsoll_model::Arrivals,
+    verify: Option<VerifyFields>,
+}
+
+#[derive(Serialize)]
+struct ModelLines {
+    read: u64,
+    unparsed: u64,
+}
+
+#[derive(Serialize)]
+struct TakenApart {
+    sessions: u64,
+    requests: u64,
+}
+
+#[derive(Serialize)]
+struct VerifyFields {
+    holds: bool,
+    apart: Vec<String>,
+    mix_tv: f64,
+    dispersion: Vec<DispersionFields>,
+    sessions: SessionDistances,
+    lru: Vec<CacheFields>,
+}
+
+#[derive(Serialize)]
+struct DispersionFields {
+    window_s: f64,
+    log: Option<f64>,
+    model: Option<f64>,
+    ratio: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct SessionDistances {
+    requests: ByName<String, BothFields>,
+    think_time_ns: ByName<String, BothFields>,
+    transitions_tv: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct BothFields {
+    log: f64,
+    model: f64,
+}
+
+#[derive(Serialize)]
+struct CacheFields {
+    size: usize,
+    log: f64,
+    model: f64,
+    points: f64,
+}
+
+/// The document of a model.
+pub fn model_document(shown: &ModelShown) -> Value {
+    let facts = &shown.model.facts;
+    value(&ModelDocument {
+        schema: "plimsoll.model/1",
+        file: shown.file,
+        logs: shown.logs,
+        lines: ModelLines { read: shown.lines_read, unparsed: shown.lines_unparsed },
+        requests: facts.requests,
+        sessions: facts.visits,
+        taken_apart: TakenApart { sessions: facts.long.0, requests: facts.long.1 },
+        endpoints: facts.endpoints,
+        scenarios: facts.scenarios,
+        sequences: facts.sequences,
+        left_out: &facts.left_out,
+        duration_s: shown.model.span_ns as f64 / 1e9,
+        rate: shown.model.pace.rate_text(),
+        arrivals: shown.model.pace.arrivals,
+        verify: shown.distances.map(verify_fields),
+    })
+}
+
+fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, BothFields> {
+    let field = |(quantile, log, model): &(f64, f64, f64)| {
+        (format!("p{}", quantile * 100.0), BothFields { log: *log, model: *model })
+    };
+    ByName(list.iter().map(field).collect())
+}
+
+fn verify_fields(distances: &ModelDistances) -> VerifyFields {
+    let apart = distances.apart();
+    let dispersion = |(width_ns, both): &(u64, Option<(f64, f64)>)| DispersionFields {
+        window_s: *width_ns as f64 / 1e9,
+        log: both.map(|(log, _)| log),
+        model: both.map(|(_, model)| model),
+        ratio: both.map(|(log, model)| model / log),
+    };
+    let cache = |(size, log, model): &(usize, f64, f64)| CacheFields {
+        size: *size,
+        log: *log,
+        model: *model,
+        points: 100.0 * (model - log),
+    };
+    VerifyFields {
+        holds: apart.is_empty(),
+        apart,
+        mix_tv: distances.mix_tv,
+        dispersion: distances.dispersion.iter().map(dispersion).collect(),
+        sessions: SessionDistances {
+            requests: quantiles(&distances.visit_requests),
+            think_time_ns: quantiles(&distances.waits_ns),
+            transitions_tv: distances.transitions_tv,
+        },
+        lru: distances.hit_ratio.iter().map(cache).collect(),
+    }
+}
+
+/// The report of a model.
+pub fn model_report(shown: &ModelShown) -> Report {
+    let (model, facts) = (shown.model, &shown.model.facts);
+    let mut report = Report::default();
+    let headline = match shown.distances.map(ModelDistances::apart) {
+        None => format!("{} asks as {} does", shown.file, shown.logs.join(", ")),
+        Some(apart) if apart.is_empty() => {
+            format!("{} asks as {} does, within all bounds", shown.file, shown.logs.join(", "))
+        }
+        Some(apart) => format!("{} asks otherwise than {}: {}", shown.file, shown.logs.join(", "), apart.join(", ")),
+    };
+    report.text(Tone::Plain, headline);
+    let what = match facts.scenarios {
+        0 => format!("a mix of {} endpoints: visits of several requests are too few", count(facts.endpoints as u64)),
+        scenarios => format!(
+            "{} scenarios to {} endpoints, for {} different sequences of the log",
+            count(scenarios as u64),
+            count(facts.endpoints as u64),
+            count(facts.sequences as u64)
+        ),
+    };
+    let mut rows = vec![
+        ("model", what),
+        (
+            "of",
+            format!(
+                "{} requests in {} visits, {}",
+                count(facts.requests),
+                count(facts.visits),
+                duration(model.span_ns as f64)
+            ),
+        ),
+        ("as there", shown.command.clone()),
+    ];
+    if facts.long.0 > 0 {
+        rows.push((
+            "taken apart",
+            format!(
+                "{} visits of more than {VISIT_REQUESTS_MAX} requests each: their {} requests are taken one by one",
+                count(facts.long.0),
+                count(facts.long.1)
+            ),
+        ));
+    }
+    let mut left_out: Vec<String> = facts.left_out.iter().map(|(why, n)| format!("{why} {}", count(*n))).collect();
+    if shown.lines_unparsed > 0 {
+        left_out.push(format!("not understood {}", count(shown.lines_unparsed)));
+    }
+    if !left_out.is_empty() {
+        rows.push(("left out", left_out.join(", ")));
+    }
+    report.facts(rows);
+    if let Some(distances) = shown.distances {
+        report.heading("How far from the log");
+        report.table(&["", "log", "model", "apart", "alike up to"], distance_rows(distances));
+        report.text(
+            Tone::Plain,
+            "Drawn from the file as a load would draw it, and put against the log. Quantiles of what visitors wait and of \
+             what follows what are shown, not judged.",
+        );
+    }
+    report
+}
+
+fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
+    let short = |value: f64| crate::format::rounded(value, 3).to_string();
+    let mut rows = vec![vec![
+        "mix of endpoints".to_owned(),
+        String::new(),
+        String::new(),
+        share(distances.mix_tv),
+        share(MIX_TV_MAX),
+    ]];
+    for (width_ns, both) in &distances.dispersion {
+        let name = format!("dispersion at {}", duration(*width_ns as f64));
+        let bound = share(DISPERSION_OFF_MAX);
+        rows.push(match both {
+            Some((log, model)) => vec![name, short(*log), short(*model), share((model / log - 1.0).abs()), bound],
+            None => vec![name, "not to be told".to_owned(), String::new(), String::new(), bound],
+        });
+    }
+    for (quantile, log, model) in &distances.visit_requests {
+        let name = format!("requests of a visit, p{}", quantile * 100.0);
+        let bound = format!("{} or 1", share(QUANTILE_OFF_MAX));
+        rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
+    }
+    for (quantile, log, model) in &distances.waits_ns {
+        let name = format!("wait before a request, p{}", quantile * 100.0);
+        rows.push(vec![name, duration(*log), duration(*model), String::new(), String::new()]);
+    }
+    if let Some(tv) = distances.transitions_tv {
+        rows.push(vec!["what follows what".to_owned(), String::new(), String::new(), share(tv), String::new()]);
+    }
+    for (size, log, model) in &distances.hit_ratio {
+        let name = format!("hits of a cache of {}", count(*size as u64));
+        rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(HIT_RATIO_OFF_MAX)]);
+    }
+    rows
+}

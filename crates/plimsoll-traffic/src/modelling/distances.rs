@@ -1,0 +1,290 @@
+//! How far what a model asks lies from what the log has: effect sizes, each with the bound below which both are alike.
+//!
+//! Both are looked at in the same way ([`StreamFigures`]), several draws of the model on average. Not here: drawing them.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Widths of windows, ns.
+const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
+/// Fewer windows say too little of how counts vary: of a hundred an index is known to 14 %.
+const WINDOWS_MIN: u64 = 100;
+/// Sizes of caches, as shares of all different paths.
+const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
+/// Quantiles of the requests of a visit and of the time between two.
+const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+
+/// Farthest that shares of endpoints may lie apart, in all.
+pub const MIX_TV_MAX: f64 = 0.02;
+/// Farthest that a dispersion may lie from that of the log, as a share of it.
+pub const DISPERSION_OFF_MAX: f64 = 0.2;
+/// Farthest that a hit ratio may lie from that of the log.
+pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
+/// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it; one request is always allowed.
+pub const QUANTILE_OFF_MAX: f64 = 0.2;
+
+/// A request of a log, or one drawn from its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamRequest {
+    /// When it starts, ns since the stream began.
+    pub start_ns: u64,
+    /// Which visit it belongs to.
+    pub visit: u64,
+    /// Its endpoint.
+    pub route: u16,
+    /// Tells its path from others.
+    pub path: u64,
+    /// From the answer before it in its visit, ns; `None`: it is the first.
+    pub wait_ns: Option<u64>,
+}
+
+/// What is compared of a stream of requests.
+#[derive(Debug, Clone, Default)]
+pub struct StreamFigures {
+    requests: f64,
+    routes: Vec<f64>,
+    dispersion: [Option<f64>; 4],
+    visit_requests: [f64; 3],
+    waits_ns: Option<[f64; 3]>,
+    transitions: BTreeMap<(u16, u16), f64>,
+    hits: [f64; 3],
+}
+
+/// What of a model and its log is compared, each of both: of the log first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelDistances {
+    /// Half of the sum of differences between shares of endpoints.
+    pub mix_tv: f64,
+    /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log cannot tell.
+    pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
+    /// Quantiles of the requests of a visit.
+    pub visit_requests: Vec<(f64, f64, f64)>,
+    /// Quantiles of the time from an answer to the next request, ns; none where no visit has several requests.
+    pub waits_ns: Vec<(f64, f64, f64)>,
+    /// Half of the sum of differences between shares of what follows what; `None` where nothing follows anything.
+    pub transitions_tv: Option<f64>,
+    /// Paths that a cache holds, and how often it has what is asked.
+    pub hit_ratio: Vec<(usize, f64, f64)>,
+}
+
+/// Different paths of a stream.
+pub fn paths(requests: &[StreamRequest]) -> usize {
+    let mut paths: Vec<u64> = requests.iter().map(|request| request.path).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.len()
+}
+
+/// How many paths each cache holds, of so many.
+pub fn cache_sizes(paths: usize) -> [usize; 3] {
+    CACHE_SHARES.map(|share| ((paths as f64 * share) as usize).max(1))
+}
+
+impl StreamFigures {
+    /// Of requests in the order of their starts, within `span_ns`; stamps are as fine as `resolution_ns`.
+    pub fn of(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
+        let total = requests.len().max(1) as f64;
+        let mut routes: Vec<f64> = Vec::new();
+        let mut of_visit: HashMap<u64, (u64, u64, u16)> = HashMap::new();
+        let (mut waits, mut transitions) = (Vec::new(), BTreeMap::new());
+        for request in requests {
+            let route = usize::from(request.route);
+            if routes.len() <= route {
+                routes.resize(route + 1, 0.0);
+            }
+            routes[route] += 1.0 / total;
+            let (count, _, last) = of_visit.entry(request.visit).or_default();
+            if let Some(wait_ns) = request.wait_ns {
+                waits.push(wait_ns);
+                if *count > 0 {
+                    *transitions.entry((*last, request.route)).or_insert(0.0) += 1.0;
+                }
+            }
+            (*count, *last) = (*count + 1, request.route);
+        }
+        let followed: f64 = transitions.values().sum();
+        transitions.values_mut().for_each(|count| *count /= followed.max(1.0));
+        let mut lengths: Vec<u64> = of_visit.values().map(|(count, ..)| *count).collect();
+        lengths.sort_unstable();
+        waits.sort_unstable();
+        let quantiles = |sorted: &[u64]| {
+            QUANTILES.map(|share| match sorted.len() {
+                0 => 0.0,
+                count => sorted[((count - 1) as f64 * share).round() as usize] as f64,
+            })
+        };
+        StreamFigures {
+            requests: requests.len() as f64,
+            routes,
+            dispersion: WINDOWS_NS
+                .map(|width_ns| if resolution_ns > width_ns { None } else { dispersion(requests, span_ns, width_ns) }),
+            visit_requests: quantiles(&lengths),
+            waits_ns: (!waits.is_empty()).then(|| quantiles(&waits)),
+            transitions,
+            hits: caches.map(|size| hit_ratio(requests, size)),
+        }
+    }
+
+    /// The figures of several draws on average.
+    pub fn mean(draws: &[StreamFigures]) -> StreamFigures {
+        let count = draws.len().max(1) as f64;
+        let over = |figure: &dyn Fn(&StreamFigures) -> f64| draws.iter().map(figure).sum::<f64>() / count;
+        let three = |figure: &dyn Fn(&StreamFigures) -> [f64; 3]| [0, 1, 2].map(|at| over(&|draw| figure(draw)[at]));
+        let routes = draws.iter().map(|draw| draw.routes.len()).max().unwrap_or(0);
+        let mut transitions = BTreeMap::new();
+        for (pair, share) in draws.iter().flat_map(|draw| &draw.transitions) {
+            *transitions.entry(*pair).or_insert(0.0) += share / count;
+        }
+        StreamFigures {
+            requests: over(&|draw| draw.requests),
+            routes: (0..routes).map(|at| over(&|draw| draw.routes.get(at).copied().unwrap_or(0.0))).collect(),
+            dispersion: [0, 1, 2, 3].map(|at| {
+                let of = |draw: &StreamFigures| draw.dispersion[at];
+                draws.iter().all(|draw| of(draw).is_some()).then(|| over(&|draw| of(draw).unwrap_or(0.0)))
+            }),
+            visit_requests: three(&|draw| draw.visit_requests),
+            waits_ns: draws
+                .iter()
+                .all(|draw| draw.waits_ns.is_some())
+                .then(|| three(&|draw| draw.waits_ns.unwrap_or_default())),
+            transitions,
+            hits: three(&|draw| draw.hits),
+        }
+    }
+}
+
+/// Variance over mean of the requests in windows of this width; `None` for too few windows.
+fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
+    let windows = span_ns / width_ns;
+    if windows < WINDOWS_MIN {
+        return None;
+    }
+    let mut counts: HashMap<u64, u64> = HashMap::new();
+    for request in requests.iter().filter(|request| request.start_ns / width_ns < windows) {
+        *counts.entry(request.start_ns / width_ns).or_default() += 1;
+    }
+    let n = windows as f64;
+    let mean = counts.values().sum::<u64>() as f64 / n;
+    let squares = counts.values().map(|count| (*count as f64).powi(2)).sum::<f64>();
+    (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
+}
+
+/// How often a cache that keeps so many paths, those asked last, has what is asked.
+fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut hits = 0u64;
+    for (now, request) in (0u64..).zip(requests) {
+        match last.insert(request.path, now).and_then(|before| kept.remove(&before)) {
+            Some(_) => hits += 1,
+            None if kept.len() >= size => drop(kept.pop_first()),
+            None => {}
+        }
+        kept.insert(now, request.path);
+    }
+    hits as f64 / requests.len().max(1) as f64
+}
+
+impl ModelDistances {
+    /// How far `model` lies from `log`, with caches of these sizes.
+    pub fn between(log: &StreamFigures, model: &StreamFigures, caches: [usize; 3]) -> ModelDistances {
+        let routes = log.routes.len().max(model.routes.len());
+        let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
+        let apart: f64 = (0..routes).map(|at| (share(&log.routes, at) - share(&model.routes, at)).abs()).sum();
+        let three = |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (QUANTILES[at], log[at], model[at])).collect();
+        let pairs: std::collections::BTreeSet<_> = log.transitions.keys().chain(model.transitions.keys()).collect();
+        let of = |figures: &StreamFigures, pair| figures.transitions.get(pair).copied().unwrap_or(0.0);
+        let follows: f64 = pairs.iter().map(|pair| (of(log, pair) - of(model, pair)).abs()).sum();
+        ModelDistances {
+            mix_tv: apart / 2.0,
+            dispersion: (0..4).map(|at| (WINDOWS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
+            visit_requests: three(log.visit_requests, model.visit_requests),
+            waits_ns: log.waits_ns.zip(model.waits_ns).map_or(Vec::new(), |(log, model)| three(log, model)),
+            transitions_tv: (!log.transitions.is_empty()).then_some(follows / 2.0),
+            hit_ratio: (0..3).map(|at| (caches[at], log.hits[at], model.hits[at])).collect(),
+        }
+    }
+
+    /// What lies farther apart than is alike, by name.
+    pub fn apart(&self) -> Vec<String> {
+        let mut apart = Vec::new();
+        if self.mix_tv > MIX_TV_MAX {
+            apart.push("mix".to_owned());
+        }
+        for (width_ns, both) in &self.dispersion {
+            if both.is_some_and(|(log, model)| (model - log).abs() > DISPERSION_OFF_MAX * log) {
+                apart.push(format!("dispersion at {} s", *width_ns as f64 / 1e9));
+            }
+        }
+        for (quantile, log, model) in &self.visit_requests {
+            if (model - log).abs() > (QUANTILE_OFF_MAX * log).max(1.0) {
+                apart.push(format!("p{} of a visit's requests", quantile * 100.0));
+            }
+        }
+        for (size, log, model) in &self.hit_ratio {
+            if (model - log).abs() > HIT_RATIO_OFF_MAX {
+                apart.push(format!("hits of a cache of {size}"));
+            }
+        }
+        apart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    const S: u64 = 1_000_000_000;
+
+    fn stream(seed: u64, other: u16) -> Vec<StreamRequest> {
+        let mut rng = Rng::new(seed);
+        let mut starts: Vec<u64> = (0..20_000).map(|_| rng.below(100 * S)).collect();
+        starts.sort_unstable();
+        let request = |(number, start_ns): (usize, u64)| {
+            let most = 1 + rng.below(500);
+            let path = rng.below(most);
+            let route = if path.is_multiple_of(5) { other } else { 0 };
+            let wait_ns = (number % 2 == 1).then_some(S);
+            StreamRequest { start_ns, visit: number as u64 / 2, route, path, wait_ns }
+        };
+        starts.into_iter().enumerate().map(request).collect()
+    }
+
+    #[test]
+    fn draws_of_one_law_are_alike_and_others_are_not() {
+        let caches = cache_sizes(paths(&stream(1, 1)));
+        let figures = |requests: &[StreamRequest]| StreamFigures::of(requests, 100 * S, 1, caches);
+        let log = figures(&stream(1, 1));
+        let alike = StreamFigures::mean(&[figures(&stream(2, 1)), figures(&stream(3, 1))]);
+        let distances = ModelDistances::between(&log, &alike, caches);
+        assert_eq!(distances.apart(), Vec::<String>::new(), "{distances:?}");
+        // By chance the index is 1; of windows of 100 s there are too few.
+        let (_, one_second) = distances.dispersion[1];
+        assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
+        assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
+        let mut other = stream(4, 2);
+        for (number, request) in other.iter_mut().enumerate() {
+            request.start_ns = request.start_ns / S * S;
+            request.path = number as u64;
+        }
+        let apart = ModelDistances::between(&log, &figures(&other), caches).apart();
+        let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 5", "hits of a cache of 25"];
+        assert!(expect.iter().all(|part| apart.iter().any(|name| name == part)), "{apart:?}");
+    }
+
+    #[test]
+    fn a_cache_keeps_what_was_asked_last() {
+        let of = |paths: &[u64]| -> Vec<StreamRequest> {
+            let request = |path: &u64| StreamRequest { start_ns: 0, visit: 0, route: 0, path: *path, wait_ns: None };
+            paths.iter().map(request).collect()
+        };
+        for (asked, size, expect) in [
+            (&[1, 1, 1, 1][..], 1, 0.75),
+            (&[1, 2, 1, 2], 1, 0.0),
+            (&[1, 2, 1, 2], 2, 0.5),
+            (&[1, 2, 1, 3, 1, 2], 2, 1.0 / 3.0),
+        ] {
+            assert!((hit_ratio(&of(asked), size) - expect).abs() < 1e-9, "{asked:?} {size}");
+        }
+    }
+}

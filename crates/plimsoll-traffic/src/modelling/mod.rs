@@ -1,0 +1,268 @@
+//! A model of a log: a file of traffic that asks alike for as long as one likes, and the pace at which it does. Kept are the mix of
+//! endpoints, what visitors ask one after the other and how long they wait between, how often each path is asked, and how the rate
+//! changes; [`ModelDistances`] says how well. Each path is drawn for itself, as often as the log has it: that a visitor who looks at an
+//! item then buys the same one is not kept.
+//!
+//! Not here: reading logs, writing files, drawing what the model asks (the engine does that).
+
+mod distances;
+mod pace;
+mod sequences;
+mod thoughts;
+mod visits;
+
+use crate::import::draft::{Draft, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat};
+use crate::replay::{Gathered, LoggedRequest};
+use crate::survey::Fold;
+use crate::survey::endpoints::Endpoints;
+use crate::survey::hashing::hash;
+use plimsoll_model::RouteNumber;
+use sequences::{SEQUENCES_MAX, Sequence, sequences};
+use std::collections::BTreeMap;
+use thoughts::Thoughts;
+use visits::Visits;
+
+pub use distances::{
+    DISPERSION_OFF_MAX, HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, StreamFigures, StreamRequest,
+    cache_sizes, paths,
+};
+pub use pace::ModelPace;
+pub use visits::VISIT_REQUESTS_MAX;
+
+/// Rows of a file of paths, at most; of more requests an even part stands for all.
+const ROWS_MAX: usize = 50_000;
+/// Endpoints are told apart up to here, as where a log is replayed.
+const ENDPOINTS_MAX: usize = 500;
+/// Below this share of requests in visits of several the model is a mix.
+const TOGETHER_MIN: f64 = 0.05;
+/// The largest weight, and what all together are about.
+const WEIGHT_MAX: f64 = 1_000_000.0;
+
+/// A file of traffic, with what it draws from.
+#[derive(Debug, Clone)]
+pub struct TrafficModel {
+    /// The file, in TOML.
+    pub text: String,
+    /// Files of paths: name, and content.
+    pub files: Vec<(String, String)>,
+    /// When visits begin.
+    pub pace: ModelPace,
+    /// What is asked, and how.
+    pub facts: ModelFacts,
+    /// The log as it is compared: in order, from its first request on.
+    pub stream: Vec<StreamRequest>,
+    /// How long the log lasts, ns.
+    pub span_ns: u64,
+    /// How fine its stamps are, ns.
+    pub resolution_ns: u64,
+    /// How long an answer of each endpoint took, ns on average.
+    pub answer_ns: Vec<u64>,
+    endpoints: BTreeMap<(String, String), RouteNumber>,
+}
+
+/// What was made of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// Requests that the model is of.
+    pub requests: u64,
+    /// Visits, or requests for themselves.
+    pub visits: u64,
+    /// Visits of so many requests that these are taken one by one, and those requests.
+    pub long: (u64, u64),
+    /// Endpoints.
+    pub endpoints: usize,
+    /// Scenarios; none: a mix.
+    pub scenarios: usize,
+    /// Different sequences that the log has.
+    pub sequences: usize,
+    /// What is left out, by why.
+    pub left_out: BTreeMap<String, u64>,
+}
+
+/// What a model is to be called, and where it is to ask.
+#[derive(Clone, Copy)]
+pub struct ModelNames<'n> {
+    /// Where.
+    pub base: &'n str,
+    /// The folder of its files of paths.
+    pub folder: &'n str,
+    /// What the file begins with, by the pace.
+    pub about: &'n dyn Fn(&ModelPace) -> Vec<String>,
+}
+
+/// The path of a request, as a row: without the slash that it begins with.
+fn row(target: &str) -> String {
+    format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
+}
+
+/// How the requests of an endpoint are written.
+struct RouteModel {
+    method: String,
+    target: DraftText,
+    name: String,
+}
+
+impl TrafficModel {
+    /// The model of a log; `None` where there is nothing in it.
+    pub fn of(gathered: Gathered, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
+        let resolution_ns = gathered.resolution_ns();
+        let left_out = gathered.left_out().clone();
+        let routes: Vec<(String, String)> = gathered.endpoints().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
+        let (targets, requests, first_ns, span_ns) = gathered.in_time(seed)?;
+        let visits = Visits::of(requests);
+        let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
+        let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
+        let mut thoughts = Thoughts::default();
+        let mut stream = Vec::with_capacity(visits.requests.len());
+        let mut starts_ns = Vec::with_capacity(visits.visits.len());
+        for (number, visit) in visits.visits.iter().enumerate() {
+            let mut before: Option<LoggedRequest> = None;
+            starts_ns.push(visits.requests[visit.start].start_ns);
+            for request in visits.of_visit(visit) {
+                let route = usize::from(request.route);
+                by_route[route].push(request.target);
+                answers[route].0 += u128::from(request.duration_us) * 1000;
+                answers[route].1 += 1;
+                let wait_ns = before.map(|before| {
+                    let wait_ns = request.start_ns.saturating_sub(before.end_ns());
+                    thoughts.add(before.route, request.route, wait_ns);
+                    wait_ns
+                });
+                let path = hash(targets.get(request.target).as_bytes(), u64::from(request.route));
+                let (start_ns, route) = (request.start_ns - first_ns, request.route);
+                stream.push(StreamRequest { start_ns, visit: number as u64, route, path, wait_ns });
+                before = Some(*request);
+            }
+        }
+        stream.sort_by_key(|request| request.start_ns);
+        let pace = ModelPace::of(&starts_ns, first_ns, span_ns);
+        let (base, about) = (Some(names.base.to_owned()), (names.about)(&pace));
+        let mut draft = Draft { base, about, ..Draft::default() };
+        let mut files = Vec::new();
+        let models: Vec<RouteModel> = routes
+            .iter()
+            .zip(&by_route)
+            .map(|((method, template), asked)| {
+                let name = format!("{method} {template}");
+                let target = match asked.iter().all(|target| *target == asked[0]) {
+                    true => DraftText::fixed(asked.first().map_or("/", |target| targets.get(*target))),
+                    false => {
+                        let data = format!("paths{}", files.len() + 1);
+                        let file = format!("{}/{data}.csv", names.folder);
+                        let step = asked.len().div_ceil(ROWS_MAX);
+                        let rows = asked.iter().step_by(step).map(|target| row(targets.get(*target)));
+                        files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
+                        let mut target = DraftText::fixed("/");
+                        target.push_value(&format!("{data}.path"));
+                        draft.data.push(DraftData { name: data, file, pick: "random", each_use: true });
+                        target
+                    }
+                };
+                RouteModel { method: method.clone(), target, name }
+            })
+            .collect();
+        let is_mix = (visits.together() as f64) < TOGETHER_MIN * visits.requests.len() as f64;
+        let of_visit = |visit: &std::ops::Range<usize>| -> Vec<RouteNumber> {
+            visits.of_visit(visit).iter().map(|request| request.route).collect()
+        };
+        let distinct =
+            visits.visits.iter().map(of_visit).collect::<std::collections::HashSet<Vec<RouteNumber>>>().len();
+        if is_mix {
+            let weights: Vec<f64> = by_route.iter().map(|asked| asked.len() as f64).collect();
+            for (model, weight) in models.iter().zip(whole_weights(&weights)) {
+                let step = model.step(None, 1);
+                draft.requests.push(DraftStep { weight: Some(weight), ..step });
+            }
+        } else {
+            let kept = sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
+            let weights: Vec<f64> = kept.iter().map(|sequence| sequence.weight).collect();
+            for (sequence, weight) in kept.iter().zip(whole_weights(&weights)) {
+                draft.scenarios.push(scenario(sequence, weight, &models, &mut thoughts));
+            }
+        }
+        let facts = ModelFacts {
+            requests: visits.requests.len() as u64,
+            visits: visits.visits.len() as u64,
+            long: visits.long,
+            endpoints: routes.len(),
+            scenarios: draft.scenarios.len(),
+            sequences: distinct,
+            left_out,
+        };
+        let text = draft.finish("nothing is asked").ok()?.text;
+        let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
+        let endpoints = routes.into_iter().zip(0..).collect();
+        Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints })
+    }
+
+    /// Tells endpoints and paths of requests that were drawn.
+    pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
+        RouteFolder { endpoints: Endpoints::new(ENDPOINTS_MAX), of: &self.endpoints, fold }
+    }
+}
+
+/// Tells endpoints as those of the log.
+pub struct RouteFolder<'m> {
+    endpoints: Endpoints,
+    of: &'m BTreeMap<(String, String), RouteNumber>,
+    fold: Option<&'m Fold<'m>>,
+}
+
+impl RouteFolder<'_> {
+    /// The endpoint of a request, and what tells its path from others.
+    pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
+        let path = target.split('?').next().unwrap_or_default();
+        let (number, _) = self.endpoints.add(method.as_bytes(), path.as_bytes(), self.fold);
+        let template = self.endpoints.all.get(number as usize).map_or("(other paths)", |endpoint| &endpoint.template);
+        let key = (method.to_owned(), template.to_owned());
+        let other = (method.to_owned(), "(other paths)".to_owned());
+        let route = self.of.get(&key).or_else(|| self.of.get(&other)).copied().unwrap_or(RouteNumber::MAX);
+        (route, hash(target.as_bytes(), u64::from(route)))
+    }
+}
+
+impl RouteModel {
+    fn step(&self, think: Option<String>, times: u32) -> DraftStep {
+        DraftStep {
+            name: Some(self.name.clone()),
+            think,
+            times: (times > 1).then_some(times),
+            what: DraftWhat::Ask(Box::new(DraftRequest {
+                method: self.method.clone(),
+                target: self.target.clone(),
+                body: DraftBody::None,
+                ..DraftRequest::default()
+            })),
+            ..DraftStep::default()
+        }
+    }
+}
+
+/// A sequence as a scenario; what is asked several times in a row after the first is one step.
+fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut Thoughts) -> DraftScenario {
+    let mut steps = Vec::new();
+    let mut before: Option<RouteNumber> = None;
+    for alike in sequence.routes.chunk_by(|a, b| a == b) {
+        let route = alike[0];
+        let model = &models[usize::from(route)];
+        steps.push(model.step(before.and_then(|before| thoughts.between(before, route)), 1));
+        if alike.len() > 1 {
+            steps.push(model.step(thoughts.between(route, route), alike.len() as u32 - 1));
+        }
+        before = Some(route);
+    }
+    let first = &models[usize::from(sequence.routes[0])].name;
+    let name = match sequence.routes.len() {
+        1 => first.clone(),
+        length => format!("{first} and {} more", length - 1),
+    };
+    DraftScenario { name, weight, steps }
+}
+
+/// Weights in the same proportions, as a file has them.
+fn whole_weights(weights: &[f64]) -> Vec<u32> {
+    let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let are_whole = weights.iter().all(|weight| weight.fract() == 0.0) && most <= WEIGHT_MAX;
+    let factor = if are_whole { 1.0 } else { WEIGHT_MAX / most };
+    weights.iter().map(|weight| (weight * factor).round().clamp(1.0, WEIGHT_MAX) as u32).collect()
+}

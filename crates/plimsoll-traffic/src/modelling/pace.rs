@@ -1,0 +1,128 @@
+//! When visits begin: a rate over time, and whether evenly or by chance.
+//!
+//! Counts in stretches of time vary by chance, too. Taken as they are for rates, chance would count twice: rates are drawn towards
+//! their mean by as much as chance explains, so that counts drawn from them vary as those of the log.
+
+use plimsoll_model::{Arrivals, Curve, Stage};
+
+/// Widths of stretches, s.
+const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
+/// Most and fewest stretches of a rate that changes.
+const STRETCHES: std::ops::RangeInclusive<u64> = 5..=300;
+/// Fewest visits in a stretch, on average, of which a rate is made.
+const VISITS_MIN: f64 = 20.0;
+/// Below this index of dispersion visits begin more evenly than by chance.
+const EVEN: f64 = 0.5;
+
+/// A load: visits a second (of requests for themselves: requests), and their spacing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelPace {
+    /// Over time, for as long as the log lasts.
+    pub rate: Curve,
+    /// The spacing.
+    pub arrivals: Arrivals,
+}
+
+impl ModelPace {
+    /// Of visits that begin at these moments, in order, in `span_ns`.
+    pub fn of(starts_ns: &[u64], first_ns: u64, span_ns: u64) -> ModelPace {
+        let counts = |width_ns: u64| {
+            let mut counts = vec![0u64; (span_ns / width_ns) as usize];
+            for start in starts_ns {
+                if let Some(count) = counts.get_mut(((start - first_ns) / width_ns) as usize) {
+                    *count += 1;
+                }
+            }
+            counts
+        };
+        let mean = starts_ns.len() as f64 * 1e9 / span_ns as f64;
+        let widths = WIDTHS_S.iter().map(|s| s * 1_000_000_000);
+        let width_ns = widths
+            .into_iter()
+            .find(|width_ns| STRETCHES.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN);
+        let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), span_ns), arrivals };
+        let Some(width_ns) = width_ns else {
+            return constant(Arrivals::Poisson);
+        };
+        let counts = counts(width_ns);
+        let (index, each) = dispersion(&counts);
+        if index < EVEN {
+            return constant(Arrivals::Constant);
+        }
+        // What so many counts of the same rate differ by.
+        if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
+            return constant(Arrivals::Poisson);
+        }
+        let kept = (1.0 - 1.0 / index).sqrt();
+        let last_ns = span_ns - width_ns * (counts.len() as u64 - 1);
+        let stage = |(at, count): (usize, &u64)| {
+            let rate = rounded((each + kept * (*count as f64 - each)).max(0.0) * 1e9 / width_ns as f64);
+            let length_ns = if at + 1 == counts.len() { last_ns } else { width_ns };
+            Stage { from: rate, to: rate, duration_ns: Some(length_ns) }
+        };
+        let stages = counts.iter().enumerate().map(stage).collect();
+        ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
+    }
+
+    /// The rate as the command line has it.
+    pub fn rate_text(&self) -> String {
+        let stage = |stage: &Stage| match stage.duration_ns {
+            Some(ns) => format!("{}@{}ms", stage.from, ns.div_ceil(1_000_000)),
+            None => stage.from.to_string(),
+        };
+        self.rate.stages.iter().map(stage).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A rate with as many digits as it is worth.
+fn rounded(rate: f64) -> f64 {
+    if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
+}
+
+/// Variance over mean, and the mean.
+fn dispersion(counts: &[u64]) -> (f64, f64) {
+    let n = counts.len() as f64;
+    let mean = counts.iter().sum::<u64>() as f64 / n;
+    let variance = counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (variance / mean.max(f64::MIN_POSITIVE), mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    const S: u64 = 1_000_000_000;
+
+    fn by_chance(rates: &[f64]) -> Vec<u64> {
+        let mut rng = Rng::new(3);
+        let mut starts = Vec::new();
+        for (second, rate) in rates.iter().enumerate() {
+            let mut in_second: Vec<u64> = (0..rng.poisson(*rate)).map(|_| second as u64 * S + rng.below(S)).collect();
+            in_second.sort_unstable();
+            starts.extend(in_second);
+        }
+        starts
+    }
+
+    #[test]
+    fn chance_alone_is_one_rate_and_what_is_more_is_kept() {
+        let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
+        let pace = ModelPace::of(&even, 0, 60 * S);
+        assert_eq!((pace.arrivals, pace.rate_text().as_str()), (Arrivals::Constant, "50@60000ms"));
+        let pace = ModelPace::of(&by_chance(&[50.0; 60]), 0, 60 * S);
+        assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
+        let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
+        let pace = ModelPace::of(&by_chance(&rates), 0, 60 * S);
+        assert_eq!(pace.rate.stages.len(), 60);
+        let mean = pace.rate.stages.iter().map(|stage| stage.from).sum::<f64>() / 60.0;
+        assert!((46.0..54.0).contains(&mean), "{mean}");
+        assert_eq!(pace.rate.duration_ns(), Some(60 * S));
+    }
+
+    #[test]
+    fn few_visits_are_one_rate() {
+        let pace = ModelPace::of(&[0, 5 * S], 0, 10 * S);
+        assert_eq!(pace.rate_text(), "0.2@10000ms");
+    }
+}

@@ -1,0 +1,114 @@
+//! Which endpoints visits go through, one after the other, and how often: the sequences that become scenarios. Where there are more
+//! than a file is to have, the most frequent ones stay, others stand for those that are alike, and their weights are moved until every
+//! endpoint has its share of the requests.
+
+use plimsoll_model::RouteNumber;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most sequences that are kept.
+pub const SEQUENCES_MAX: usize = 200;
+/// Rounds in which weights are moved.
+const ROUNDS: usize = 200;
+
+/// Endpoints one after the other, and how many visits go that way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sequence {
+    pub routes: Vec<RouteNumber>,
+    pub weight: f64,
+}
+
+/// The sequences of all visits, at most `max`.
+pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
+    let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
+    visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
+    let mut all: Vec<(Vec<RouteNumber>, u64)> = counts.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let sequence = |(routes, count): (Vec<RouteNumber>, u64)| Sequence { routes, weight: count as f64 };
+    if all.len() <= max {
+        return all.into_iter().map(sequence).collect();
+    }
+    // In order: sums of the same numbers in another order are others.
+    let mut wanted: BTreeMap<RouteNumber, f64> = BTreeMap::new();
+    for (routes, count) in &all {
+        routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
+    }
+    let mut rest = all.split_off(max / 2);
+    let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
+    // Those of one length that begin alike are neighbours; of each part of all visits one stands for it.
+    rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
+    let parts = (max - kept.len()) as u64;
+    let total: u64 = rest.iter().map(|(_, count)| count).sum();
+    let (mut passed, mut part) = (0, 0);
+    for (routes, count) in rest {
+        passed += count;
+        let (before, reached) = (part, passed * parts / total);
+        if passed * parts * 2 >= (2 * before + 1) * total {
+            part = reached.max(before + 1);
+            kept.push(Sequence { routes, weight: (part - before) as f64 * total as f64 / parts as f64 });
+        }
+    }
+    let mut lacking: Vec<(RouteNumber, f64)> = wanted
+        .iter()
+        .filter(|(route, _)| !kept.iter().any(|sequence| sequence.routes.contains(route)))
+        .map(|(route, count)| (*route, *count))
+        .collect();
+    lacking.sort_by_key(|(route, _)| *route);
+    kept.extend(lacking.into_iter().map(|(route, weight)| Sequence { routes: vec![route], weight }));
+    settle(&mut kept, &wanted);
+    kept
+}
+
+/// Moves weights until every endpoint is asked as often as wanted, without moving any sequence more than that takes.
+fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>) {
+    for _ in 0..ROUNDS {
+        let mut asked: BTreeMap<RouteNumber, f64> = BTreeMap::new();
+        for Sequence { routes, weight } in sequences.iter() {
+            routes.iter().for_each(|route| *asked.entry(*route).or_default() += weight);
+        }
+        let off: f64 = wanted.iter().map(|(route, count)| (asked[route] - count).abs()).sum();
+        if off < 1e-4 * wanted.values().sum::<f64>() {
+            return;
+        }
+        for Sequence { routes, weight } in sequences.iter_mut() {
+            let logs: f64 = routes.iter().map(|route| (wanted[route] / asked[route].max(1e-9)).ln()).sum();
+            *weight *= (logs / routes.len() as f64).exp();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    #[test]
+    fn few_sequences_stay_as_they_are() {
+        let visits = [vec![0, 1], vec![2], vec![0, 1]];
+        let got = sequences(visits.into_iter(), 10);
+        assert_eq!(got[0], Sequence { routes: vec![0, 1], weight: 2.0 });
+        assert_eq!(got[1], Sequence { routes: vec![2], weight: 1.0 });
+    }
+
+    #[test]
+    fn of_many_sequences_some_stand_for_all_with_the_same_mix() {
+        let mut rng = Rng::new(5);
+        let visit = |rng: &mut Rng| -> Vec<RouteNumber> {
+            (0..1 + rng.below(12)).map(|_| (rng.below(30) * rng.below(30) / 30) as u16).collect()
+        };
+        let visits: Vec<Vec<RouteNumber>> = (0..5000).map(|_| visit(&mut rng)).collect();
+        let mut share = vec![0.0; 30];
+        let requests: usize = visits.iter().map(Vec::len).sum();
+        visits.iter().flatten().for_each(|route| share[usize::from(*route)] += 1.0 / requests as f64);
+        let kept = sequences(visits.iter().cloned(), 100);
+        assert!(kept.len() <= 130, "{}", kept.len());
+        let total: f64 = kept.iter().map(|sequence| sequence.weight * sequence.routes.len() as f64).sum();
+        let mut own = vec![0.0; 30];
+        for Sequence { routes, weight } in &kept {
+            routes.iter().for_each(|route| own[usize::from(*route)] += weight / total);
+        }
+        let off: f64 = share.iter().zip(&own).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0;
+        assert!(off < 0.005, "{off}");
+        let visits_kept: f64 = kept.iter().map(|sequence| sequence.weight).sum();
+        assert!((4500.0..5500.0).contains(&visits_kept), "{visits_kept}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Requests of a log as visits: those of one visitor with no gap of half an hour. A visit of very many requests is no visit of a
+//! person (a crawler, a health check, all users behind one proxy): its requests are taken one by one.
+
+use crate::replay::LoggedRequest;
+use crate::survey::GAP_NS;
+use std::ops::Range;
+
+/// Most requests of a visit that is kept as one.
+pub const VISIT_REQUESTS_MAX: usize = 60;
+
+/// All requests, by visit.
+#[derive(Debug, Clone)]
+pub struct Visits {
+    /// By visitor, then by time.
+    pub requests: Vec<LoggedRequest>,
+    /// In the order of their first requests; the numbers are those of `requests`.
+    pub visits: Vec<Range<usize>>,
+    /// Visits that were taken apart, and their requests.
+    pub long: (u64, u64),
+}
+
+impl Visits {
+    /// Of requests in any order.
+    pub fn of(mut requests: Vec<LoggedRequest>) -> Visits {
+        requests.sort_by_key(|request| (request.visitor, request.start_ns));
+        let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
+            a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= GAP_NS
+        };
+        let (mut visits, mut long, mut at) = (Vec::new(), (0, 0), 0);
+        for visit in requests.chunk_by(goes_on) {
+            let range = at..at + visit.len();
+            at = range.end;
+            if visit.len() <= VISIT_REQUESTS_MAX {
+                visits.push(range);
+                continue;
+            }
+            long = (long.0 + 1, long.1 + visit.len() as u64);
+            visits.extend(range.map(|number| number..number + 1));
+        }
+        visits.sort_by_key(|visit| requests[visit.start].start_ns);
+        Visits { requests, visits, long }
+    }
+
+    /// The requests of a visit.
+    pub fn of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
+        &self.requests[visit.clone()]
+    }
+
+    /// How many requests belong to visits of several.
+    pub fn together(&self) -> usize {
+        self.visits.iter().map(Range::len).filter(|length| *length > 1).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn request(visitor: u32, start_s: u64) -> LoggedRequest {
+        LoggedRequest { start_ns: start_s * S, target: 0, visitor, duration_us: 1_000_000, route: 0, status: 200 }
+    }
+
+    #[test]
+    fn a_gap_from_the_end_of_an_answer_ends_a_visit() {
+        let visits = Visits::of(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
+        let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
+        assert_eq!((lengths, visits.together(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
+    }
+
+    #[test]
+    fn a_visit_of_very_many_requests_is_taken_apart() {
+        let many = VISIT_REQUESTS_MAX as u64 + 1;
+        let visits = Visits::of((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
+        assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
+        assert_eq!(visits.together(), 2);
+    }
+}

@@ -1,0 +1,171 @@
+//! `plimsoll model`: access logs, made into a file of traffic that asks alike, and how far that lies from them.
+
+use super::replay::{LogChoice, gathered};
+use super::traffic::{folded, folds};
+use crate::args::ModelArgs;
+use crate::failure::{Failure, exit};
+use crate::output::note;
+use crate::pictures::write;
+use crate::quantity::path_text;
+use crate::results::{print_json, print_report};
+use crate::target::Url;
+use crate::traffic_file;
+use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
+use plimsoll_report::model::{ModelShown, model_document, model_report};
+use plimsoll_traffic::file::RequestDefaults;
+use plimsoll_traffic::modelling::{
+    ModelDistances, ModelNames, ModelPace, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Requests that are drawn to compare, about, and how many draws of the whole length they are at most.
+const DRAWN: usize = 400_000;
+const DRAWS_MAX: usize = 8;
+/// Requests of a log that are compared, at most.
+const COMPARED_MAX: usize = 4_000_000;
+
+/// Reads the logs, writes the model, and says with which code to end.
+pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
+    let path = args.output.as_path();
+    if !path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("toml")) {
+        return Err(Failure::usage(format!("-o {}: the name must end with .toml", path.display())));
+    }
+    let base = args.target.clone().unwrap_or_else(|| "http://localhost/".to_owned());
+    let base = Url::read(&base)?.origin.to_string();
+    let folder = path.with_extension("paths");
+    let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folding = folds(&args.log)?;
+    let fold = |path: &str| folded(&folding, path);
+    let choice = LogChoice {
+        logs: &args.logs,
+        reading: &args.log,
+        only: &args.only,
+        skip: &args.skip,
+        with_unsafe: args.allow_unsafe,
+        prefix: "",
+    };
+    let (gathered, logs, counts) = gathered(&choice)?;
+    let names: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
+    let file = path_text("-o", path)?;
+    let about = |pace: &ModelPace| {
+        vec![
+            format!("A model of {}.", names.join(", ")),
+            format!("As there: plimsoll run -f {file} --rate {} --arrivals {}", pace.rate_text(), spacing(pace)),
+        ]
+    };
+    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
+    let Some(model) = TrafficModel::of(gathered, args.seed, &model_names) else {
+        return Err(Failure::start(format!(
+            "{}: none of its requests is left: methods other than GET and HEAD need --allow-unsafe, and --only and \
+             --skip leave requests out",
+            names.join(", ")
+        )));
+    };
+    if !model.files.is_empty() {
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::start(format!("the folder '{}' cannot be made: {error}", folder.display())))?;
+    }
+    for (name, rows) in &model.files {
+        write(&path.with_file_name(name), rows.as_bytes())?;
+    }
+    write(path, model.text.as_bytes())?;
+    note(&format!("wrote {}; files of paths: {}", path.display(), model.files.len()));
+    let distances = match args.verify {
+        false => None,
+        true => Some(verified(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
+    };
+    let shown = ModelShown {
+        file: &file,
+        logs: &names,
+        lines_read: counts.read,
+        lines_unparsed: counts.unparsed,
+        command: format!(
+            "plimsoll run -f {file} --rate {} --arrivals {}",
+            pace_shown(&model.pace),
+            spacing(&model.pace)
+        ),
+        model: &model,
+        distances: distances.as_ref(),
+    };
+    match args.json {
+        true => print_json(&model_document(&shown)),
+        false => print_report(&model_report(&shown)),
+    }
+    Ok(match distances {
+        Some(distances) if !distances.apart().is_empty() => exit::CROSSED,
+        _ => exit::DONE,
+    })
+}
+
+fn spacing(pace: &ModelPace) -> &'static str {
+    match pace.arrivals {
+        plimsoll_model::Arrivals::Constant => "constant",
+        plimsoll_model::Arrivals::Poisson => "poisson",
+    }
+}
+
+/// The rate in few words.
+fn pace_shown(pace: &ModelPace) -> String {
+    match pace.rate.stages.len() {
+        0..=3 => pace.rate_text(),
+        _ => "...".to_owned(),
+    }
+}
+
+/// How far what the file asks lies from the log. It is read, and asked what it would ask, as every load does.
+fn verified(
+    path: &Path,
+    model: &TrafficModel,
+    seed: u64,
+    fold: Option<&dyn Fn(&str) -> String>,
+) -> Result<ModelDistances, Failure> {
+    if model.stream.len() > COMPARED_MAX {
+        return Err(Failure::start(format!(
+            "--verify: more than {COMPARED_MAX} requests are too many to compare: take a part of the log (--only, --skip)"
+        )));
+    }
+    let file = traffic_file::read(path)?;
+    let address = file.base().unwrap_or_default().to_owned();
+    let Url { origin, path: prefix, .. } = Url::read(&address)?;
+    let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
+    let traffic = file.traffic(origin, &prefix, &defaults, Redact::Secrets);
+    let shape = LoadShape::Open { rate: model.pace.rate.clone(), arrivals: model.pace.arrivals };
+    let mut plan = Plan { traffic, load: Load::new(shape), carriage: Carriage::tcp(vec![]) };
+    let caches = cache_sizes(paths(&model.stream));
+    let figures = |stream: &[StreamRequest]| StreamFigures::of(stream, model.span_ns, model.resolution_ns, caches);
+    let mut folder = model.folder(fold);
+    let draws = (DRAWN / model.stream.len().max(1)).clamp(1, DRAWS_MAX);
+    let mut drawn_figures = Vec::with_capacity(draws);
+    for draw in 0..draws as u64 {
+        plan.load.seed = seed.wrapping_add(draw);
+        drawn_figures.push(figures(&drawn(&plan, model, &mut folder)?));
+    }
+    let log = figures(&model.stream);
+    Ok(ModelDistances::between(&log, &StreamFigures::mean(&drawn_figures), caches))
+}
+
+/// What a load of the length of the log asks. What comes after its end is put at its beginning: a load that has settled is compared.
+fn drawn(plan: &Plan, model: &TrafficModel, folder: &mut RouteFolder) -> Result<Vec<StreamRequest>, Failure> {
+    let schedule = Arc::new(Schedule::compile(&plan.load));
+    let arrivals = (0..).map_while(|n| schedule.start_ns(n)).take_while(|start| *start < model.span_ns).count();
+    let each = 2 * model.stream.len() / (model.facts.visits.max(1) as usize) + 2;
+    let asked = plimsoll_engine::first_requests(plan, arrivals.saturating_mul(each))?;
+    let mut stream: Vec<StreamRequest> = Vec::with_capacity(model.stream.len());
+    let (mut before, mut end_ns) = (None, 0);
+    for request in asked.iter().take_while(|request| (request.arrival as usize) < arrivals) {
+        let line = request.bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let mut words = line.split(' ');
+        let (route, path) = folder.route(words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let is_first = before != Some(request.arrival);
+        let from_ns = if is_first { schedule.start_ns(request.arrival).unwrap_or(0) } else { end_ns };
+        let start_ns = from_ns + request.wait_ns;
+        end_ns = start_ns + model.answer_ns.get(usize::from(route)).copied().unwrap_or(0);
+        before = Some(request.arrival);
+        let wait_ns = (!is_first).then_some(request.wait_ns);
+        stream.push(StreamRequest { start_ns: start_ns % model.span_ns, visit: request.arrival, route, path, wait_ns });
+    }
+    stream.sort_by_key(|request| request.start_ns);
+    Ok(stream)
+}

@@ -1,0 +1,83 @@
+//! `plimsoll model` from the outside: what it makes of a log is understood, asks as the log does, and says so.
+
+use crate::rig::{baseline, folder, json, number, plimsoll};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// A log of visitors who begin by chance, look at some things and go: most at the same ones.
+fn log() -> PathBuf {
+    let mut state = 9u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut requests: Vec<(u64, u64, String)> = Vec::new();
+    for visitor in 0..3000 {
+        let mut at_ms = draw(300_000);
+        for step in 0..1 + draw(5) {
+            let most = 1 + draw(200);
+            let target = if step == 0 { "/echo".to_owned() } else { format!("/bytes/{}", 1 + draw(most)) };
+            requests.push((at_ms, visitor, target));
+            at_ms += 300 + draw(900);
+        }
+    }
+    requests.sort();
+    let mut lines = String::new();
+    for (at_ms, visitor, target) in requests.into_iter().filter(|request| request.0 < 300_000) {
+        let (s, ms) = (1_795_341_600 + at_ms / 1000, at_ms % 1000);
+        let address = format!("10.0.{}.{}", visitor / 250, visitor % 250);
+        let _ = writeln!(
+            lines,
+            "{address} - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 20 \"-\" \"agent\" {s}.{ms:03} 0.000"
+        );
+    }
+    let path = folder("model").join("access.log");
+    std::fs::write(&path, lines).expect("written");
+    path
+}
+
+#[test]
+fn a_model_asks_as_its_log_does() {
+    let (server, log) = (baseline(1), log());
+    let file = folder("modelled").join("scenario.toml");
+    let model = ["model", text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", text(&file)];
+    let document = json(&[&model[..], &["--verify"]].concat());
+    assert_eq!(document["schema"], "plimsoll.model/1");
+    let verify = &document["verify"];
+    assert_eq!(verify["holds"], true, "{verify:#}");
+    assert!(number(verify, "mix_tv") < 0.02 && number(verify, "sessions.requests.p50.log") >= 2.0, "{verify:#}");
+    assert!(verify["dispersion"][3]["ratio"].is_null(), "{verify:#}");
+    assert!((1..=200).contains(&document["scenarios"].as_u64().expect("a number")), "{document:#}");
+    let checked = plimsoll(&["check", "-f", text(&file)]);
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
+    let run = json(&["run", "-f", text(&file), "--rate", "50", "-d", "1s"]);
+    assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
+    // Requests for themselves: a log without sessions is a mix.
+    let mix = folder("modelled").join("mix.toml");
+    let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /echo", "\"POST /echo");
+    std::fs::write(&log, alone.replace("10.0.", "10.1.")).expect("written");
+    let skipped = ["--skip", "/bytes", "--allow-unsafe", "-o", text(&mix)];
+    let document = json(&[&["model", text(&log), "--log-format", FORMAT][..], &skipped].concat());
+    assert_eq!((document["scenarios"].as_u64(), document["endpoints"].as_u64()), (Some(0), Some(1)), "{document:#}");
+}
+
+#[test]
+fn what_is_no_model_is_refused() {
+    let log = log();
+    for (words, said) in [
+        (vec![text(&log)], "--output"),
+        (vec![text(&log), "-o", "a.txt"], ".toml"),
+        (vec!["/nowhere/a.log", "-o", "a.toml"], "/nowhere/a.log"),
+        (vec![text(&log), "--log-format", FORMAT, "-o", "a.toml", "--only", "^PUT"], "--only"),
+    ] {
+        let done = plimsoll(&[&["model"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+}

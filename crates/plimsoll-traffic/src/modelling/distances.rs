@@ -268,7 +268,7 @@ mod tests {
             request.path = number as u64;
         }
         let apart = ModelDistances::between(&log, &figures(&other), caches).apart();
-        let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 5", "hits of a cache of 25"];
+        let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|name| name == part)), "{apart:?}");
     }
 

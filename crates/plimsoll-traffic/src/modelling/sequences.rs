@@ -32,6 +32,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     for (routes, count) in &all {
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
     }
+    let mut lengths: BTreeMap<usize, f64> = BTreeMap::new();
+    all.iter().for_each(|(routes, count)| *lengths.entry(routes.len()).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
     // Those of one length that begin alike are neighbours; of each part of all visits one stands for it.
@@ -54,12 +56,12 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
         .collect();
     lacking.sort_by_key(|(route, _)| *route);
     kept.extend(lacking.into_iter().map(|(route, weight)| Sequence { routes: vec![route], weight }));
-    settle(&mut kept, &wanted);
+    settle(&mut kept, &wanted, &lengths);
     kept
 }
 
-/// Moves weights until every endpoint is asked as often as wanted, without moving any sequence more than that takes.
-fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>) {
+/// Moves weights until every endpoint is asked as often as wanted, and visits of every length that is left are as many as there were.
+fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<usize, f64>) {
     for _ in 0..ROUNDS {
         let mut asked: BTreeMap<RouteNumber, f64> = BTreeMap::new();
         for Sequence { routes, weight } in sequences.iter() {
@@ -72,6 +74,11 @@ fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>) {
         for Sequence { routes, weight } in sequences.iter_mut() {
             let logs: f64 = routes.iter().map(|route| (wanted[route] / asked[route].max(1e-9)).ln()).sum();
             *weight *= (logs / routes.len() as f64).exp();
+        }
+        let mut visits: BTreeMap<usize, f64> = BTreeMap::new();
+        sequences.iter().for_each(|sequence| *visits.entry(sequence.routes.len()).or_default() += sequence.weight);
+        for Sequence { routes, weight } in sequences.iter_mut() {
+            *weight *= lengths.get(&routes.len()).map_or(1.0, |count| count / visits[&routes.len()]);
         }
     }
 }

@@ -9,8 +9,11 @@ const SAMPLES_MAX: usize = 10_000;
 const SAMPLES_MIN: usize = 8;
 /// Shorter waits are none, s.
 const SHORTEST_S: f64 = 0.000_5;
-/// Less spread than this is none.
+/// Less spread than this is none, and more is not drawn.
 const SIGMA_MIN: f64 = 0.02;
+const SIGMA_MAX: f64 = 5.0;
+/// How much longer than seen waits may be on average.
+const MEAN_OFF_MAX: f64 = 1.1;
 
 /// Waits that were seen, s.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +51,11 @@ fn think(waits: &mut [f64]) -> Option<String> {
     if median < SHORTEST_S {
         return None;
     }
-    let sigma = ((high / low.max(SHORTEST_S)).ln() / 2.0).clamp(0.0, 5.0);
+    // The width of what is usual, but with about the mean that was seen: else the rare long waits would be far too long.
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
+    let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;
+    let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
     let ms = format!("{}ms", (median * 1e6).round() / 1e3);
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }

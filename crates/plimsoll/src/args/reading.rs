@@ -249,8 +249,8 @@ pub struct TrafficArgs {
 /// `plimsoll model`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll model access.log -o scenario.toml                  a file of traffic, and its files of paths\n  \
-    plimsoll model access.log -o scenario.toml --verify         and how far it lies from the log\n  \
+    plimsoll model access.log -o scenario.toml               a file of traffic, and its paths\n  \
+    plimsoll model access.log -o scenario.toml --verify      and how far it lies from the log\n  \
     plimsoll model app.*.gz -o scenario.toml --target http://localhost:8080/ --verify --json\n\n\
     Kept are the mix of endpoints, what visitors ask one after the other and how long they wait, how\n\
     often each path is asked, and how the rate changes. With --verify exit code 1 says that the model\n\

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Most sequences that are kept.
 pub const SEQUENCES_MAX: usize = 200;
 /// Rounds in which weights are moved.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 2000;
+/// The last of them, in which lengths no longer count.
+const ROUNDS_OF_ENDPOINTS: usize = 50;
 
 /// Endpoints one after the other, and how many visits go that way.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,8 +34,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     for (routes, count) in &all {
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
     }
-    let mut lengths: BTreeMap<usize, f64> = BTreeMap::new();
-    all.iter().for_each(|(routes, count)| *lengths.entry(routes.len()).or_default() += *count as f64);
+    let mut lengths: BTreeMap<u32, f64> = BTreeMap::new();
+    all.iter().for_each(|(routes, count)| *lengths.entry(octave(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
     // Those of one length that begin alike are neighbours; of each part of all visits one stands for it.
@@ -60,25 +62,30 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     kept
 }
 
-/// Moves weights until every endpoint is asked as often as wanted, and visits of every length that is left are as many as there were.
-fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<usize, f64>) {
-    for _ in 0..ROUNDS {
-        let mut asked: BTreeMap<RouteNumber, f64> = BTreeMap::new();
+/// Visits of about one length: 1, 2, 3 to 4, 5 to 8, ...
+fn octave(routes: &[RouteNumber]) -> u32 {
+    routes.len().next_power_of_two().ilog2()
+}
+
+/// Moves weights until every endpoint is asked as often as wanted, and visits of about each length are as many as there were
+/// (generalized iterative scaling, Darroch and Ratcliff 1972). Where the sequences that are left cannot do both, the endpoints have
+/// the last word.
+fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
+    let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
+    for round in 0..ROUNDS {
+        let (mut asked, mut visits) = (BTreeMap::<RouteNumber, f64>::new(), BTreeMap::<u32, f64>::new());
         for Sequence { routes, weight } in sequences.iter() {
             routes.iter().for_each(|route| *asked.entry(*route).or_default() += weight);
+            *visits.entry(octave(routes)).or_default() += weight;
         }
-        let off: f64 = wanted.iter().map(|(route, count)| (asked[route] - count).abs()).sum();
-        if off < 1e-4 * wanted.values().sum::<f64>() {
-            return;
-        }
+        let with_lengths = round < ROUNDS - ROUNDS_OF_ENDPOINTS;
         for Sequence { routes, weight } in sequences.iter_mut() {
-            let logs: f64 = routes.iter().map(|route| (wanted[route] / asked[route].max(1e-9)).ln()).sum();
-            *weight *= (logs / routes.len() as f64).exp();
-        }
-        let mut visits: BTreeMap<usize, f64> = BTreeMap::new();
-        sequences.iter().for_each(|sequence| *visits.entry(sequence.routes.len()).or_default() += sequence.weight);
-        for Sequence { routes, weight } in sequences.iter_mut() {
-            *weight *= lengths.get(&routes.len()).map_or(1.0, |count| count / visits[&routes.len()]);
+            let lacks = |wanted: f64, is: f64| (wanted / is.max(1e-9)).ln();
+            let of_routes: f64 = routes.iter().map(|route| lacks(wanted[route], asked[route])).sum();
+            *weight *= match lengths.get(&octave(routes)).filter(|_| with_lengths) {
+                Some(count) => ((of_routes + lacks(*count, visits[&octave(routes)])) / (longest + 1.0)).exp(),
+                None => (of_routes / routes.len() as f64).exp(),
+            };
         }
     }
 }

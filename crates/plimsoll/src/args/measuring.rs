@@ -121,7 +121,7 @@ pub struct ExplainArgs {
     plimsoll overload http://localhost:8080/items     finds the line first\n  \
     plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n  \
     plimsoll overload --retries 3 http://localhost:8080/items\n  \
-    plimsoll overload --line 2k --against http://localhost:8081/items http://localhost:8080/items\n\n\
+    plimsoll overload --against http://localhost:8081/ http://localhost:8080/\n\n\
     The steps are 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again, in one load.")]
 pub struct OverloadArgs {
     #[command(flatten)]

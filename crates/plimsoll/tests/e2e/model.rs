@@ -1,6 +1,7 @@
 //! `plimsoll model` from the outside: what it makes of a log is understood, asks as the log does, and says so.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ fn log() -> PathBuf {
         let mut at_ms = draw(300_000);
         for step in 0..1 + draw(5) {
             let most = 1 + draw(200);
-            let target = if step == 0 { "/echo".to_owned() } else { format!("/bytes/{}", 1 + draw(most)) };
+            let target = if step == 0 { "/healthz".to_owned() } else { format!("/bytes/{}", 1 + draw(most)) };
             requests.push((at_ms, visitor, target));
             at_ms += 300 + draw(900);
         }
@@ -42,12 +43,19 @@ fn log() -> PathBuf {
     path
 }
 
+/// What `plimsoll model` says with `--json`; it ends with 1 where the model is too far from its log.
+fn modelled(arguments: &[&str]) -> Value {
+    let done = plimsoll(&[&["model"], arguments, &["--json"]].concat());
+    assert!(done.code < 2, "{arguments:?}: {} {}", done.code, done.stderr);
+    done.json()
+}
+
 #[test]
 fn a_model_asks_as_its_log_does() {
     let (server, log) = (baseline(1), log());
     let file = folder("modelled").join("scenario.toml");
-    let model = ["model", text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", text(&file)];
-    let document = json(&[&model[..], &["--verify"]].concat());
+    let model = [text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", text(&file)];
+    let document = modelled(&[&model[..], &["--verify"]].concat());
     assert_eq!(document["schema"], "plimsoll.model/1");
     let verify = &document["verify"];
     assert_eq!(verify["holds"], true, "{verify:#}");
@@ -60,10 +68,10 @@ fn a_model_asks_as_its_log_does() {
     assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
     // Requests for themselves: a log without sessions is a mix.
     let mix = folder("modelled").join("mix.toml");
-    let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /echo", "\"POST /echo");
+    let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /healthz", "\"POST /healthz");
     std::fs::write(&log, alone.replace("10.0.", "10.1.")).expect("written");
     let skipped = ["--skip", "/bytes", "--allow-unsafe", "-o", text(&mix)];
-    let document = json(&[&["model", text(&log), "--log-format", FORMAT][..], &skipped].concat());
+    let document = modelled(&[&[text(&log), "--log-format", FORMAT][..], &skipped].concat());
     assert_eq!((document["scenarios"].as_u64(), document["endpoints"].as_u64()), (Some(0), Some(1)), "{document:#}");
 }
 

@@ -1,7 +1,7 @@
 //! What a file asks once a load (`[[setup]]`, `[[cleanup]]`), and the load that it carries along (`[load]`).
 
-use crate::rig::{command, finish, folder, json, number, plimsoll, signal};
-use std::io::{BufRead, BufReader, Write};
+use crate::rig::{Heard, command, finish, folder, json, number, plimsoll, signal};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -40,17 +40,7 @@ fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let mut head = Vec::new();
-        loop {
-            let mut line = String::new();
-            if lines.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            if line.trim_end().is_empty() {
-                break;
-            }
-            head.push(line.trim_end().to_owned());
-        }
+        let Some(Heard { head, .. }) = Heard::next(&mut lines)? else { return Ok(()) };
         let first = head[0].trim_end_matches(" HTTP/1.1").to_owned();
         let token = head.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer t-1"));
         let (status, content) = match first.as_str() {

@@ -1,7 +1,7 @@
 //! Redirects that are followed (`follow = N`), and promises and conditions of single requests.
 
-use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
-use std::io::{BufRead, BufReader, Read, Write};
+use crate::rig::{Heard, assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
@@ -33,23 +33,8 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let mut head = Vec::new();
-        loop {
-            let mut line = String::new();
-            if lines.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            if line.trim_end().is_empty() {
-                break;
-            }
-            head.push(line.trim_end().to_owned());
-        }
-        let field = |name: &str| {
-            let named = head.iter().filter_map(|line| line.split_once(": ")).find(|it| it.0.eq_ignore_ascii_case(name));
-            named.map_or("", |(_, value)| value)
-        };
-        let mut body = vec![0; field("content-length").parse().unwrap_or(0)];
-        lines.read_exact(&mut body)?;
+        let Some(heard) = Heard::next(&mut lines)? else { return Ok(()) };
+        let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
         let (host, cookie) = (field("host"), field("cookie"));
         let first = head[0].trim_end_matches(" HTTP/1.1");
         let (status, fields, content) = match first {

@@ -306,3 +306,35 @@ fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> 
     }
     panic!("nginx does not start; see {shown}/error.log");
 }
+
+/// A request as a server of a test hears it: the lines of its head, and its body.
+pub struct Heard {
+    pub head: Vec<String>,
+    pub body: Vec<u8>,
+}
+
+impl Heard {
+    /// The next one of a connection; `None` when the client has closed it.
+    pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<Heard>> {
+        let mut heard = Heard { head: Vec::new(), body: Vec::new() };
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line)? == 0 {
+                return Ok(None);
+            }
+            if line.trim_end().is_empty() {
+                break;
+            }
+            heard.head.push(line.trim_end().to_owned());
+        }
+        heard.body.resize(heard.field("content-length").parse().unwrap_or(0), 0);
+        lines.read_exact(&mut heard.body)?;
+        Ok(Some(heard))
+    }
+
+    /// A header field, or nothing.
+    pub fn field(&self, name: &str) -> &str {
+        let mut fields = self.head.iter().filter_map(|line| line.split_once(": "));
+        fields.find(|field| field.0.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+    }
+}

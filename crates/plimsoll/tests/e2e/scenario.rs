@@ -1,7 +1,7 @@
 //! Scenarios (`-f`): users who log in, carry what they were given, and do one thing after the other, under every command that loads.
 
-use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll};
-use std::io::{BufRead, BufReader, Read, Write};
+use crate::rig::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
@@ -64,24 +64,9 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let mut head = Vec::new();
-        loop {
-            let mut line = String::new();
-            if lines.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            if line.trim_end().is_empty() {
-                break;
-            }
-            head.push(line.trim_end().to_owned());
-        }
-        let field = |name: &str| {
-            let named = head.iter().filter_map(|line| line.split_once(": ")).find(|it| it.0.eq_ignore_ascii_case(name));
-            named.map_or("", |(_, value)| value)
-        };
-        let mut body = vec![0; field("content-length").parse().unwrap_or(0)];
-        lines.read_exact(&mut body)?;
-        let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Some(heard) = Heard::next(&mut lines)? else { return Ok(()) };
+        let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
+        let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let token = field("authorization").strip_prefix("Bearer t0k-").unwrap_or("nobody");
         let is_in = field("cookie") == format!("sid=c0okie-{token}");
         let target = head[0].split(' ').nth(1).unwrap_or_default();

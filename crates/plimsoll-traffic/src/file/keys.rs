@@ -9,10 +9,8 @@ pub const LOAD: [&str; 4] = ["users", "rate", "sessions", "duration"];
 /// What a request is asked with: each is a method, and its value the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Of a request.
-pub const REQUEST: [&str; 19] = [
-    "name",
-    "weight",
+/// Of all that is asked.
+const ASKED: [&str; 16] = [
     "get",
     "post",
     "put",
@@ -29,66 +27,44 @@ pub const REQUEST: [&str; 19] = [
     "raw",
     "timeout",
     "expect",
-    "follow",
 ];
+
+/// Three lists as one: `N` is how many keys they have together.
+const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
+    first: [&'static str; A],
+    then: [&'static str; B],
+    last: [&'static str; C],
+) -> [&'static str; N] {
+    assert!(A + B + C == N);
+    let (mut all, mut n) = ([""; N], 0);
+    while n < N {
+        all[n] = if n < A {
+            first[n]
+        } else if n < A + B {
+            then[n - A]
+        } else {
+            last[n - A - B]
+        };
+        n += 1;
+    }
+    all
+}
+
+/// Of a request.
+pub const REQUEST: [&str; 19] = three(["name", "weight"], ASKED, ["follow"]);
 
 /// Of a scenario.
 pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
 
 /// Of a step: those of a request but for its weight, and these.
-pub const STEP: [&str; 27] = [
-    "name",
-    "get",
-    "post",
-    "put",
-    "patch",
-    "delete",
-    "head",
-    "options",
-    "method",
-    "url",
-    "headers",
-    "body",
-    "json",
-    "multipart",
-    "raw",
-    "timeout",
-    "expect",
-    "follow",
-    "capture",
-    "think",
-    "repeat",
-    "times",
-    "if",
-    "unless",
-    "once",
-    "on_fail",
-    "step",
-];
+pub const STEP: [&str; 27] = three(
+    ["name"],
+    ASKED,
+    ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
+);
 
 /// Of what is asked once a load: the keys of a request but for its weight, and these.
-pub const ONCE: [&str; 20] = [
-    "name",
-    "get",
-    "post",
-    "put",
-    "patch",
-    "delete",
-    "head",
-    "options",
-    "method",
-    "url",
-    "headers",
-    "body",
-    "json",
-    "multipart",
-    "raw",
-    "timeout",
-    "expect",
-    "capture",
-    "repeat",
-    "on_fail",
-];
+pub const ONCE: [&str; 20] = three(["name"], ASKED, ["capture", "repeat", "on_fail"]);
 
 /// Of a table of rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];

@@ -9,8 +9,8 @@ use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Rules, Rung, Standing,
-    arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, RouteCompared,
+    RouteMeasure, Rules, Rung, Standing, arm_name,
 };
 use plimsoll_analysis::study::Broken;
 use plimsoll_model::{Experiment, PlanRecord};
@@ -40,7 +40,7 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
 }
 
 /// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
-fn interval_text(one: &Compared) -> String {
+fn interval_text<M>(one: &Compared<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
         _ => changes(one.ratio_interval),
@@ -293,7 +293,76 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         ]
     });
     report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows.collect());
+    if !proof.routes.is_empty() {
+        report.facts(vec![("by request", routes_text(&proof.routes))]);
+        report.table(
+            &["request", "measure", "A", "B", "change", "95 % interval", "p", "verdict"],
+            proof.routes.iter().flat_map(route_rows).collect(),
+        );
+    }
     report
+}
+
+/// The name of a measure of one request, for people.
+fn route_measure_text(measure: RouteMeasure) -> &'static str {
+    match measure {
+        RouteMeasure::Success => "success",
+        RouteMeasure::P50 => "p50",
+        RouteMeasure::P99 => "p99",
+    }
+}
+
+/// Which requests are better and which worse, in a sentence.
+fn routes_text(routes: &[RouteCompared]) -> String {
+    /// So many fit into a sentence.
+    const SHOWN: usize = 6;
+    let of = |verdict: ProveVerdict| {
+        let told = |route: &RouteCompared| {
+            let it = route.measures.iter().filter(|one| one.verdict == verdict);
+            let it: Vec<String> =
+                it.map(|one| format!("{} {}", route_measure_text(one.measure), change(one.ratio))).collect();
+            (!it.is_empty()).then(|| format!("{} ({})", route.name, it.join(", ")))
+        };
+        let mut all: Vec<String> = routes.iter().filter_map(told).collect();
+        if all.len() > SHOWN {
+            let more = all.len() - SHOWN;
+            all.truncate(SHOWN);
+            all.push(format!("{more} more"));
+        }
+        (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
+    };
+    let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
+    let told = if told.is_empty() { "none is better or worse".to_owned() } else { told.join("; ") };
+    format!("{told}; corrected for their number (Holm), and none of them decides")
+}
+
+/// The rows of one request; that all of it succeeds on both sides needs none.
+fn route_rows(route: &RouteCompared) -> Vec<Vec<String>> {
+    let all_succeed = route.success_rate == [1.0, 1.0];
+    let shown = |one: &&Compared<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
+    let told = |one: &Compared<RouteMeasure>| {
+        let value = |side: usize| match one.measure {
+            RouteMeasure::Success => percent(route.success_rate[side]),
+            RouteMeasure::P50 | RouteMeasure::P99 => duration(one.levels[side]),
+        };
+        let (change, interval) = (change(one.ratio), interval_text(one));
+        let measure = route_measure_text(one.measure);
+        [measure.into(), value(0), value(1), change, interval, p_text(one.p), one.verdict.to_string()]
+    };
+    let mut rows: Vec<[String; 7]> = route.measures.iter().filter(shown).map(told).collect();
+    let is_success = |one: &Compared<RouteMeasure>| one.measure == RouteMeasure::Success;
+    if route.blocks == 0 {
+        let none = String::new;
+        rows = vec![["not asked on both sides".into(), none(), none(), none(), none(), none(), none()]];
+    } else if !route.measures.iter().any(is_success) {
+        let [a, b] = route.success_rate.map(percent);
+        rows.insert(0, ["success".into(), a, b, "-".into(), "-".into(), "-".into(), "-".into()]);
+    }
+    let name = |(at, row): (usize, [String; 7])| {
+        let name = if at == 0 { route.name.clone() } else { String::new() };
+        std::iter::once(name).chain(row).collect()
+    };
+    rows.into_iter().enumerate().map(name).collect()
 }
 
 /// What every block said of the primary measure, as a table.

@@ -9,7 +9,8 @@ use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Rung, Standing, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, RouteCompared, RouteMeasure, Rung,
+    Standing, arm_name,
 };
 use plimsoll_analysis::{Doubted, FailedKind};
 use serde::ser::SerializeMap;
@@ -124,6 +125,7 @@ struct ProveDocument<'a> {
     load_s: Option<f64>,
     verdict: String,
     measures: Vec<MeasureFields>,
+    routes: Vec<RouteFields<'a>>,
     margin: Option<f64>,
     margin_asked: Option<f64>,
     aa: ControlFields,
@@ -152,10 +154,10 @@ struct MeasureFields {
     verdict: String,
 }
 
-impl From<&Compared> for MeasureFields {
-    fn from(one: &Compared) -> MeasureFields {
+impl MeasureFields {
+    fn of<M: Copy>(one: &Compared<M>, name: fn(M) -> &'static str) -> MeasureFields {
         MeasureFields {
-            name: measure_name(one.measure),
+            name: name(one.measure),
             primary: one.primary,
             a: one.levels[0],
             b: one.levels[1],
@@ -166,6 +168,36 @@ impl From<&Compared> for MeasureFields {
             margin: one.margin,
             at_most: one.at_most(),
             verdict: one.verdict.to_string(),
+        }
+    }
+}
+
+/// One of several routes, B against A.
+#[derive(Serialize)]
+struct RouteFields<'a> {
+    name: &'a str,
+    requests: [u64; 2],
+    success_rate: [f64; 2],
+    blocks: usize,
+    measures: Vec<MeasureFields>,
+}
+
+fn route_measure_name(measure: RouteMeasure) -> &'static str {
+    match measure {
+        RouteMeasure::Success => "success_rate",
+        RouteMeasure::P50 => "p50_ns",
+        RouteMeasure::P99 => "p99_ns",
+    }
+}
+
+impl<'a> From<&'a RouteCompared> for RouteFields<'a> {
+    fn from(route: &'a RouteCompared) -> RouteFields<'a> {
+        RouteFields {
+            name: &route.name,
+            requests: route.requests,
+            success_rate: route.success_rate,
+            blocks: route.blocks,
+            measures: route.measures.iter().map(|one| MeasureFields::of(one, route_measure_name)).collect(),
         }
     }
 }
@@ -208,7 +240,8 @@ pub(crate) fn proof(
         load,
         load_s,
         verdict: proof.verdict.to_string(),
-        measures: proof.measures.iter().map(MeasureFields::from).collect(),
+        measures: proof.measures.iter().map(|one| MeasureFields::of(one, measure_name)).collect(),
+        routes: proof.routes.iter().map(RouteFields::from).collect(),
         margin: proof.measures.first().map(|primary| primary.margin),
         margin_asked: proof.measures.first().map(|primary| primary.margin_asked),
         aa: ControlFields { rejected: control.rejected, half_width: control.half_width, p: control.p },

@@ -295,6 +295,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         success_rate: 1.0,
         status: 200,
         answer_bytes: 120.0,
+        routes: Vec::new(),
         others: Others::default(),
         void: void.map(Sentence::from),
     };

@@ -8,6 +8,8 @@
 //!
 //! Everything is a pure function of the blocks measured so far. Not here: carrying loads out, starting builds.
 
+mod by_route;
+mod compared;
 pub mod enough;
 pub mod ladder;
 pub mod looks;
@@ -16,53 +18,25 @@ pub mod reading;
 pub mod rules;
 pub mod stats;
 
+pub use by_route::{RouteCompared, RouteMeasure};
+pub use compared::{Compared, ProveVerdict};
 pub use enough::budget_enough_ns;
 pub use ladder::{Ladder, Rung, ladder};
 pub use past::Past;
 pub use plimsoll_model::Criterion;
-pub use reading::{Block, Blocks, Reading, arm_name, blocks, order};
+pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
 pub use rules::{Rules, log_ratios};
 pub use stats::ConfidenceInterval;
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
+use compared::{Judged, MARGIN_ERROR, compare, control_log_ratios, judge, margin_ln};
 use looks::{CONTROL_ERROR, Look, LookNumber};
-use plimsoll_model::rng::Rng;
 use rules::counting;
-use std::fmt;
 
-/// Error of the control's interval whose half-width may widen the margin.
-const MARGIN_ERROR: f64 = 0.05;
 /// So many void blocks, and twice as many as others, end a comparison.
 const VOIDS_MAX: usize = 6;
-
-/// What a comparison says of B against A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProveVerdict {
-    /// A real difference beyond the margin, for the better.
-    Better,
-    /// A real difference beyond the margin, for the worse.
-    Worse,
-    /// Any difference lies inside the margin asked for, and none was seen.
-    Same,
-    /// A real difference inside the margin.
-    Small,
-    /// None of these can be said.
-    Inconclusive,
-}
-
-impl fmt::Display for ProveVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ProveVerdict::Better => "better",
-            ProveVerdict::Worse => "worse",
-            ProveVerdict::Same => "same",
-            ProveVerdict::Small => "small",
-            ProveVerdict::Inconclusive => "inconclusive",
-        })
-    }
-}
 
 /// Why a comparison ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,39 +51,6 @@ pub enum ComparisonEnd {
     Void,
     /// Something else, in words: ^C, a build that died.
     Broken(String),
-}
-
-/// What one measure says of B against A.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
-    /// Which.
-    pub measure: Criterion,
-    /// Whether it decides.
-    pub primary: bool,
-    /// Hodges-Lehmann estimate of B/A.
-    pub ratio: f64,
-    /// Interval of B/A that holds over all looks, and over all secondary measures together; `None`: too few blocks.
-    pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all looks are an interval at 90 %.
-    pub equivalence_interval: Option<ConfidenceInterval>,
-    /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by Holm among them.
-    pub p: f64,
-    /// The margin that was asked for, a share: what it takes to be the same.
-    pub margin_asked: f64,
-    /// The margin that noise leaves, a share: what it takes to be better or worse. At least the one asked for.
-    pub margin: f64,
-    /// What it says.
-    pub verdict: ProveVerdict,
-    /// The level of each arm in the measure's unit: the middle of both, apart by the estimated ratio. (The medians of the
-    /// arms may lie the other way round than what the blocks say, as the machine drifts.)
-    pub levels: [f64; 2],
-}
-
-impl Compared {
-    /// The largest difference that the interval leaves, as a share; `None` with too few blocks.
-    pub fn at_most(&self) -> Option<f64> {
-        self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
-    }
 }
 
 /// The A/A control.
@@ -143,6 +84,8 @@ pub struct Proof {
     pub verdict: ProveVerdict,
     /// All measures that were taken, the primary one first.
     pub measures: Vec<Compared>,
+    /// Each of several routes, in the order of the plan; none where there is only one.
+    pub routes: Vec<RouteCompared>,
     /// The control.
     pub control: Control,
     /// Blocks that count.
@@ -159,53 +102,11 @@ pub struct Proof {
     pub doubts: Doubts,
 }
 
-/// The logarithms of the ratios of two measurements of one and the same build in neighbouring blocks, labelled first and
-/// second at random.
-pub fn control_log_ratios(blocks: &[Block], measure: Criterion, seed: u64) -> Vec<f64> {
-    let mut labels = Rng::stream(seed, u64::MAX);
-    let mut ratios = Vec::with_capacity(blocks.len());
-    for pair in blocks.chunks_exact(2) {
-        for (one, other) in pair[0].readings.iter().zip(&pair[1].readings) {
-            let sign = if labels.below(2) == 0 { 1.0 } else { -1.0 };
-            if let (Some(one), Some(other)) = (one.value(measure), other.value(measure)) {
-                ratios.push(sign * (other / one).ln());
-            }
-        }
-    }
-    ratios
-}
-
-/// The margin in logarithms: the wider of what was asked for and the control's half-width.
-fn margin_ln(asked: f64, control: &[f64]) -> f64 {
-    let half_width = stats::interval(control, MARGIN_ERROR).map_or(0.0, |interval| interval.half_width());
-    (1.0 + asked).ln().max(half_width)
-}
-
-/// What one look says, in logarithms. A difference is real where the wide interval has no 0. It is beyond the margin that
-/// noise leaves: at a planned look with the whole interval, at the last one with the best estimate. It is inside the margin
-/// asked for when the equivalence interval lies there as a whole: noise does not change what was asked.
-fn judge(seen: &Look, asked: f64, margin: f64, more_is_better: bool) -> ProveVerdict {
-    let last = seen.number == LookNumber::Last;
-    let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return ProveVerdict::Inconclusive };
-    let real = !wide.contains(0.0);
-    let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(asked));
-    let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
-    match (real, beyond, inside) {
-        (true, true, _) if (seen.estimate > 0.0) == more_is_better => ProveVerdict::Better,
-        (true, true, _) => ProveVerdict::Worse,
-        (false, _, true) => ProveVerdict::Same,
-        (true, false, true) => ProveVerdict::Small,
-        // Inside to the best of our knowledge, not for certain.
-        (true, false, false) if last && seen.estimate.abs() <= asked => ProveVerdict::Small,
-        _ => ProveVerdict::Inconclusive,
-    }
-}
-
 /// The planned look at exactly these blocks, if it is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<LookNumber> {
     let number = looks::interim(counted.len())?;
     let seen = Look::of(&log_ratios(counted, settings.primary), number, 1)?;
-    let control = control_log_ratios(counted, settings.primary, settings.seed);
+    let control = control_of(settings, counted);
     let margin = margin_ln(settings.margin, &control);
     let asked = (1.0 + settings.margin).ln();
     match judge(&seen, asked, margin, settings.primary.more_is_better()) {
@@ -237,7 +138,7 @@ pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<Standing> {
 
 fn standing_of(settings: &Rules, counted: &[Block]) -> Option<Standing> {
     let seen = Look::of(&log_ratios(counted, settings.primary), LookNumber::Last, 1)?;
-    let control = control_log_ratios(counted, settings.primary, settings.seed);
+    let control = control_of(settings, counted);
     Some(Standing {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -262,22 +163,24 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     let counted = counting(blocks, settings.primary);
     let look = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
     let look = look.unwrap_or(LookNumber::Last);
-    let control_values = control_log_ratios(&counted, settings.primary, settings.seed);
+    let control_values = control_of(settings, &counted);
     let control_p = stats::sign_flip_p(&control_values);
     let control = Control {
         rejected: control_p <= CONTROL_ERROR * look.part(),
         p: control_p,
         half_width: stats::interval(&control_values, MARGIN_ERROR).map(|interval| interval.half_width().exp() - 1.0),
     };
-    let mut measures: Vec<Compared> = compare(settings, &counted, settings.primary, look, 1).into_iter().collect();
+    let mut measures: Vec<Compared> = compare_all(settings, &counted, settings.primary, look, 1).into_iter().collect();
     for compared in &mut measures {
         compared.p = (compared.p / look.part()).min(1.0);
     }
     measures.append(&mut secondary(settings, &counted, look));
     let mut verdict = measures.first().map_or(ProveVerdict::Inconclusive, |compared| compared.verdict);
+    let mut routes = by_route::compare_routes(settings, &counted, look);
     let void = blocks.len() - counted.len();
     let mut doubts = reading::void_blocks(blocks, counted.len());
     doubts.extend(reading::answers_differ(&counted));
+    doubts.extend(by_route::succeed_on_one_side(&routes));
     if let ComparisonEnd::Broken(reason) = &stopped_by {
         doubts.add(DoubtKind::Ended, format!("no verdict, because the comparison broke off: {reason}"));
         verdict = ProveVerdict::Inconclusive;
@@ -304,6 +207,14 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         doubts.add(DoubtKind::Unlike, text);
         verdict = ProveVerdict::Inconclusive;
     }
+    let refused =
+        control.rejected || disturbed_mostly || matches!(stopped_by, ComparisonEnd::Broken(_) | ComparisonEnd::Void);
+    if refused {
+        routes
+            .iter_mut()
+            .flat_map(|route| &mut route.measures)
+            .for_each(|one| one.verdict = ProveVerdict::Inconclusive);
+    }
     // What decides says what the whole says.
     measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
@@ -312,7 +223,18 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         && !disturbed_mostly;
     let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
     let (blocks, budget_enough_ns) = (counted.len(), None);
-    Proof { verdict, measures, control, blocks, blocks_void: void, blocks_more, budget_enough_ns, stopped_by, doubts }
+    Proof {
+        verdict,
+        measures,
+        routes,
+        control,
+        blocks,
+        blocks_void: void,
+        blocks_more,
+        budget_enough_ns,
+        stopped_by,
+        doubts,
+    }
 }
 
 /// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
@@ -326,7 +248,7 @@ fn secondary(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<Compa
         .filter(|measure| *measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
         .collect();
     let mut compared: Vec<Compared> =
-        others.iter().filter_map(|measure| compare(settings, counted, *measure, look, others.len())).collect();
+        others.iter().filter_map(|measure| compare_all(settings, counted, *measure, look, others.len())).collect();
     let adjusted = stats::holm(&compared.iter().map(|one| one.p).collect::<Vec<_>>());
     for (one, p) in compared.iter_mut().zip(adjusted) {
         one.p = p;
@@ -334,35 +256,21 @@ fn secondary(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<Compa
     compared
 }
 
-/// One measure of a family at one look; its p is that of this look alone.
-fn compare(
+/// One measure of all requests, in a family that shares the error of a look.
+fn compare_all(
     settings: &Rules,
     counted: &[Block],
     measure: Criterion,
     look: LookNumber,
     family: usize,
 ) -> Option<Compared> {
-    let mut seen = Look::of(&log_ratios(counted, measure), look, family)?;
-    if measure != settings.primary {
-        // They decide nothing: what their interval shows is enough.
-        seen.wide = seen.interval;
-    }
-    let margin = margin_ln(settings.margin, &control_log_ratios(counted, measure, settings.seed));
-    let median = |arm: usize| {
-        let values: Vec<f64> = counted.iter().filter_map(|block| block.readings[arm].value(measure)).collect();
-        stats::median(&values).unwrap_or(0.0)
-    };
-    let (middle, apart) = ((median(0) * median(1)).sqrt(), (seen.estimate / 2.0).exp());
-    Some(Compared {
-        measure,
-        primary: measure == settings.primary,
-        ratio: seen.estimate.exp(),
-        ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
-        equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),
-        p: seen.p,
-        margin_asked: settings.margin,
-        margin: margin.exp() - 1.0,
-        verdict: judge(&seen, (1.0 + settings.margin).ln(), margin, measure.more_is_better()),
-        levels: [middle / apart, middle * apart],
-    })
+    let primary = measure == settings.primary;
+    let more_is_better = measure.more_is_better();
+    let judged = Judged { margin: settings.margin, seed: settings.seed, look, family, primary, more_is_better };
+    compare(counted, measure, judged, |reading| reading.value(measure))
+}
+
+/// The control of the measure that decides.
+fn control_of(settings: &Rules, counted: &[Block]) -> Vec<f64> {
+    control_log_ratios(counted, settings.seed, |reading| reading.value(settings.primary))
 }

@@ -1,5 +1,6 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
+use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{Doubt, DoubtKind, Doubts};
 use crate::format;
 use crate::others::Others;
@@ -27,11 +28,40 @@ pub struct Reading {
     pub status: u16,
     /// Bytes received for each answer; 0 where the load was too short to tell.
     pub answer_bytes: f64,
+    /// What each of several routes says, in the order of the plan; none where there is only one.
+    pub routes: Vec<RouteReading>,
     /// What others used of the machine meanwhile.
     pub others: Others,
     /// Why it says nothing about the build, if so: others disturbed, the generator was the limit, or nothing was answered in
     /// the time.
     pub void: Option<Sentence>,
+}
+
+/// What one load says about one of several routes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteReading {
+    /// Its name.
+    pub name: String,
+    /// Requests that ended with an answer or a failure.
+    pub requests: u64,
+    /// Share of its requests that succeeded.
+    pub success_rate: f64,
+    /// Median response time, ns.
+    pub p50_ns: f64,
+    /// 99th percentile of the response time, ns.
+    pub p99_ns: f64,
+}
+
+impl From<RouteSummary> for RouteReading {
+    fn from(route: RouteSummary) -> RouteReading {
+        RouteReading {
+            name: route.name,
+            requests: route.requests,
+            success_rate: route.success_rate,
+            p50_ns: route.figures.response.p50_ns as f64,
+            p99_ns: route.figures.response.p99_ns as f64,
+        }
+    }
 }
 
 impl Reading {
@@ -59,6 +89,7 @@ impl Reading {
             success_rate: summary.success_rate,
             status: summary.whole.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| status),
             answer_bytes: answer_bytes(&trial.run, summary.whole.response.p99_ns),
+            routes: by_route(&trial.run).into_iter().map(RouteReading::from).collect(),
             void: disturbed.or(limit).or_else(|| silent.then(silence)),
             others,
         }

@@ -1,6 +1,6 @@
 //! What is compared and how ([`Rules`]), and which blocks and figures of them count.
 
-use super::reading::Block;
+use super::reading::{Block, Reading};
 use plimsoll_model::{Asked, Criterion, ProveAsked};
 
 /// What is compared, and how.
@@ -27,8 +27,13 @@ impl Rules {
 
 /// The logarithms of B/A of a measure, block by block, where both have it.
 pub fn log_ratios(blocks: &[Block], measure: Criterion) -> Vec<f64> {
+    log_ratios_by(blocks, |reading| reading.value(measure))
+}
+
+/// The same of any value of a load.
+pub(super) fn log_ratios_by(blocks: &[Block], value: impl Fn(&Reading) -> Option<f64>) -> Vec<f64> {
     let of = |block: &Block| match block.readings.as_slice() {
-        [a, b] => Some((b.value(measure)? / a.value(measure)?).ln()),
+        [a, b] => Some((value(b)? / value(a)?).ln()),
         _ => None,
     };
     blocks.iter().filter_map(of).collect()

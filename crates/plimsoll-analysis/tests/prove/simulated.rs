@@ -3,7 +3,13 @@
 
 use crate::simulator::{HERE, NOISY, World};
 use plimsoll_analysis::Others;
-use plimsoll_analysis::prove::{ComparisonEnd, Criterion, ProveVerdict, Rules, conclude, narrowing, stop};
+use plimsoll_analysis::prove::{
+    Block, Compared, ComparisonEnd, Criterion, ProveVerdict, RouteMeasure, RouteReading, Rules, conclude, narrowing,
+    stop,
+};
+use plimsoll_model::rng::Rng;
+
+type RouteVerdict = Compared<RouteMeasure>;
 
 /// Blocks that fit into the default budget of 60 s, as measured.
 const BLOCKS: usize = 64;
@@ -179,4 +185,67 @@ fn the_interval_narrows() {
     assert_eq!(points.len(), 40);
     let width = |at: usize| points[at].ratio_interval.expect("an interval").half_width();
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
+}
+
+/// Blocks of a load of so many routes; on B the first takes `factor` times as long and fails in `failing` of its requests.
+fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
+    let mut rng = Rng::stream(seed, 0x207E);
+    let mut blocks = HERE.blocks(seed, 28);
+    for block in &mut blocks {
+        for (arm, reading) in block.readings.iter_mut().enumerate() {
+            let one = |at: usize| {
+                let is_it = arm == 1 && at == 0;
+                let noise = (0.05 * (rng.next_f64() + rng.next_f64() - 1.0)).exp();
+                let p50_ns = 8e9 / reading.goodput_rps * noise * if is_it { factor } else { 1.0 };
+                let success_rate = if is_it { 1.0 - failing } else { 1.0 };
+                RouteReading { name: format!("r{at}"), requests: 40, success_rate, p50_ns, p99_ns: 2.0 * p50_ns }
+            };
+            reading.routes = (0..routes).map(one).collect();
+        }
+    }
+    blocks
+}
+
+#[test]
+fn of_many_routes_the_one_that_differs_is_told() {
+    let settings = |seed| Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(28), seed };
+    let (mut found, mut alarms, mut copies) = (0, 0, 0);
+    let is_told = |one: &RouteVerdict| matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse);
+    for seed in crate::seed()..crate::seed() + 100 {
+        let proof = conclude(&settings(seed), &with_routes(seed, 20, 1.3, 0.0), ComparisonEnd::Blocks);
+        assert_eq!(proof.routes.len(), 20);
+        let first = &proof.routes[0];
+        assert_eq!((first.name.as_str(), first.requests, first.blocks), ("r0", [28 * 40; 2], 28));
+        assert_eq!(first.measures.iter().map(|one| one.measure).collect::<Vec<_>>(), RouteMeasure::ALL);
+        found += usize::from(first.measures[1].verdict == ProveVerdict::Worse);
+        alarms += usize::from(proof.routes[1..].iter().flat_map(|route| &route.measures).any(is_told));
+        // Whoever reads an interval beside a p reads the same of both.
+        for one in proof.routes.iter().flat_map(|route| &route.measures) {
+            let excluded = one.ratio_interval.is_some_and(|interval| !interval.contains(1.0));
+            assert_eq!(excluded, one.p <= 0.05, "{one:?}");
+        }
+        let same = conclude(&settings(seed), &with_routes(seed, 20, 1.0, 0.0), ComparisonEnd::Blocks);
+        copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
+    }
+    // 5 % of 100 and four standard deviations.
+    assert!(found >= 95 && alarms <= 13 && copies <= 13, "{found} found, {alarms} and {copies} false alarms of 100");
+}
+
+#[test]
+fn a_route_that_fails_is_worse_though_it_is_as_quick() {
+    let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(28), seed: 1 };
+    let told = |blocks: &[Block]| conclude(&settings, blocks, ComparisonEnd::Blocks);
+    let proof = told(&with_routes(1, 5, 1.0, 0.2));
+    assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
+    assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
+    // Where it never succeeds there is no ratio, but a doubt.
+    let proof = told(&with_routes(1, 5, 1.0, 1.0));
+    assert_eq!(proof.routes[0].measures.len(), 2);
+    assert!(proof.doubts.above().any(|warning| warning.contains("'r0' never succeeds on B")), "{:?}", proof.doubts);
+    // What is refused of the whole is refused of each.
+    let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
+    let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
+    assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
+    // One route is the whole.
+    assert!(told(&HERE.blocks(1, 28)).routes.is_empty());
 }

@@ -55,6 +55,7 @@ impl World {
                 success_rate: 1.0,
                 status: 200,
                 answer_bytes: 120.0,
+                routes: Vec::new(),
                 others: Others::default(),
                 void: None,
             }

@@ -393,6 +393,7 @@ mod tests {
         Proof {
             verdict,
             measures: vec![one],
+            routes: Vec::new(),
             control,
             blocks: 20,
             blocks_void: 0,

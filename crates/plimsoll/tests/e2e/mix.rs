@@ -1,7 +1,7 @@
 //! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is said of files that are wrong.
 
-use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
-use std::io::{Read, Write};
+use crate::rig::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -314,4 +314,77 @@ fn rows_that_are_used_once_must_suffice() {
         assert_eq!(done.code, 2, "{words:?}: {}", done.stdout);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
+}
+
+/// A server that takes so long for `/order`, and no time for anything else.
+fn slow_orders(ms: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || -> std::io::Result<()> {
+                let mut out = socket.try_clone()?;
+                let mut lines = BufReader::new(socket);
+                while let Some(heard) = Heard::next(&mut lines)? {
+                    if heard.head[0].contains("/order") {
+                        std::thread::sleep(std::time::Duration::from_millis(ms));
+                    }
+                    out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+                }
+                Ok(())
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn builds_are_compared_by_request() {
+    let (a, b) = (slow_orders(1), slow_orders(12));
+    let path = file(
+        "compared.toml",
+        "[[request]]\nname = \"list\"\nget = \"/list\"\n[[request]]\nname = \"order\"\npost = \"/order\"\n",
+    );
+    let record = folder("mix-prove").join("prove.plimsoll");
+    let document = json(&[
+        "prove",
+        "--count-disturbed",
+        "-f",
+        text(&path),
+        &a,
+        &b,
+        "-c",
+        "4",
+        "--for",
+        "150ms",
+        "--blocks",
+        "14",
+        "--budget",
+        "40s",
+        "-o",
+        text(&record),
+    ]);
+    assert_eq!(document["verdict"], "worse", "{document:#}");
+    let routes = document["routes"].as_array().expect("routes");
+    let names: Vec<&str> = routes.iter().filter_map(|route| route["name"].as_str()).collect();
+    assert_eq!(names, ["list", "order"]);
+    let p50 = |route: &serde_json::Value| {
+        let measures = route["measures"].as_array().expect("measures").clone();
+        measures.into_iter().find(|one| one["name"] == "p50_ns").expect("a median")
+    };
+    let (list, order) = (p50(&routes[0]), p50(&routes[1]));
+    assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
+    assert!(number(&order, "ratio") > 2.0 && number(&list, "ratio") < 2.0, "{routes:#?}");
+    assert!(
+        number(&order, "p") <= 0.05 && routes[1]["requests"][0].as_f64().is_some_and(|asked| asked > 10.0),
+        "{routes:#?}"
+    );
+    // The same of the record, in every form.
+    let shown = plimsoll(&["show", "--json", text(&record)]).json();
+    assert_eq!(shown["routes"], document["routes"]);
+    for show in [plimsoll(&["show", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
+        assert!(show.stdout.contains("worse: order (p50 +"), "{}{}", show.stdout, show.stderr);
+    }
+    let page = std::fs::read_to_string(record.with_extension("html")).expect("a page");
+    assert!(page.contains("corrected for their number"));
 }

@@ -1,0 +1,147 @@
+//! Each of several routes, B against A: its share of successes and its response times, over the same blocks.
+//!
+//! Nobody said beforehand which route matters, so all of them together have one error: the tests of all routes are one family,
+//! and Holm's method shares the error out among them. The smallest p is judged at the error divided by the number of tests, the
+//! next at the error divided by one less, and so on up to the first that rejects nothing; the rest are judged as that one.
+//! They decide nothing about the whole. Not here: the measure that does.
+
+use super::compared::{Compared, Judged, compare};
+use super::looks::{ERROR, LookNumber};
+use super::reading::{Block, Reading, RouteReading};
+use super::rules::{Rules, log_ratios_by};
+use super::stats;
+use crate::doubts::{Doubt, DoubtKind};
+
+/// What is compared of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteMeasure {
+    /// Share of its requests that succeeded.
+    Success,
+    /// Median response time.
+    P50,
+    /// Response time that 99 % stay below.
+    P99,
+}
+
+impl RouteMeasure {
+    /// All of them.
+    pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
+
+    /// Its value in a load; `None` where it has none, as without a request.
+    fn value(self, route: &RouteReading) -> Option<f64> {
+        let value = match self {
+            RouteMeasure::Success => route.success_rate,
+            RouteMeasure::P50 => route.p50_ns,
+            RouteMeasure::P99 => route.p99_ns,
+        };
+        Some(value).filter(|value| route.requests > 0 && *value > 0.0 && value.is_finite())
+    }
+}
+
+/// One route, B against A.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteCompared {
+    /// Its name.
+    pub name: String,
+    /// Requests in the blocks that count, by side.
+    pub requests: [u64; 2],
+    /// Share of them that succeeded, by side, 0..=1.
+    pub success_rate: [f64; 2],
+    /// Blocks in which both sides were asked it.
+    pub blocks: usize,
+    /// What could be compared of it: no ratio can be taken of what never succeeds.
+    pub measures: Vec<Compared<RouteMeasure>>,
+}
+
+/// One test of the family: of which route, what, and its p over all looks.
+struct Test {
+    route: usize,
+    measure: RouteMeasure,
+    p: f64,
+}
+
+impl Test {
+    fn value(&self) -> impl Fn(&Reading) -> Option<f64> {
+        let Test { route, measure, .. } = *self;
+        move |reading| measure.value(reading.routes.get(route)?)
+    }
+}
+
+/// All routes over the blocks that count, at one look; none where there is only one.
+pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteCompared> {
+    let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
+    let mut routes: Vec<RouteCompared> =
+        first.routes.iter().enumerate().map(|(at, route)| asked(counted, at, &route.name)).collect();
+    let mut tests = Vec::with_capacity(routes.len() * RouteMeasure::ALL.len());
+    for route in 0..routes.len() {
+        for measure in RouteMeasure::ALL {
+            let mut test = Test { route, measure, p: 1.0 };
+            let values = log_ratios_by(counted, test.value());
+            if !values.is_empty() {
+                test.p = (stats::sign_flip_p(&values) / look.part()).min(1.0);
+                tests.push(test);
+            }
+        }
+    }
+    let adjusted = stats::holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
+    let mut order: Vec<usize> = (0..tests.len()).collect();
+    order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
+    // So many tests share the error, for each in the order of `tests`.
+    let mut families = vec![tests.len(); tests.len()];
+    let mut family = tests.len();
+    for at in order {
+        families[at] = family;
+        if adjusted[at] <= ERROR {
+            family -= 1;
+        }
+    }
+    for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
+        let judged = Judged {
+            margin: settings.margin,
+            seed: settings.seed,
+            look,
+            family,
+            primary: false,
+            more_is_better: test.measure == RouteMeasure::Success,
+        };
+        if let Some(mut compared) = compare(counted, test.measure, judged, test.value()) {
+            compared.p = p;
+            routes[test.route].measures.push(compared);
+        }
+    }
+    routes
+}
+
+/// How often a route was asked, and with what success.
+fn asked(counted: &[Block], at: usize, name: &str) -> RouteCompared {
+    let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
+    let (mut requests, mut succeeded, mut blocks) = ([0; 2], [0.0; 2], 0);
+    for block in counted {
+        let sides = [of(block, 0), of(block, 1)];
+        blocks += usize::from(sides.iter().all(|side| side.as_ref().is_some_and(|route| route.requests > 0)));
+        for (arm, route) in sides.into_iter().enumerate() {
+            let Some(route) = route else { continue };
+            requests[arm] += route.requests;
+            succeeded[arm] += route.success_rate * route.requests as f64;
+        }
+    }
+    let success_rate = [0, 1].map(|arm| if requests[arm] > 0 { succeeded[arm] / requests[arm] as f64 } else { 0.0 });
+    RouteCompared { name: name.to_owned(), requests, success_rate, blocks, measures: Vec::new() }
+}
+
+/// The doubt where a route is answered with success on one side only: of what does not succeed no ratio can be taken.
+pub(super) fn succeed_on_one_side(routes: &[RouteCompared]) -> Option<Doubt> {
+    let never = |route: &RouteCompared, side: usize| {
+        route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0
+    };
+    let (route, side) =
+        routes.iter().find_map(|route| (0..2).find(|side| never(route, *side)).map(|side| (route, side)))?;
+    let letter = ["A", "B"][side];
+    let other = ["A", "B"][1 - side];
+    let text = format!(
+        "the targets answer differently: '{}' never succeeds on {letter} and does on {other} ({:.1} %)",
+        route.name,
+        route.success_rate[1 - side] * 100.0
+    );
+    Some(Doubt { kind: DoubtKind::Unlike, text: text.into() })
+}

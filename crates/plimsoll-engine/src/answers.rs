@@ -4,6 +4,7 @@
 //! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used again. Not here: statuses, and
 //! what becomes of what was taken.
 
+use crate::content_coding::{self, Undecoded, is_coded};
 use crate::json_find;
 use memchr::memmem::Finder;
 use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
@@ -159,8 +160,12 @@ pub struct AnswerChecks {
     scratch: Vec<u8>,
     /// Content that is messages is read as their text.
     messages: Option<Arc<dyn MessageText>>,
-    /// Room for that.
+    /// Where the reasons are that coded content was not decoded, if content is looked at.
+    undecoded: Option<usize>,
+    /// Room for what content was read as.
     text: Vec<u8>,
+    /// Whether the last one was read as something else than it is.
+    is_text: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -225,6 +230,14 @@ impl AnswerChecks {
             CaptureFrom::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
             CaptureFrom::Cookie(name) => format!("no cookie {name} is set to capture '{}' from", capture.name),
         }));
+        let of_content = |from: &CaptureFrom| matches!(from, CaptureFrom::Json(_) | CaptureFrom::Regex(_));
+        let looks_into = expect.body.is_some()
+            || !expect.json.is_empty()
+            || captures.iter().any(|capture| of_content(&capture.from));
+        let undecoded = looks_into.then_some(reasons.len());
+        if looks_into {
+            reasons.extend(Undecoded::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
+        }
         let header =
             |(name, expected): &(String, TextExpected)| TextCheck::compile(expected).map(|check| (name.clone(), check));
         let capture = |from: &CaptureFrom| {
@@ -248,14 +261,15 @@ impl AnswerChecks {
             reasons,
             scratch: Vec::new(),
             messages: None,
+            undecoded,
             text: Vec::new(),
+            is_text: false,
         }))
     }
 
     /// Content is messages, which are looked through as their text.
     pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
-        let of_content = |capture: &CaptureCheck| matches!(capture, CaptureCheck::Json(_) | CaptureCheck::Regex(..));
-        if self.body.is_some() || !self.json.is_empty() || self.captures.iter().any(of_content) {
+        if self.undecoded.is_some() {
             self.reasons.push("the content is no message of the method's type".to_owned());
             self.messages = Some(messages);
         }
@@ -264,17 +278,37 @@ impl AnswerChecks {
     /// The first thing that an answer misses, which was whole so long after the intended start of its request; else what was to be
     /// taken from it is handed to `taken`, by number.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
-        let content: &[u8] = match &self.messages {
-            None => &answer.content,
-            Some(messages) => {
+        self.is_text = false;
+        let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
+        let content: &[u8] = match (&self.messages, self.undecoded) {
+            (Some(messages), _) => {
                 self.text.clear();
                 self.text.shrink_to(ROOM_BYTES_KEPT);
                 if !messages.read(&answer.content, &mut self.text) {
-                    self.text.clear();
                     return Some(Miss { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
                 }
+                self.is_text = true;
                 &self.text
             }
+            (None, Some(reasons)) if coded() => {
+                self.text.clear();
+                self.text.shrink_to(ROOM_BYTES_KEPT);
+                let decoded = match answer.content_bytes > CONTENT_BYTES_MAX as u64 {
+                    true => Err(Undecoded::TooLong),
+                    false => {
+                        let codings = answer.fields("content-encoding");
+                        content_coding::decode(codings, &answer.content, CONTENT_BYTES_MAX, &mut self.text)
+                    }
+                };
+                if let Err(why) = decoded {
+                    let expects = self.body.is_some() || !self.json.is_empty();
+                    let failure = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
+                    return Some(Miss { failure, check: reasons + why as usize });
+                }
+                self.is_text = true;
+                &self.text
+            }
+            _ => &answer.content,
         };
         let mut check = 0;
         let mut missed = |holds: bool| {
@@ -328,9 +362,9 @@ impl AnswerChecks {
         None
     }
 
-    /// What the content of the last answer was read as, if it was messages.
+    /// What the content of the last answer was read as, if it was messages or under a coding.
     pub fn read_as(&self) -> Option<&[u8]> {
-        self.messages.as_ref().map(|_| &self.text[..]).filter(|text| !text.is_empty())
+        Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
     /// What is said of a miss.
@@ -417,6 +451,41 @@ mod tests {
                 assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn coded_content_is_decoded_where_it_is_looked_into() {
+        let gzip = |text: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut encoder, text).expect("memory");
+            encoder.finish().expect("memory")
+        };
+        let coded = |coding: &str, content: Vec<u8>| AnswerText {
+            content,
+            ..answer(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
+        };
+        let body = |it: &str| Expectations { body: Some(TextExpected::parse(it)), ..Expectations::default() };
+        let whole = coded("gzip", gzip(CONTENT.as_bytes()));
+        assert_eq!(judged(&whole, body("\"id\": 7"), &["$.token"]), Ok(vec!["t/x".to_owned()]));
+        let mut long = coded("gzip", gzip(CONTENT.as_bytes()));
+        long.content_bytes = CONTENT_BYTES_MAX as u64 + 1;
+        let bomb = coded("gzip", gzip(&vec![b' '; CONTENT_BYTES_MAX + 1]));
+        for (answer, part) in [
+            (&coded("gzip", CONTENT.into()), "the content does not decode as its content-encoding says"),
+            (&coded("zstd", CONTENT.into()), "the content-encoding is none of"),
+            (&long, "the content is longer than 4 MiB when decoded"),
+            (&bomb, "the content is longer than 4 MiB when decoded"),
+        ] {
+            let found = judged(answer, body("id"), &[]);
+            assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("expectation: {part}"))), "{found:?}");
+            let found = judged(answer, Expectations::default(), &["$.id"]);
+            assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("capture: {part}"))), "{found:?}");
+            // Who does not look into it does not mind.
+            let within = Expectations { within_ns: Some(1_000), ..Expectations::default() };
+            assert_eq!(judged(answer, within, &[]), Ok(vec![]));
+        }
+        // What has no content has none to decode.
+        assert_eq!(judged(&coded("gzip", Vec::new()), body(""), &[]), Ok(vec![]));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod answers;
 mod authored;
 mod collect;
 mod connection;
+mod content_coding;
 mod cookies;
 mod encode;
 mod encoded_route;

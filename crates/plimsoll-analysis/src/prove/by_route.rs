@@ -67,6 +67,14 @@ impl Test {
     }
 }
 
+/// Whether so many blocks could tell of any route at this look, if all of them said the same; a comparison does not end before
+/// they could, or it would end without a word on its routes.
+pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
+    let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
+    let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
+    routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
+}
+
 /// All routes over the blocks that count, at one look; none where there is only one.
 pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteCompared> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };

@@ -104,7 +104,7 @@ pub struct Proof {
 
 /// The planned look at exactly these blocks, if it is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<LookNumber> {
-    let number = looks::interim(counted.len())?;
+    let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
     let seen = Look::of(&log_ratios(counted, settings.primary), number, 1)?;
     let control = control_of(settings, counted);
     let margin = margin_ln(settings.margin, &control);

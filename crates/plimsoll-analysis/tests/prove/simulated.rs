@@ -246,6 +246,14 @@ fn a_route_that_fails_is_worse_though_it_is_as_quick() {
     let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
+    // A comparison does not end before its routes can be told, however certain the whole is.
+    let (large, many) = (World { effect: 0.3, ..HERE }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
+    let mut with = large.clone();
+    for (block, other) in with.iter_mut().zip(many) {
+        block.readings.iter_mut().zip(other.readings).for_each(|(one, other)| one.routes = other.routes);
+    }
+    let ended = |blocks: &[Block]| (1..=28).find(|count| stop(&settings, &blocks[..*count]).is_some());
+    assert_eq!((ended(&large), ended(&with)), (Some(10), Some(20)));
     // One route is the whole.
     assert!(told(&HERE.blocks(1, 28)).routes.is_empty());
 }

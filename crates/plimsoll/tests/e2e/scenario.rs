@@ -190,3 +190,77 @@ fn check_shows_a_session_and_what_it_would_carry() {
         assert!(done.code == 2 && done.stderr.contains(part), "{part}: {}", done.stderr);
     }
 }
+
+/// `{"token": "t0k-br", ...}` by brotli 1.2 at quality 11.
+const BROTLI: &[u8] = b"\x1b\x54\x00\xb8\x2d\x0b\x6c\x67\x37\x38\x54\x34\xc8\x34\x74\x91\xb5\x90\x33\xbf\xd8\x11\x2a\xbd\x59\
+    \xba\xc4\xf6\xb6\x88\xcc\xcc\xd6\x16\xa1\x8b\x61\x99\x3a\x2c\x7d\x01\x92\x78\x6b\x2d\x59\x06\x23\x07\x1b\x70\xc0\x1c\
+    \x2c\xeb\x04\x83\xf8\x4e\x97\x0d\x3c\x7d\x00\x15\xb2\x68\x72\xc2\x40\xdd\x96\xdf\xfc\xb2\x88\xb0\xa6\xc2\x46\x03\x1e";
+
+/// A server that answers under the coding that its path names, where one is asked for.
+fn coding() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let answer = |socket: TcpStream| -> std::io::Result<()> {
+        let mut out = socket.try_clone()?;
+        let mut lines = BufReader::new(socket);
+        while let Some(heard) = Heard::next(&mut lines)? {
+            let target = heard.head[0].split(' ').nth(1).unwrap_or_default().to_owned();
+            let asked = heard.field("accept-encoding").to_owned();
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(b"{\"token\": \"t0k-gz\"}")?;
+            let (status, coding, content) = match target.as_str() {
+                "/gzip" if asked.contains("gzip") => ("200 OK", "gzip", gzip.finish()?),
+                "/br" if asked.contains("br") => ("200 OK", "br", BROTLI.to_vec()),
+                "/broken" => ("200 OK", "gzip", b"{\"token\": 1}".to_vec()),
+                "/in/t0k-gz" | "/in/t0k-br" => ("200 OK", "identity", b"in".to_vec()),
+                _ => ("403 Forbidden", "identity", Vec::new()),
+            };
+            write!(
+                out,
+                "HTTP/1.1 {status}\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n",
+                content.len()
+            )?;
+            out.write_all(&content)?;
+        }
+        Ok(())
+    };
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || answer(socket));
+        }
+    });
+    url
+}
+
+#[test]
+fn coded_answers_are_decoded_where_they_are_looked_into() {
+    let url = coding();
+    let step =
+        |path: &str, more: &str| format!("[[scenario.step]]\nget = \"{path}\"\non_fail = \"continue\"\n{more}\n");
+    let ask =
+        |coding: &str| format!("headers = {{ accept-encoding = \"{coding}\" }}\ncapture = {{ token = \"$.token\" }}");
+    let text_of = ["[[scenario]]\n".to_owned()]
+        .into_iter()
+        .chain([
+            step("/gzip", &ask("gzip, br")),
+            step("/in/{{ token }}", ""),
+            step("/br", &ask("br")),
+            step("/in/{{ token }}", "name = \"by brotli\"\nexpect = { body = \"in\" }"),
+            step("/broken", "expect = { json = { \"$.token\" = 1 } }"),
+            step("/broken", "name = \"not looked into\""),
+        ])
+        .collect::<String>();
+    let path = file("coded.toml", &text_of);
+    let document = json(&["run", "-n", "5", "-c", "1", "-f", text(&path), "--target", &url]);
+    assert_ledger_closes(&document, "coded answers");
+    assert_eq!(
+        number(&document, "ledger.succeeded"),
+        25.0,
+        "{:#} {:#}",
+        document["routes"],
+        document["failed_answers"]
+    );
+    assert_eq!(number(&document, "ledger.failed.expectation"), 5.0);
+    let reason = document["failed_answers"][0]["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("does not decode as its content-encoding says"), "{:#}", document["failed_answers"]);
+}

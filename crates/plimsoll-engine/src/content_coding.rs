@@ -1,0 +1,184 @@
+//! Content that came under a content coding (`content-encoding: gzip`), as what it stands for, up to a stated size.
+//!
+//! Only what is looked through is decoded; the bytes that are counted are those that came. Not here: who asks for a coding.
+
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use std::io::Read;
+
+/// Codings that lie over each other, at most.
+const CODINGS_MAX: usize = 3;
+/// What is read of a brotli stream at a time.
+const PIECE_BYTES: usize = 8 << 10;
+
+/// Why content was not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecoded {
+    /// It is not what its coding says, or it is cut.
+    Broken,
+    /// It comes to more than is looked at.
+    TooLong,
+    /// Its coding is none of those known here.
+    Unknown,
+}
+
+impl Undecoded {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Undecoded; 3] = [Undecoded::Broken, Undecoded::TooLong, Undecoded::Unknown];
+
+    /// What is said of it. `bytes_max`: how much is looked at.
+    pub fn reason(self, bytes_max: usize) -> String {
+        match self {
+            Undecoded::Broken => "the content does not decode as its content-encoding says".to_owned(),
+            Undecoded::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
+            Undecoded::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
+        }
+    }
+}
+
+/// The codings that fields name, in the order in which they were applied; none where the content is as it is.
+fn codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+    let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
+}
+
+/// Whether the fields name any.
+pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
+    codings(fields).next().is_some()
+}
+
+/// Decodes content into `text`, up to so many bytes.
+///
+/// # Errors
+/// Why it was not; what is in `text` then means nothing.
+pub fn decode<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    content: &[u8],
+    bytes_max: usize,
+    text: &mut Vec<u8>,
+) -> Result<(), Undecoded> {
+    let mut names = [&b""[..]; CODINGS_MAX];
+    let mut count = 0;
+    for name in codings(fields) {
+        *names.get_mut(count).ok_or(Undecoded::Unknown)? = name;
+        count += 1;
+    }
+    // The last that was applied is the first to be undone.
+    let Some((last, before)) = names[..count].split_last() else {
+        text.extend_from_slice(content.get(..bytes_max).unwrap_or(content));
+        return Ok(());
+    };
+    undo(last, content, bytes_max, text)?;
+    for name in before.iter().rev() {
+        let coded = std::mem::take(text);
+        undo(name, &coded, bytes_max, text)?;
+    }
+    Ok(())
+}
+
+fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), Undecoded> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+    if is("gzip") || is("x-gzip") {
+        bounded(MultiGzDecoder::new(content), bytes_max, text)
+    } else if is("deflate") {
+        // By its definition it is zlib's; not a few send it bare.
+        match content {
+            [first, second, ..] if first & 0xF == 8 && (u32::from(*first) << 8 | u32::from(*second)) % 31 == 0 => {
+                bounded(ZlibDecoder::new(content), bytes_max, text)
+            }
+            _ => bounded(DeflateDecoder::new(content), bytes_max, text),
+        }
+    } else if is("br") {
+        bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text)
+    } else {
+        Err(Undecoded::Unknown)
+    }
+}
+
+fn bounded(decoder: impl Read, bytes_max: usize, text: &mut Vec<u8>) -> Result<(), Undecoded> {
+    decoder.take(bytes_max as u64 + 1).read_to_end(text).map_err(|_| Undecoded::Broken)?;
+    if text.len() > bytes_max { Err(Undecoded::TooLong) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    /// `hello hello hello hello` by brotli 1.2 at quality 11.
+    const BROTLI: &[u8] = b"\x1b\x16\x00\xf8\x8d\x94\x6e\xde\x44\x55\x86\x96\x6c\x20\x6f\x21\x4f\x1c\xe0\x38";
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    fn decoded(fields: &[&str], content: &[u8], bytes_max: usize) -> Result<Vec<u8>, Undecoded> {
+        let mut text = Vec::new();
+        decode(fields.iter().map(|field| field.as_bytes()), content, bytes_max, &mut text).map(|()| text)
+    }
+
+    #[test]
+    fn each_coding_is_undone() {
+        let text = b"hello hello hello hello";
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(text).expect("memory");
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::fast());
+        bare.write_all(text).expect("memory");
+        let (zlib, bare, gzipped) = (zlib.finish().expect("memory"), bare.finish().expect("memory"), gzip(text));
+        for (fields, content) in [
+            (&["gzip"][..], &gzipped[..]),
+            (&["X-GZIP"], &gzipped),
+            (&["deflate"], &zlib),
+            (&["deflate"], &bare),
+            (&["br"], BROTLI),
+            (&["identity", "gzip"], &gzipped),
+            (&[" gzip , gzip"], &gzip(&gzipped)),
+            (&["br", "gzip"], &gzip(BROTLI)),
+            // Two members are one content.
+            (&["gzip"], &[gzip(&text[..9]), gzip(&text[9..])].concat()),
+            (&[], text),
+            (&["identity"], text),
+        ] {
+            assert_eq!(decoded(fields, content, 100).as_deref(), Ok(&text[..]), "{fields:?}");
+            let is_coded = is_coded(fields.iter().map(|field| field.as_bytes()));
+            assert_eq!(is_coded, content != text, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_decode_is_said() {
+        let text = vec![b'x'; 1 << 20];
+        let gzipped = gzip(&text);
+        for (fields, content, bytes_max, why) in [
+            (&["gzip"][..], &b"plain"[..], 100, Undecoded::Broken),
+            (&["gzip"], &gzipped[..gzipped.len() - 9], 2 << 20, Undecoded::Broken),
+            (&["deflate"], b"\xff\xff\xff", 100, Undecoded::Broken),
+            (&["br"], &BROTLI[..BROTLI.len() - 2], 100, Undecoded::Broken),
+            (&["br"], b"\xff\xff\xff\xff", 100, Undecoded::Broken),
+            (&["zstd"], b"", 100, Undecoded::Unknown),
+            (&["gzip, gzip, gzip, gzip"], &gzipped, 100, Undecoded::Unknown),
+            // A kilobyte that comes to a thousand.
+            (&["gzip"], &gzipped, (1 << 20) - 1, Undecoded::TooLong),
+            (&["br"], BROTLI, 22, Undecoded::TooLong),
+        ] {
+            assert_eq!(decoded(fields, content, bytes_max), Err(why), "{fields:?}");
+            assert!(!why.reason(4 << 20).is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_content_breaks_it(content: Vec<u8>, coding in 0..4usize, cut in 0..64usize) {
+            let coding = ["gzip", "deflate", "br", "br, gzip"][coding];
+            let mut text = Vec::new();
+            let _ = decode([coding.as_bytes()].into_iter(), &content, 1000, &mut text);
+            prop_assert!(text.len() <= 1001);
+            let whole = gzip(&content);
+            let _ = decoded(&["gzip"], &whole[..whole.len().saturating_sub(cut)], 1000);
+        }
+    }
+}

@@ -55,9 +55,25 @@ impl Running {
 }
 
 /// Answers at once and never sleeps: whoever loads it never waits for its thread to be woken, and pays nothing for
-/// waking it. With a core to itself it is faster than any client that it serves on one other core.
+/// waking it. With a core to itself it is faster than any client that it serves on one other core. `/json` is answered with
+/// [`JSON_BYTES`] of JSON, whose last key is `token`.
 pub fn instant() -> io::Result<Running> {
-    Running::start("answers at once and never sleeps".to_owned(), Instant)
+    let items = (0..)
+        .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
+    let (mut body, end) = (String::from("{\"items\":["), "],\"token\":\"t0k-4f1c9e7a\"}");
+    for item in items {
+        if body.len() + item.len() + 1 + end.len() > JSON_BYTES {
+            break;
+        }
+        let comma = if body.ends_with('[') { "" } else { "," };
+        body = body + comma + &item;
+    }
+    // White space up to the size.
+    body = format!("{body}{:width$}{end}", "", width = JSON_BYTES - body.len() - end.len());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    // As long as the program: nothing is allocated for an answer.
+    let json = (head + &body).into_bytes().leak();
+    Running::start("answers at once and never sleeps".to_owned(), Instant { json })
 }
 
 /// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for the request
@@ -134,8 +150,13 @@ pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
 }
 
 const OK: &str = "ok";
+/// Bytes of the JSON that [`instant`] has.
+pub const JSON_BYTES: usize = 1024;
 
-struct Instant;
+struct Instant {
+    /// The whole answer with it.
+    json: &'static [u8],
+}
 
 impl Service for Instant {
     fn spins(&self) -> bool {
@@ -145,6 +166,8 @@ impl Service for Instant {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
         if request.is_head || request.close {
             steps.extend(reply(request, "200 OK", OK));
+        } else if request.target == "/json" {
+            steps.push_back(Step::Send(self.json.into()));
         } else {
             steps.push_back(Step::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"[..].into()));
         }

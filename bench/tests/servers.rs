@@ -190,6 +190,10 @@ fn an_instant_server_never_sleeps() {
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
     assert_eq!(server.stats().requests, 100);
     assert_eq!(observe(&server, "GET / HTTP/1.0\r\n\r\n").1, End::Closed);
+    let (bytes, _) = observe(&server, "GET /json HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n");
+    let text = String::from_utf8(bytes).expect("text");
+    let body = text.split("\r\n\r\n").nth(1).and_then(|body| body.split("HTTP/1.1").next()).expect("a body");
+    assert!(body.len() == servers::JSON_BYTES && body.ends_with("\"token\":\"t0k-4f1c9e7a\"}"), "{text}");
 }
 
 #[test]

@@ -18,12 +18,14 @@ pub enum LoadUnit {
     Concurrency,
     /// Requests a second asked for.
     Rate,
+    /// Sessions a second asked for.
+    Sessions,
 }
 
 /// What was measured at one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Users, or requests a second asked for.
+    /// Users, or requests or sessions a second asked for.
     pub load: f64,
     /// Successes a second.
     pub rps: f64,
@@ -42,7 +44,8 @@ impl Level {
     pub fn of(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
-            LoadShape::Open { rate, .. } => (LoadUnit::Rate, rate),
+            LoadShape::Open { rate, .. } if run.plan.traffic.scenarios.is_empty() => (LoadUnit::Rate, rate),
+            LoadShape::Open { rate, .. } => (LoadUnit::Sessions, rate),
             LoadShape::Given { .. } => return None,
         };
         let load = curve.max();
@@ -202,7 +205,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
 /// How two recordings differ at one load: B over A, less 1. `None` where A is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
-    /// Users, or requests a second asked for.
+    /// Users, or requests or sessions a second asked for.
     pub load: f64,
     /// Of the successes a second.
     pub rps: Option<f64>,

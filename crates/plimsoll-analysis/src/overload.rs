@@ -94,8 +94,10 @@ impl OverloadSecond {
 /// What a load past the line showed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overloaded {
-    /// The line, 1/s.
+    /// The line, 1/s, of what is offered: requests, or sessions.
     pub line_rps: f64,
+    /// Requests that a session asked on average; 1 where the load has none.
+    pub requests_each: f64,
     /// The steps, as far as they came.
     pub steps: Vec<OverloadStep>,
     /// Each whole second of the load.
@@ -128,6 +130,9 @@ impl Overloaded {
     /// what failed came again, as a route of its own.
     pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> Overloaded {
         let parts = RunByTime { run, bound_ns, retried };
+        let requests_each = requests_each(run);
+        // What is answered is requests.
+        let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
@@ -137,7 +142,7 @@ impl Overloaded {
             if to_ns > run.window_ns.1 {
                 break;
             }
-            steps.push(parts.step(factor, line_rps, from_ns..to_ns));
+            steps.push(parts.step(factor, requests_line_rps, from_ns..to_ns));
             back = Some(from_ns..to_ns);
             from_ns = to_ns;
         }
@@ -158,6 +163,7 @@ impl Overloaded {
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
         Overloaded {
             line_rps,
+            requests_each,
             steps,
             seconds: parts.seconds(run.plan.load.warmup_ns..run.window_ns.1),
             recovery_s,
@@ -166,6 +172,18 @@ impl Overloaded {
             verdict,
         }
     }
+}
+
+/// Requests that a session asks, by the first step: what is below the line comes to its end.
+fn requests_each(run: &Run) -> f64 {
+    let load = &run.plan.load;
+    let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
+    let parts = RunByTime { run, bound_ns: None, retried: false };
+    let stretch = load.warmup_ns..load.warmup_ns.saturating_add(first_ns);
+    let (requests, sessions) = parts.within(stretch).fold((0, 0), |sum, (_, interval, _)| {
+        (sum.0 + interval.whole().ledger.scheduled, sum.1 + interval.load.sessions_started)
+    });
+    if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
 /// A run by stretches of its time.

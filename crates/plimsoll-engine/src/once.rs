@@ -7,8 +7,9 @@ use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
 use crate::fill::{FormTurn, FormValues};
+use crate::redirect::is_redirect;
 use crate::sessions::VALUE_BYTES_MAX;
-use plimsoll_model::{Plan, Route};
+use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::{EncodedRequest, Piece};
 
 /// A request that is asked beside a load.
@@ -18,6 +19,10 @@ pub struct OnceRequest {
     checks: Option<Box<AnswerChecks>>,
     /// Under which names its answer leaves something behind.
     names: Vec<String>,
+    origin: Origin,
+    follow: u8,
+    /// What it was filled in with.
+    turn: FormTurn<'static>,
 }
 
 /// Its answer, as it comes.
@@ -45,15 +50,35 @@ impl OnceRequest {
         let mut compiled = compiler.compile(route)?;
         let checks = compiled.checks.take();
         let names = route.captures.iter().map(|capture| capture.name.clone()).collect();
-        Ok(OnceRequest { filled: FilledRoutes::new(vec![compiled], values, unix_offset_ns), checks, names })
+        Ok(OnceRequest {
+            filled: FilledRoutes::new(vec![compiled], values, unix_offset_ns),
+            checks,
+            names,
+            origin: plan.traffic.origin.clone(),
+            follow: route.follow,
+            turn: FormTurn::first(0),
+        })
     }
 
     /// As it goes on the wire the time with this number, from 0.
     pub fn request(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        self.filled.fill(0, 0, &FormTurn { number, ..FormTurn::first(unix_ms) }, &mut |_, _| ());
+        self.turn = FormTurn { number, ..FormTurn::first(unix_ms) };
+        self.filled.fill(0, 0, &self.turn, &mut |_, _| ());
         self.filled.request(0, 0)
+    }
+
+    /// As it goes on the wire where an answer of this status redirects to. `None`: it is not followed, as nobody asked for that or
+    /// it is no redirect.
+    ///
+    /// # Errors
+    /// Why it cannot be followed.
+    pub fn redirected(&mut self, status: u16, answer: &OnceAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
+        let location = answer.0.fields("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
+        let location = String::from_utf8_lossy(location);
+        let followed = self.filled.redirect(0, 0, (status, &location), &self.origin, &self.turn, &mut |_, _| ());
+        Some(followed.map(|()| self.filled.request(0, 0)).map_err(|why| why.reason()))
     }
 
     /// Whether an answer of this status is a success.

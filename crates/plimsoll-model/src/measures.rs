@@ -341,15 +341,16 @@ table! {
     /// Connections that the server has announced the end of (GOAWAY), by the code of its reason ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
     /// Sessions begun whose intended start is measured.
-    21 sessions_started: Counter of Sessions;
+    21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
     /// Those that came to their end.
-    22 sessions_completed: Counter of Sessions;
+    22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
     /// Those that were given up because a request of theirs failed.
-    23 sessions_abandoned: Counter of Sessions;
+    23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [Column::Value];
     /// Those that were under way when the load ended, or their user was sent away.
-    24 sessions_cut: Counter of Sessions;
+    24 sessions_cut: Counter of Sessions, csv "sessions_cut" [Column::Value];
     /// From the intended start of a session to the last answer: those that came to their end.
-    25 session_time: Times of Ns;
+    25 session_time: Times of Ns,
+        csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
     /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an answer, or of its connection): it
     /// waited for us.
     26 windows_empty: Counter of Requests, json "windows_empty";

@@ -293,6 +293,16 @@ impl TrafficRecord {
         format!("{}{}", self.origin, self.first().target)
     }
 
+    /// What is asked, to tell targets apart: the URL of what asks one, else where, and what in few words.
+    pub fn place(&self) -> String {
+        match (self.scenarios.as_slice(), self.routes.len()) {
+            ([], 1) => self.url(),
+            ([], requests) => format!("{} ({requests} requests)", self.origin),
+            ([only], _) => format!("{} ({})", self.origin, only.name),
+            (several, _) => format!("{} ({} scenarios)", self.origin, several.len()),
+        }
+    }
+
     /// What is asked, for people: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
         let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();

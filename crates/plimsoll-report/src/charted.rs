@@ -199,6 +199,11 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &A
     report
 }
 
+/// What two searches count, a second: one word for both, unless they count different things.
+pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
+    if a.counted == b.counted { a.counted } else { "requests or sessions" }
+}
+
 /// The picture of two searches in one, each by its name. It claims nothing beyond what was measured.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| Searched { name, findings });
@@ -212,7 +217,8 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     };
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
     let mut report = Report::default();
-    let headings = ["search", "held, requests/s", "did not hold", "SLO"];
+    let held = format!("held, {}/s", counted_of_both(a.1, b.1));
+    let headings = ["search", held.as_str(), "did not hold", "SLO"];
     report.drawn(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }
@@ -338,7 +344,7 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
             vec![
                 match over {
                     LoadUnit::Concurrency => count(level.load.round() as u64),
-                    LoadUnit::Rate => rate(level.load),
+                    LoadUnit::Rate | LoadUnit::Sessions => rate(level.load),
                 },
                 rate(level.rps),
                 duration(level.mean_ns),
@@ -350,6 +356,7 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     let load = match over {
         LoadUnit::Concurrency => "concurrency",
         LoadUnit::Rate => "offered/s",
+        LoadUnit::Sessions => "sessions/s",
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));

@@ -55,10 +55,11 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let load = match over {
         LoadUnit::Concurrency => "concurrency",
         LoadUnit::Rate => "offered/s",
+        LoadUnit::Sessions => "sessions/s",
     };
     let load_of = |change: &LevelChange| match over {
         LoadUnit::Concurrency => count(change.load.round() as u64),
-        LoadUnit::Rate => rate(change.load),
+        LoadUnit::Rate | LoadUnit::Sessions => rate(change.load),
     };
     let table = rows.iter().map(|(change, a, b)| {
         vec![
@@ -157,6 +158,7 @@ pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -
         over: match over {
             LoadUnit::Concurrency => "concurrency",
             LoadUnit::Rate => "rate",
+            LoadUnit::Sessions => "sessions",
         },
         levels: rows.iter().map(level).collect(),
         charts,

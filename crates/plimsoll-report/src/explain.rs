@@ -97,13 +97,13 @@ fn varied_row(step: &VariedStep) -> Vec<String> {
 }
 
 /// What would move the line.
-fn moved(explanation: &Explanation) -> Option<String> {
+fn moved(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.predicted?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
-        doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} requests/s; ", rate(rps)));
+        doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
     Some(format!(
-        "{doubled}without it: about {} requests/s, where {} ends ({})",
+        "{doubled}without it: about {} {counted}/s, where {} ends ({})",
         rate(predicted.line_rps),
         predicted.next_cause.text(),
         predicted.next_cause
@@ -116,7 +116,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.plan.traffic.title()), ("line", answer(findings, doubts))];
-    facts.extend(moved(explanation).map(|text| ("moves it", text)));
+    facts.extend(moved(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained

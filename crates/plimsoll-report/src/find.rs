@@ -177,16 +177,16 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: Bracket) -> (Str
 }
 
 /// What to plan with.
-fn planned_text(planned: &PlannedLoad) -> String {
+fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
     let broken = if held { "" } else { "; the SLO did not hold there" };
-    format!("{} requests/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
+    format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
 /// How many it takes.
-fn needed_text(needed: &Needed) -> String {
+fn needed_text(needed: &Needed, counted: &str) -> String {
     let Needed { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
         1.0 => "1 instance like this one".to_owned(),
@@ -194,7 +194,7 @@ fn needed_text(needed: &Needed) -> String {
         _ => format!("{instances:.0} instances like this one"),
     };
     let cores = cores.map_or_else(String::new, |cores| format!(", which use {cores:.1} cores together"));
-    format!("{many} for {} requests/s{cores}", rate(rate_rps))
+    format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
 }
 
 /// What seems to hold the line, and what would check it.
@@ -237,8 +237,8 @@ pub(crate) fn find_report(
         facts.push(("held", held));
     }
     facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
-    facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned))));
-    facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed))));
+    facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
+    facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users(peak.concurrency))));
     }

@@ -58,7 +58,7 @@ pub use prove::{
 };
 pub use remedy::spelled;
 pub use run::load_text;
-pub use searches::{SearchSide, searches_chart, searches_document, searches_report};
+pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
 pub use shown::{Shown, TakenProfiles};
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};

@@ -59,6 +59,8 @@ pub struct Profiles {
     pub seconds: u32,
     /// What the higher level is called: `line`, or `load` of a single run.
     pub level_name: String,
+    /// What the rates are of: `requests`, or `sessions`.
+    pub counted: &'static str,
     /// Low load and the load in question, as far as they were driven.
     pub levels: Vec<ProfiledTrial>,
     /// Requests completed while each CPU profile was taken.
@@ -96,7 +98,7 @@ pub fn profiles_report(profiles: &Doubted<Profiles>) -> Report {
         .levels
         .iter()
         .zip(names)
-        .map(|(l, name)| format!("{} requests/s ({name})", rate(l.offered_rps)))
+        .map(|(l, name)| format!("{} {}/s ({name})", rate(l.offered_rps), profiles.counted))
         .collect();
     if rates.is_empty() {
         return report;
@@ -314,6 +316,7 @@ mod tests {
             base: "http://h/debug/pprof".into(),
             seconds: 10,
             level_name: "line".into(),
+            counted: "requests",
             levels: vec![level(10.0, 10.0), level(100.0, 99.0)],
             requests: vec![100.0, 1000.0],
             comparison: Some(diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable")),

@@ -72,7 +72,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report.text(Tone::Answer, overload_answer(&found.overloaded));
     let mut facts = vec![
         ("target", context.plan.traffic.title()),
-        ("line", format!("{} requests/s under {}", rate(found.overloaded.line_rps), found.slo)),
+        ("line", format!("{} under {}", line_text(context, &found.overloaded), found.slo)),
     ];
     if found.retries > 0 {
         let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
@@ -96,6 +96,15 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
+/// The line; of sessions with what that is in requests, as all of a step is told.
+fn line_text(context: &RunContext, found: &Overloaded) -> String {
+    let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
+    match context.plan.traffic.scenarios.is_empty() {
+        true => line,
+        false => format!("{line} ({} requests/s)", rate(found.line_rps * found.requests_each)),
+    }
+}
+
 const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
 /// The page: with what was asked and what was answered in time, over time.
@@ -110,7 +119,7 @@ pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Re
     let mut lines = vec![line("asked", seconds, |second| second.offered), line("answered in time", seconds, in_time)];
     lines.extend(found.against.as_ref().map(|(_, other)| line("in time by the other", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
-    let subtitle = format!("{}, line {} requests/s", heading::target(context.plan), rate(found.overloaded.line_rps));
+    let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overloaded));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));
     add_server(&mut page, &found.server);
     page

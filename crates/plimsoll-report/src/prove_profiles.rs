@@ -20,6 +20,8 @@ pub struct ProveProfiles {
     pub seconds: u32,
     /// The rate at which they were taken, 1/s.
     pub rate_rps: f64,
+    /// Of what: `requests`, or `sessions`.
+    pub counted: &'static str,
     /// Requests completed meanwhile, by side.
     pub requests: [f64; 2],
     /// The profiles kept, by side.
@@ -45,7 +47,10 @@ pub fn report(profiles: &Doubted<ProveProfiles>) -> Report {
     report.facts(vec![
         ("A", side(0)),
         ("B", side(1)),
-        ("load", format!("{} requests/s, the same on both sides, after the blocks", rate(profiles.rate_rps))),
+        (
+            "load",
+            format!("{} {}/s, the same on both sides, after the blocks", rate(profiles.rate_rps), profiles.counted),
+        ),
     ]);
     if let Some(comparison) = &profiles.comparison {
         report.append(diff_report(comparison, Sort::Flat, ROWS));

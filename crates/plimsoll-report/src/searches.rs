@@ -3,6 +3,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Searched, Theme};
+use crate::charted::counted_of_both;
 use crate::document::value;
 use crate::format::{change, count, duration, rate};
 use crate::remedy::spelled;
@@ -19,12 +20,23 @@ pub struct SearchSide<'a> {
     pub file: String,
     /// Its name in tables and charts.
     pub name: &'a str,
-    /// The URL searched, without secrets.
+    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
     pub url: String,
+    /// How a command line names it: the URL, or the file of traffic and where.
+    pub target: SearchTarget,
     /// What was found.
     pub findings: &'a Findings,
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub cpu_us: Option<f64>,
+}
+
+/// What a command line says of a search's target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchTarget {
+    /// One URL.
+    Url(String),
+    /// A file of traffic, asked there.
+    File(String),
 }
 
 impl SearchSide<'_> {
@@ -46,7 +58,7 @@ impl SearchSide<'_> {
 
 /// A figure that both searches have: its name in words and in documents, its values, and how it is written.
 struct ComparedFigure {
-    name: &'static str,
+    name: String,
     key: &'static str,
     values: [Option<f64>; 2],
     text: fn(f64) -> String,
@@ -62,43 +74,54 @@ impl ComparedFigure {
     }
 }
 
+/// What the lines are told in, a second.
+fn counted(sides: &[SearchSide; 2]) -> &'static str {
+    counted_of_both(sides[0].findings, sides[1].findings)
+}
+
 fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     let of = |value: &dyn Fn(&SearchSide) -> Option<f64>| [value(&sides[0]), value(&sides[1])];
     let users: fn(f64) -> String = |users| count(users as u64);
+    let counted = counted(sides);
     vec![
-        ComparedFigure { name: "load line, requests/s", key: "line_rps", values: of(&|side| side.line()), text: rate },
         ComparedFigure {
-            name: "did not hold, requests/s",
+            name: format!("load line, {counted}/s"),
+            key: "line_rps",
+            values: of(&|side| side.line()),
+            text: rate,
+        },
+        ComparedFigure {
+            name: format!("did not hold, {counted}/s"),
             key: "line_upper_rps",
             values: of(&|side| side.findings.load_line_rps.upper),
             text: rate,
         },
         ComparedFigure {
-            name: "p99 at the line",
+            name: "p99 at the line".to_owned(),
             key: "p99_at_line_ns",
             values: of(&|side| side.p99_at_line_ns()),
             text: duration,
         },
         ComparedFigure {
-            name: "CPU a request at the line",
+            name: "CPU a request at the line".to_owned(),
             key: "cpu_us_per_request",
             values: of(&|side| side.cpu_us),
             text: |us| duration(us * 1e3),
         },
         ComparedFigure {
-            name: "peak, requests/s",
+            name: format!("peak, {counted}/s"),
             key: "peak_rps",
             values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.rps)),
             text: rate,
         },
         ComparedFigure {
-            name: "users at the peak",
+            name: "users at the peak".to_owned(),
             key: "peak_concurrency",
             values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.concurrency as f64)),
             text: users,
         },
         ComparedFigure {
-            name: "users at the knee",
+            name: "users at the knee".to_owned(),
             key: "knee_concurrency",
             values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.concurrency as f64)),
             text: users,
@@ -115,10 +138,16 @@ fn quoted(word: &str) -> String {
 /// The comparison that would tell.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
-    match a.url == b.url {
+    let of = |side: &SearchSide| match &side.target {
+        SearchTarget::Url(url) => (String::new(), quoted(url)),
+        SearchTarget::File(origin) => ("-f FILE ".to_owned(), quoted(origin)),
+    };
+    let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
+    let file = if file_a.is_empty() { file_b } else { file_a };
+    match target_a == target_b {
         // One address cannot hold both at once.
-        true => format!("plimsoll prove --a 'COMMAND_A' --b 'COMMAND_B' {}", quoted(&a.url)),
-        false => format!("plimsoll prove {} {}", quoted(&a.url), quoted(&b.url)),
+        true => format!("plimsoll prove {file}--a 'COMMAND_A' --b 'COMMAND_B' {target_a}"),
+        false => format!("plimsoll prove {file}{target_a} {target_b}"),
     }
 }
 
@@ -155,9 +184,10 @@ fn answer(sides: &[SearchSide; 2]) -> String {
             let (line_of_a, line_of_b) = (a.findings.load_line_rps, b.findings.load_line_rps);
             let overlap = !apart(line_of_a.upper, line_b) && !apart(line_of_b.upper, line_a);
             format!(
-                "load line of {}: {} requests/s; of {}: {} ({}){}",
+                "load line of {}: {} {}/s; of {}: {} ({}){}",
                 a.name,
                 bracket(a),
+                counted(sides),
                 b.name,
                 bracket(b),
                 change(line_b / line_a - 1.0),
@@ -165,8 +195,8 @@ fn answer(sides: &[SearchSide; 2]) -> String {
             )
         }
         (None, None) => "neither search found a load line".into(),
-        (None, _) => format!("{} found no load line; {}: {} requests/s", a.name, b.name, bracket(b)),
-        (_, None) => format!("{} found no load line; {}: {} requests/s", b.name, a.name, bracket(a)),
+        (None, _) => format!("{} found no load line; {}: {} {}/s", a.name, b.name, bracket(b), b.findings.counted),
+        (_, None) => format!("{} found no load line; {}: {} {}/s", b.name, a.name, bracket(a), a.findings.counted),
     }
 }
 
@@ -180,7 +210,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     let cell = |figure: &ComparedFigure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
     let rows = figures(sides).into_iter().map(|figure| {
         let changed = figure.change().map_or_else(|| "-".to_owned(), change);
-        vec![figure.name.to_owned(), cell(&figure, 0), cell(&figure, 1), changed]
+        vec![figure.name.clone(), cell(&figure, 0), cell(&figure, 1), changed]
     });
     report.table(&["", "A", "B", "change"], rows.collect());
     let side = |side: &SearchSide| format!("{}, {}", side.file, side.url);

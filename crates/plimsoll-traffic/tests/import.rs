@@ -45,12 +45,13 @@ impl Surroundings for Everything {
 
 #[test]
 fn files_of_the_tools_become_files_of_traffic() {
-    let all: [(&str, Importer); 5] = [
+    let all: [(&str, Importer); 6] = [
         ("shop.har", har_of_the_page),
         ("pets.yaml", openapi),
         ("pets2.json", openapi),
         ("shop.postman_collection.json", postman),
         ("shop.jmx", jmx),
+        ("groups.jmx", jmx),
     ];
     for (name, import) in all {
         let imported = import(&fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
@@ -65,6 +66,81 @@ fn files_of_the_tools_become_files_of_traffic() {
         }
         let expect = std::fs::read_to_string(&golden).unwrap_or_default();
         assert_eq!(got, expect, "{name}");
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
+    }
+}
+
+/// A test plan of one group, and one request in it.
+fn plan_of(group: &str) -> String {
+    format!(
+        "<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}<hashTree><HTTPSamplerProxy testname=\"a\">\
+         <stringProp name=\"HTTPSampler.path\">/a</stringProp></HTTPSamplerProxy><hashTree/></hashTree>\
+         </hashTree></hashTree></jmeterTestPlan>"
+    )
+}
+
+#[test]
+fn thread_groups_become_the_load() {
+    let property = |name: &str, value: &str| format!("<stringProp name=\"{name}\">{value}</stringProp>");
+    let plain = |threads: &str, ramp: &str, loops: &str, duration: &str| {
+        let timed = format!("<boolProp name=\"ThreadGroup.scheduler\">{}</boolProp>", !duration.is_empty());
+        let parts = [("num_threads", threads), ("ramp_time", ramp), ("duration", duration)];
+        let parts: String = parts.map(|(name, value)| property(&format!("ThreadGroup.{name}"), value)).concat();
+        let loops = property("LoopController.loops", loops);
+        format!(
+            "<ThreadGroup>{parts}{timed}<elementProp name=\"ThreadGroup.main_controller\">{loops}</elementProp></ThreadGroup>"
+        )
+    };
+    let parts = |kind: &str, parts: &[(&str, &str)]| {
+        let parts: String = parts.iter().map(|(name, value)| property(name, value)).collect();
+        format!("<{kind}>{parts}</{kind}>")
+    };
+    let target = |kind: &str, unit: &str, steps: &str| {
+        parts(kind, &[("TargetLevel", "12"), ("RampUp", "2"), ("Steps", steps), ("Hold", "3"), ("Unit", unit)])
+    };
+    let stepping = [
+        ("ThreadGroup.num_threads", "10"),
+        ("Threads initial delay", "2"),
+        ("Start users count", "4"),
+        ("Start users count burst", "2"),
+        ("Start users period", "5"),
+        ("Stop users count", "5"),
+        ("Stop users period", "1"),
+        ("flighttime", "20"),
+        ("rampUp", "0"),
+    ];
+    let open =
+        [("OpenModelThreadGroup.schedule", "rate(0/s) random_arrivals(10 s) rate(120/min) random_arrivals(1 min)")];
+    for (group, expect) in [
+        (plain("5", "0", "-1", "60"), "users = 5\nduration = \"60s\"\n"),
+        (plain("5", "10", "-1", "60"), "users = \"1..5@10s,5@50s\"\n"),
+        (plain("5", "0", "7", ""), "users = 5\nsessions = 35\n"),
+        // Threads that do it once are arrivals.
+        (plain("50", "10", "1", ""), "rate = 5\nsessions = 50\n"),
+        (plain("5", "10", "7", ""), "users = 5\nsessions = 35\n"),
+        (plain("${__P(n,8)}", "0", "${__P(loops,2)}", ""), "users = 8\nsessions = 16\n"),
+        (plain("${unknown}", "0", "2", ""), ""),
+        (
+            target("com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup", "S", ""),
+            "users = \"1..12@2s,12@3s\"\n",
+        ),
+        (target("ConcurrencyThreadGroup", "M", "2"), "users = \"6@60s,12@240s\"\n"),
+        (
+            target("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup", "M", "1"),
+            "rate = \"0..0.2@120s,0.2@180s\"\n",
+        ),
+        (parts("kg.apc.jmeter.threads.SteppingThreadGroup", &stepping), "users = \"0@2s,2@5s,6@5s,10@20s,10..0@2s\"\n"),
+        (parts("OpenModelThreadGroup", &open), "rate = \"0..2@10s,2@60s\"\n"),
+        (parts("UltimateThreadGroup", &[]), ""),
+        ("<SomeThreadGroup/>".to_owned(), ""),
+    ] {
+        let imported = jmx(&plan_of(&group)).expect(&group);
+        let load =
+            imported.text.split_once("[load]\n").map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or(rest));
+        assert_eq!(load.trim_end(), expect.trim_end(), "{group}: {:?}", imported.left_out);
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+            .unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
     }
 }
 

@@ -10,6 +10,7 @@ use plimsoll_engine::{OnceAnswer, OnceRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::{AskedAround, FailedAnswer, Injector, OnceAsked, Plan};
 use plimsoll_sys::tcp::Socket;
+use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ impl AroundLoad {
         Ok(())
     }
 
-    /// Asks once, of the first address that takes the connection.
+    /// Asks once, and again where that redirects to, if it is followed. The timeout is for all.
     fn ask_once(
         &self,
         once: &mut OnceRequest,
@@ -89,6 +90,35 @@ impl AroundLoad {
         let timeout = Duration::from_nanos(timeout_ns);
         let timeout =
             if in_any_case && plimsoll_sys::signal::interrupted() { timeout.min(TIMEOUT_STOPPING) } else { timeout };
+        let began = Instant::now();
+        let mut request = once.request(number).clone();
+        loop {
+            let Told { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
+            let text = || FailedAnswer::answer(status, 0, &kept).text();
+            let missed = |why: &str| format!("was answered, but {why}: {}", text());
+            match once.redirected(status, &answer) {
+                Some(Ok(next)) => {
+                    request = next.clone();
+                    continue;
+                }
+                Some(Err(why)) => return Err(missed(why)),
+                None => {}
+            }
+            if !once.succeeds(status) {
+                return Err(format!("was answered with status {status}, which does not count as success: {}", text()));
+            }
+            return once.judge(&answer, began.elapsed().as_nanos() as u64).map_err(|why| missed(&why));
+        }
+    }
+
+    /// Sends one request to the first address that takes the connection.
+    fn tell(
+        &self,
+        request: &EncodedRequest,
+        deadline: Instant,
+        timeout: Duration,
+        in_any_case: bool,
+    ) -> Result<Told, String> {
         let carriage = &self.plan.carriage;
         let connects: Vec<(String, Connect)> = match &carriage.unix {
             Some(path) => vec![(format!("the unix socket {path}"), Box::new(|| Socket::connect_unix(path)))],
@@ -102,10 +132,8 @@ impl AroundLoad {
         };
         let mut reasons = Vec::new();
         for (who, connect) in connects {
-            let began = Instant::now();
-            let deadline = began + timeout;
             let question = Question {
-                request: once.request(number),
+                request,
                 tls: self.tls.as_ref(),
                 http: carriage.http,
                 deadline,
@@ -131,16 +159,18 @@ impl AroundLoad {
                 answer.told_apart(&reply.fields);
                 kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
             }
-            let text = || FailedAnswer::answer(reply.status, 0, &kept).text();
-            if !once.succeeds(reply.status) {
-                let status = reply.status;
-                return Err(format!("was answered with status {status}, which does not count as success: {}", text()));
-            }
-            let missed = |why: String| format!("was answered, but {why}: {}", text());
-            return once.judge(&answer, began.elapsed().as_nanos() as u64).map_err(missed);
+            return Ok(Told { status: reply.status, answer, kept });
         }
         Err(format!("got no answer: {}", reasons.join("; ")))
     }
+}
+
+/// An answer to one request.
+struct Told {
+    status: u16,
+    answer: OnceAnswer,
+    /// Its first bytes.
+    kept: Vec<u8>,
 }
 
 impl Drop for AroundLoad {

@@ -164,17 +164,17 @@ impl<'a> Conduct<'a> {
     /// Says that profiles are going to be taken: of one target before each load, of two sides before the first.
     fn tell_profile(&mut self, study: &Study, trial: &TrialPlan) {
         let load = &trial.plan.load;
-        let rate = format::rate(load.shape.curve().max());
+        let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
         let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
         let line = match trial.tag.arm {
             None => {
                 let name = self.recording.asked().profile_name(&trial.tag);
-                format!("profiling at {rate} requests/s ({name}), {}", format::duration(length_ns))
+                format!("profiling at {rate} {counted}/s ({name}), {}", format::duration(length_ns))
             }
             Some(_) if study.is_profiling(&self.history()) => return,
             Some(_) => {
                 let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
-                format!("profiling both sides in turn at {rate} requests/s, {all}")
+                format!("profiling both sides in turn at {rate} {counted}/s, {all}")
             }
         };
         self.live.line(&line);
@@ -307,7 +307,11 @@ impl<'a> Conduct<'a> {
             None => {
                 let name = self.recording.asked().profile_name(&trial.tag);
                 (
-                    format!("profiling at {} requests/s ({name})", format::rate(load.shape.curve().max())),
+                    format!(
+                        "profiling at {} {}/s ({name})",
+                        format::rate(load.shape.curve().max()),
+                        trial.plan.traffic.counted()
+                    ),
                     "the measurement",
                 )
             }

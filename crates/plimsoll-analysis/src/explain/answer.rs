@@ -126,18 +126,17 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
 /// The answer.
 pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
     let line = match (case.lower_rps > 0.0, case.best_rps) {
-        (true, _) => format!("the line at {} requests/s", format::rate(case.lower_rps)),
-        (false, best) => format!("the server at {} requests/s", format::rate(best)),
+        (true, _) => format!("the line at {}", case.offered_text(case.lower_rps)),
+        (false, best) => format!("the server at {}", case.offered_text(best)),
     };
     if let Some(how) = how(case, cause) {
         let verb = if plural(case, cause) { "hold" } else { "holds" };
         return format!("{} {verb} {line}: {how}", subject(case, cause)).into();
     }
     let said = match cause {
-        Cause::None => format!(
-            "nothing held the line: {} requests/s, the highest rate allowed, was held",
-            format::rate(case.lower_rps)
-        ),
+        Cause::None => {
+            format!("nothing held the line: {}, the highest rate allowed, was held", case.offered_text(case.lower_rps))
+        }
         Cause::Client => {
             let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
             let why = match case.held_by_our_connections() {
@@ -166,8 +165,8 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
         Cause::WarmUp => {
             let past = case.past.get(Signal::Goodput).unwrap_or(0.0);
             format!(
-                "the server was not warm while its line was searched: {} requests/s, which did not hold then, hold now",
-                format::rate(past)
+                "the server was not warm while its line was searched: {}, which did not hold then, hold now",
+                case.offered_text(past)
             )
         }
         Cause::Neighbour => {

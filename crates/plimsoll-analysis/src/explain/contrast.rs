@@ -78,7 +78,7 @@ pub struct Contrast {
     pub past: LoadSignals,
     /// Whether the promise was held past the line.
     pub past_held: Option<bool>,
-    /// The line: what was held, and what was not.
+    /// The line: what was held, and what was not, in requests, as all that loads show.
     pub lower_rps: f64,
     /// See `lower_rps`.
     pub upper_rps: Option<f64>,
@@ -88,6 +88,10 @@ pub struct Contrast {
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
+    /// What is offered: `requests`, or `sessions`, each of so many requests.
+    pub counted: &'static str,
+    /// See `counted`.
+    pub requests_each: f64,
     /// Service time of a request that is alone, ns.
     pub alone_ns: Option<f64>,
     /// The same as it was in the first load of all, ns.
@@ -102,7 +106,9 @@ impl Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
-        let peak = findings.peak.map_or(0.0, |peak| peak.rps);
+        let each = [&line, &low, &half, &past].into_iter().map(|sight| sight.requests_each).find(|each| *each > 0.0);
+        let requests_each = each.unwrap_or(1.0);
+        let peak = findings.peak.map_or(0.0, |peak| peak.rps) * requests_each;
         let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
         let best_rps = goodput.fold(peak, f64::max);
         // A single user waits for nobody; of a low load only the few who meet another wait.
@@ -113,11 +119,13 @@ impl Contrast {
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
             past_held: loads.past_held,
-            lower_rps: findings.load_line_rps.lower,
-            upper_rps: findings.load_line_rps.upper,
+            lower_rps: findings.load_line_rps.lower * requests_each,
+            upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),
             best_rps,
+            counted: findings.counted,
+            requests_each,
             alone_ns,
             alone_first_ns,
             demands,
@@ -126,6 +134,11 @@ impl Contrast {
             line,
             past,
         }
+    }
+
+    /// A rate of requests as what is offered: `1 000 requests/s`, or so many sessions.
+    pub fn offered_text(&self, requests_rps: f64) -> String {
+        format!("{} {}/s", crate::format::rate(requests_rps / self.requests_each), self.counted)
     }
 
     /// The largest value at or past the line.

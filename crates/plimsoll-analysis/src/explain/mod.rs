@@ -275,10 +275,12 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
         cause,
         Cause::OneThread | Cause::CpuQuota | Cause::Pool | Cause::Workers | Cause::Limiter | Cause::Cpu
     );
+    // Told as the line is.
+    let offered = |requests_rps: f64| requests_rps / case.requests_each;
     Some(Predicted {
-        line_rps,
+        line_rps: offered(line_rps),
         next_cause: cause_of(next.resource),
-        doubled_rps: countable.then_some((2.0 * case.best_rps).min(line_rps)),
+        doubled_rps: countable.then_some(offered((2.0 * case.best_rps).min(line_rps))),
     })
 }
 

@@ -229,6 +229,8 @@ pub struct LoadSignals {
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
+    /// Requests that a session asked on average; 1 where a load has none, 0 where there was no load.
+    pub requests_each: f64,
     /// Requests that may be under way at a time, by our own limit of connections.
     pub under_way_max: f64,
     /// What could not be seen, and why.
@@ -300,6 +302,7 @@ impl LoadSignals {
         let requests = ledger.requests().max(1) as f64;
         let scheduled = ledger.scheduled.max(1) as f64;
         let count = |times: u64, ns: u64| (times > 0).then_some(ns as f64);
+        self.requests_each = summary.requests_each;
         self.put(Signal::Offered, ledger.scheduled as f64 / self.seconds);
         self.put(Signal::Goodput, summary.throughput_rps);
         self.put(Signal::P50, count(whole.response.count, whole.response.p50_ns));

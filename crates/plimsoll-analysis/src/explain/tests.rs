@@ -59,6 +59,8 @@ fn usual() -> Contrast {
         ..LoadSignals::default()
     };
     Contrast {
+        counted: "requests",
+        requests_each: 1.0,
         low: of(150.0, 150.0, 10.0, 1.5),
         half: of(500.0, 500.0, 10.0, 5.0),
         line: of(950.0, 950.0, 11.0, 10.0),

@@ -92,8 +92,8 @@ impl Demand {
         match figure {
             None => Some("nothing was measured".to_owned()),
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
-                DemandFigure::Line => format!("the line was {} requests/s", format::rate(figure)),
-                DemandFigure::Peak => format!("the peak was {} requests/s", format::rate(figure)),
+                DemandFigure::Line => format!("the line was {} {}/s", format::rate(figure), findings.counted),
+                DemandFigure::Peak => format!("the peak was {} {}/s", format::rate(figure), findings.counted),
                 DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
                 DemandFigure::Cpu => format!("it was {} at the line", format::duration(figure)),
             }),

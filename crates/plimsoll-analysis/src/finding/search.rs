@@ -9,6 +9,7 @@ use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::search::{outcome, planned_tag, settings};
+use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindAsked, Purpose, Run, Trial};
 
 /// What a search found.
@@ -70,14 +71,15 @@ fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo:
 }
 
 /// How many of these carry the rate asked for.
-fn needed(asked: &FindAsked, findings: &Findings, cpu_us: Option<f64>) -> Option<Needed> {
+/// `each_us`: what the servers' processors do for one of what is counted, us.
+fn needed(asked: &FindAsked, findings: &Findings, each_us: Option<f64>) -> Option<Needed> {
     let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
     (line.lower > 0.0).then(|| Needed {
         rate_rps,
         instances: (rate_rps / each(line.lower)).ceil(),
         instances_min: (rate_rps / each(line.upper.unwrap_or(line.lower))).ceil(),
-        cores: cpu_us.map(|us| rate_rps * us / 1e6),
+        cores: each_us.map(|us| rate_rps * us / 1e6),
     })
 }
 
@@ -109,7 +111,10 @@ pub(super) fn conclude<'a>(
     };
     let server = ServerView { used, from, runs };
     let cpu_us = server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request());
-    let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, cpu_us));
+    // A session is several requests.
+    let each = server.runs.last().map_or(1.0, |run| Summary::of(run).requests_each);
+    let each_us = cpu_us.map(|us| us * each);
+    let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, each_us));
     let limited = (findings.stopped_by == StoppedBy::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line lies above what it could offer".into(),

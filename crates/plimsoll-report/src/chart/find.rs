@@ -219,7 +219,8 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     canvas.close();
     beyond(&mut canvas, &plot, &all, &mut taken);
     client(&mut canvas, &strip, &x, &all);
-    draw_x(&mut canvas, &strip, &x, "offered rate, requests/s");
+    let counted = searched.iter().map(|one| one.findings.counted).reduce(|a, b| if a == b { a } else { "arrivals" });
+    draw_x(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
     let title = Font::new(SMALL, Paint::Ink);
     let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
     canvas.text((EDGE, title_y), "p99 response time", title);

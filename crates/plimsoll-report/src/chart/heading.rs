@@ -110,6 +110,7 @@ fn at_load(over: LoadUnit, load: f64) -> String {
     match over {
         LoadUnit::Concurrency => format!("concurrency {}", count(load.round() as u64)),
         LoadUnit::Rate => format!("{}/s offered", rate(load)),
+        LoadUnit::Sessions => format!("{} sessions/s offered", rate(load)),
     }
 }
 

@@ -20,6 +20,7 @@ fn load_title(over: LoadUnit) -> &'static str {
     match over {
         LoadUnit::Concurrency => "concurrency: requests in flight at once",
         LoadUnit::Rate => "offered rate, requests/s",
+        LoadUnit::Sessions => "offered rate, sessions/s",
     }
 }
 
@@ -69,6 +70,7 @@ fn load_text(over: LoadUnit, load: f64) -> String {
     match over {
         LoadUnit::Concurrency => format!("concurrency {}", AxisUnit::Count.tick(load)),
         LoadUnit::Rate => format!("{}/s offered", AxisUnit::Count.tick(load)),
+        LoadUnit::Sessions => format!("{} sessions/s offered", AxisUnit::Count.tick(load)),
     }
 }
 

@@ -64,7 +64,7 @@ pub const STEP: [&str; 27] = three(
 );
 
 /// Of what is asked once a load: the keys of a request but for its weight, and these.
-pub const ONCE: [&str; 20] = three(["name"], ASKED, ["capture", "repeat", "on_fail"]);
+pub const ONCE: [&str; 21] = three(["name"], ASKED, ["follow", "capture", "repeat", "on_fail"]);
 
 /// Of a table of rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];

@@ -6,7 +6,7 @@ use super::multipart::{FileBody, multipart};
 use super::texts::{Known, PlanText, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::RequestDefaults;
-use plimsoll_model::expect::{AnswerCapture, Expectations};
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
@@ -82,6 +82,14 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
     }
     let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
+    // Only a step may have any.
+    let captures: Vec<AnswerCapture> =
+        table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
+    let of_content = |capture: &AnswerCapture| matches!(capture.from, CaptureFrom::Json(_) | CaptureFrom::Regex(_));
+    let looks_into = expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(of_content);
+    if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
+        return node.error("the answer to a HEAD has no content to look into: ask with get, or look at its headers");
+    }
     Ok(FileRequest {
         label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
         weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
@@ -91,8 +99,7 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
         body,
         ok_status,
         expect,
-        // Only a step may have any.
-        captures: table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?,
+        captures,
         follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
             as u8,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,

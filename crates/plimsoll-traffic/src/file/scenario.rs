@@ -289,6 +289,8 @@ mod tests {
             (step("get = \"/\"\non_fail = \"stop\""), "continue or abandon"),
             (step("get = \"/\"\ncapture = { \"a b\" = \"$.a\" }"), "is no name"),
             (step("get = \"/\"\ncapture = { a = \"a\" }"), "header:NAME"),
+            (step("head = \"/\"\ncapture = { a = \"$.a\" }"), "4:11: the answer to a HEAD has no content"),
+            (step("head = \"/\"\nexpect = { body = \"a\" }"), "the answer to a HEAD has no content"),
             (step("get = \"/\"\nrepeat = 0"), "from 1 to"),
             (step("get = \"/\"\nweight = 2"), "there is no key 'weight' in a step"),
             (step("think = \"1s\""), "asks for nothing"),

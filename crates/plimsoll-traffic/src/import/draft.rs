@@ -199,6 +199,8 @@ pub struct DraftRequest {
     pub captures: Vec<(String, String)>,
     pub expect: DraftExpect,
     pub timeout_ms: Option<u64>,
+    /// So many redirects are followed.
+    pub follow: Option<u32>,
     /// Whether the session goes on when it fails.
     pub goes_on: bool,
 }
@@ -254,6 +256,18 @@ pub struct DraftData {
     pub each_use: bool,
 }
 
+/// The load that the original carries along, each as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DraftLoad {
+    /// Users; not together with a rate.
+    pub users: Option<String>,
+    /// Sessions a second.
+    pub rate: Option<String>,
+    pub sessions: Option<u64>,
+    /// How long; not where stages say it.
+    pub duration: Option<String>,
+}
+
 /// A file of traffic that is being made.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
@@ -264,6 +278,10 @@ pub struct Draft {
     /// Requests for themselves; there are either these or scenarios.
     pub requests: Vec<DraftStep>,
     pub scenarios: Vec<DraftScenario>,
+    /// Requests that are asked once before the load, and after it: none of them a group.
+    pub setup: Vec<DraftStep>,
+    pub cleanup: Vec<DraftStep>,
+    pub load: DraftLoad,
     pub left_out: Vec<LeftOut>,
     /// Where in `left_out` something is that is said once, with how often it was met.
     pub counted: HashMap<String, (usize, u64)>,
@@ -314,6 +332,9 @@ impl Draft {
         }
         let mut names = DraftNames::default();
         names.settle(&mut self.requests);
+        for once in [&mut self.setup, &mut self.cleanup] {
+            DraftNames::default().settle(once);
+        }
         let mut scenario_names = DraftNames::default();
         for scenario in &mut self.scenarios {
             names.settle(&mut scenario.steps);
@@ -338,6 +359,9 @@ impl Draft {
                 _ = writeln!(out, "each = \"use\"");
             }
         }
+        self.load_written(&mut out);
+        steps_written(&self.setup, "setup", &mut out);
+        steps_written(&self.cleanup, "cleanup", &mut out);
         for scenario in &self.scenarios {
             _ = writeln!(out, "\n[[scenario]]\nname = {}", toml_text(&scenario.name));
             if scenario.weight != 1 {
@@ -347,6 +371,28 @@ impl Draft {
         }
         steps_written(&self.requests, "request", &mut out);
         out
+    }
+}
+
+impl Draft {
+    fn load_written(&self, out: &mut String) {
+        let DraftLoad { users, rate, sessions, duration } = &self.load;
+        if self.load == DraftLoad::default() {
+            return;
+        }
+        _ = writeln!(out, "\n[load]");
+        for (key, value) in [("users", users), ("rate", rate)] {
+            if let Some(value) = value {
+                let is_plain = value.parse::<f64>().is_ok();
+                _ = writeln!(out, "{key} = {}", if is_plain { value.clone() } else { toml_text(value) });
+            }
+        }
+        if let Some(sessions) = sessions {
+            _ = writeln!(out, "sessions = {sessions}");
+        }
+        if let Some(duration) = duration {
+            _ = writeln!(out, "duration = {}", toml_text(duration));
+        }
     }
 }
 
@@ -496,6 +542,9 @@ fn request_written(request: &DraftRequest, line: &mut impl FnMut(&str, &str)) {
     }
     if let Some(ms) = request.timeout_ms {
         line("timeout", &toml_text(&format!("{ms}ms")));
+    }
+    if let Some(hops) = request.follow {
+        line("follow", &hops.to_string());
     }
     if request.goes_on {
         line("on_fail", &toml_text("continue"));

@@ -7,6 +7,7 @@ mod level;
 mod reader;
 mod sampler;
 mod steps;
+mod threads;
 mod timers;
 mod values;
 mod xml;
@@ -17,6 +18,7 @@ use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
 use reader::{DEPTH_MAX, JmxReader, shown};
 use roxmltree::{Document, ParsingOptions};
+use std::collections::HashSet;
 use xml::{Element, elements, property};
 
 /// Nodes of a file, at most.
@@ -46,6 +48,7 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     let mut reader = JmxReader::default();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.learn(&top, 0);
+    captured_in_load(&top, 0, &mut reader.values.captured_in_load);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
@@ -137,11 +140,8 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "TestPlan" if depth < DEPTH_MAX => self.plan(&element.below(), levels, depth + 1),
-                kind @ ("SetupThreadGroup" | "PostThreadGroup") => {
-                    let text =
-                        format!("'{}' ({kind}): what is done once before or after the load", shown(element.name()));
-                    self.draft.leave_out(element.place(), text);
-                }
+                "SetupThreadGroup" => self.around(element, levels, depth, "setup"),
+                "PostThreadGroup" => self.around(element, levels, depth, "cleanup"),
                 kind if kind.ends_with("ThreadGroup") => self.group(element, levels, depth),
                 _ => {}
             }
@@ -152,83 +152,116 @@ impl JmxReader {
     fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let at = element.place();
         let name = shown(if element.name().is_empty() { "threads" } else { element.name() });
-        let number = |reader: &JmxReader, property: &str| {
-            element.property(property).and_then(|text| reader.values.number(text)).filter(|number| *number >= 0.0)
-        };
-        let threads = number(self, "ThreadGroup.num_threads");
-        if element.kind() != "ThreadGroup" {
-            let text = format!(
-                "'{name}': how many threads a {} has over time: say it with the users or the rate of the load",
-                element.kind()
-            );
-            self.draft.leave_out(at, text);
-        } else if threads.is_none() {
-            self.draft.leave_out(at, format!("'{name}': its number of threads is not known: say it with -c"));
-        }
-        let threads = threads.unwrap_or(1.0).clamp(0.0, 1e6).round();
+        let mut left_out = Vec::new();
+        let threads = self.load.begin(element, &name, &self.values, &mut left_out);
+        left_out.into_iter().for_each(|text| self.draft.leave_out(at, text));
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.goes_on = on_error == "continue";
         if on_error.starts_with("stop") {
             self.draft.leave_out(at, format!("'{name}': a failure ends the session and not the load"));
         }
-        let ramp_s = number(self, "ThreadGroup.ramp_time").unwrap_or(0.0);
-        if ramp_s > 1.0 && threads > 1.0 {
-            let text = format!("'{name}': its threads start within {ramp_s} s: 1..{threads}@{ramp_s}s users do so");
-            self.draft.leave_out(at, text);
-        }
-        if number(self, "ThreadGroup.delay").is_some_and(|delay| delay > 0.0) && element.flag("ThreadGroup.scheduler") {
-            self.draft.leave_out(at, format!("'{name}': it starts later than the load"));
-        }
-        let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
-        let loops = loops.and_then(|text| self.values.number(text)).filter(|loops| *loops >= 0.0);
-        self.users += threads;
-        if element.flag("ThreadGroup.scheduler")
-            && let Some(duration_s) = number(self, "ThreadGroup.duration").filter(|duration| *duration > 0.0)
-        {
-            self.duration_s = Some(self.duration_s.unwrap_or(0.0).max(duration_s));
-        }
-        match loops {
-            Some(loops) => self.sessions = Some(self.sessions.unwrap_or(0.0) + loops * threads),
-            None if self.duration_s.is_none() => {
-                self.draft.leave_out(at, format!("'{name}': it goes on for ever: the load says how long"));
-            }
-            None => {}
+        if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
+            self.draft.leave_out_again(at, "a user keeps its cookies from one session to the next");
         }
         let steps = self.steps(&element.below(), levels, depth + 1);
         self.pause_ms = 0.0;
-        let weight = (threads as u32).clamp(1, 1_000_000);
+        self.load.end(requests_of(&steps));
+        let weight = (threads.unwrap_or(1.0) as u32).clamp(1, 1_000_000);
         self.draft.scenarios.push(DraftScenario { name, weight, steps });
+    }
+
+    /// What is done once before the load, or after it.
+    fn around<'a, 'i>(
+        &mut self,
+        element: &Element<'a, 'i>,
+        levels: &mut Vec<TestLevel<'a, 'i>>,
+        depth: usize,
+        around: &'static str,
+    ) {
+        let at = element.place();
+        let name = shown(if element.name().is_empty() { around } else { element.name() });
+        self.values.around = Some(around);
+        self.goes_on = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
+        let steps = self.steps(&element.below(), levels, depth + 1);
+        (self.values.around, self.pause_ms) = (None, 0.0);
+        let number = |property: Option<&str>| property.and_then(|text| self.values.number(text));
+        let threads = number(element.property("ThreadGroup.num_threads")).unwrap_or(1.0);
+        let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
+        let loops = number(loops).unwrap_or(1.0);
+        let mut flat = FlatSteps::default();
+        flat.add(steps, 1);
+        let mut say = |text: String| self.draft.leave_out(at, text);
+        // What is done in turns is done each turn after the other, which repetitions of single requests are not.
+        let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
+        if threads > 1.0 || loops > 1.0 && times == 1 {
+            say(format!("'{name}' ({around}): it is done once, by one user"));
+        }
+        if flat.depends {
+            say(format!("'{name}' ({around}): whether a step is done does not depend on anything here"));
+        }
+        if flat.groups_repeat {
+            say(format!("'{name}' ({around}): steps that are repeated together are each repeated for itself"));
+        }
+        for step in &mut flat.steps {
+            step.times = Some(step.times.unwrap_or(1).saturating_mul(times).min(1_000_000)).filter(|times| *times > 1);
+        }
+        match around {
+            "setup" => self.draft.setup.append(&mut flat.steps),
+            _ => self.draft.cleanup.append(&mut flat.steps),
+        }
     }
 
     fn finish(mut self, lines: &Lines) -> Result<Imported, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
-        let users = self.users.clamp(1.0, 1e6) as u64;
-        let steps: usize = self.draft.scenarios.iter().map(|scenario| requests_of(&scenario.steps)).sum();
-        let mut load = format!("{users} users");
-        match self.per_minute {
-            Some((per_minute, at)) if self.draft.scenarios.len() == 1 && steps > 0 => {
-                let rate = (per_minute / 60.0 / steps as f64).max(0.001);
-                load = format!("{} sessions a second", (rate * 1e3).round() / 1e3);
-                let text = format!("a timer of {per_minute} requests a minute: the same is {load}");
-                self.draft.leave_out(at, text);
-            }
-            Some((per_minute, at)) => {
-                let text = format!("a timer of {per_minute} requests a minute: say it with the rate of the load");
-                self.draft.leave_out(at, text);
-            }
-            None => {}
-        }
-        match (self.duration_s, self.sessions) {
-            (Some(duration_s), _) => load.push_str(&format!(" for {} s", duration_s.min(1e7))),
-            (None, Some(sessions)) if sessions >= 1.0 => {
-                load.push_str(&format!(", {} sessions", sessions.min(1e12) as u64))
-            }
-            _ => {}
-        }
-        self.draft.about.push(format!("The load there: {load}."));
+        let (load, left_out) = self.load.written();
+        left_out.into_iter().for_each(|(at, text)| self.draft.leave_out(at, text));
+        self.draft.load = load;
         self.draft.finish_at("no request of this test plan can be asked", |at| xml::counted(at, lines))
+    }
+}
+
+/// Steps without groups: requests one after the other.
+#[derive(Default)]
+struct FlatSteps {
+    steps: Vec<DraftStep>,
+    /// Something was a condition.
+    depends: bool,
+    /// Groups of several requests were repeated.
+    groups_repeat: bool,
+}
+
+impl FlatSteps {
+    fn add(&mut self, steps: Vec<DraftStep>, times: u32) {
+        for step in steps {
+            self.depends |= step.condition.is_some() || step.unless.is_some();
+            let times = times.saturating_mul(step.times.unwrap_or(1));
+            match step.what {
+                DraftWhat::Ask(_) => self.steps.push(DraftStep {
+                    name: step.name,
+                    times: Some(times),
+                    what: step.what,
+                    ..DraftStep::default()
+                }),
+                DraftWhat::Steps(inner) => {
+                    let before = self.steps.len();
+                    self.add(inner, times);
+                    self.groups_repeat |= step.times.is_some() && self.steps.len() > before + 1;
+                }
+            }
+        }
+    }
+}
+
+/// The names that extractors of the load itself set.
+fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
+    for element in elements.iter().filter(|element| !["SetupThreadGroup", "PostThreadGroup"].contains(&element.kind()))
+    {
+        names.extend(checks::names(element).iter().map(|name| plain_name(name)));
+        if depth < DEPTH_MAX {
+            captured_in_load(&element.below(), depth + 1, names);
+        }
     }
 }
 

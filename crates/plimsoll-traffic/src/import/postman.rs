@@ -38,9 +38,29 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     let steps = reader.items(&outer);
     let PostmanReader { mut draft, origin, .. } = reader;
     draft.base = origin.filter(|origin| origin.starts_with("http"));
-    draft.about.push(format!("The collection {name}. Redirects are not followed: a 302 is a success."));
+    draft
+        .about
+        .push(format!("The collection {name}. Redirects are followed only where it says so: a 302 is a success."));
     draft.scenarios.push(DraftScenario { name, weight: 1, steps });
     draft.finish("no request of this collection can be asked")
+}
+
+/// How many redirects are followed, where the collection says something of it.
+fn follow(scope: &Scope) -> Option<u32> {
+    /// As many as the tool follows by itself, and as a file of traffic may.
+    const HOPS: u32 = 10;
+    const HOPS_MAX: f64 = 20.0;
+    let said = |key: &'static str| scope.find(move |node| at(node, &["protocolProfileBehavior", key]));
+    let hops = said("maxRedirects").and_then(|node| match &node.value {
+        TreeValue::Number(number) => number.parse::<f64>().ok(),
+        _ => None,
+    });
+    let hops = hops.map(|hops| hops.clamp(0.0, HOPS_MAX) as u32);
+    match said("followRedirects").map(|node| &node.value) {
+        Some(TreeValue::Flag(false)) => None,
+        Some(TreeValue::Flag(true)) => Some(hops.unwrap_or(HOPS)),
+        _ => hops.filter(|hops| *hops > 0),
+    }
 }
 
 /// Names that scripts set, anywhere in the collection.
@@ -165,6 +185,7 @@ impl PostmanReader {
             self.body(&mut request, body, scope, name);
         }
         self.events(scope.node, name, Some(&mut request));
+        request.follow = follow(scope);
         Some(request)
     }
 

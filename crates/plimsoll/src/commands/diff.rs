@@ -34,6 +34,7 @@ impl Comparable {
         match self {
             Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of users at once",
             Comparable::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
+            Comparable::Levels(RecordedLevels { over: LoadUnit::Sessions, .. }) => "loads of sessions a second",
             Comparable::Search(_) => "a search for the load line",
         }
     }
@@ -115,6 +116,7 @@ fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure>
         file: files[n].display().to_string(),
         name: &names[n],
         url: found[n].url.clone(),
+        target: found[n].target.clone(),
         findings: &found[n].findings,
         cpu_us: found[n].cpu_us,
     });

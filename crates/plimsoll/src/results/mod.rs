@@ -18,7 +18,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit, measured};
 use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::{Around, Report, Shown, TakenProfiles, json, text};
+use plimsoll_report::{Around, Report, SearchTarget, Shown, TakenProfiles, json, text};
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -90,15 +90,22 @@ impl<'a> Results<'a> {
 
 /// What a recorded search found, to be compared with another.
 pub struct RecordedSearch {
-    /// The URL searched, without secrets.
+    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
     pub url: String,
+    /// How a command line names it.
+    pub target: SearchTarget,
     pub findings: Findings,
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub cpu_us: Option<f64>,
 }
 
 fn recorded(found: &SearchFinding) -> RecordedSearch {
-    RecordedSearch { url: found.settings.base.traffic.url(), findings: found.findings.clone(), cpu_us: found.cpu_us() }
+    let traffic = &found.settings.base.traffic;
+    let target = match traffic.place() == traffic.url() {
+        true => SearchTarget::Url(traffic.url()),
+        false => SearchTarget::File(traffic.origin.to_string()),
+    };
+    RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
 }
 
 /// What a recorded search found; `None` of another experiment.

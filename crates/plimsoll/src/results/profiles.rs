@@ -119,7 +119,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
     let missing = missing.into_iter().map(|text| Doubt { kind: DoubtKind::Unmeasured, text: text.into() });
     let doubts = trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
-    let profiles = Profiles { base, seconds, level_name, levels, requests, comparison, kinds, files };
+    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
+    let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
     Some(Doubted::new(doubts, profiles))
 }
 

@@ -98,6 +98,33 @@ expect = { body = "kept" }
 }
 
 #[test]
+fn what_is_asked_before_a_load_follows_redirects_too() {
+    let url = portal();
+    let setup = |more: &str| {
+        let text = format!(
+            "[[setup]]\nget = \"/a/welcome\"\nheaders = {{ x-any = 1 }}\nexpect = {{ status = \"200\" }}\n\
+             capture = {{ place = \"$.at\" }}\n{more}\n[[request]]\nget = \"/{{{{ place }}}}?by=redirect\"\n"
+        );
+        file("setup.toml", &text)
+    };
+    let path = setup("follow = 2");
+    let document = json(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
+    for (more, said) in [("", "status 301"), ("follow = 0", "status 301")] {
+        let path = setup(more);
+        let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
+    let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("redirects more often than is followed"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn what_cannot_be_followed_fails_with_the_reason() {
     let url = portal();
     for (target, follow, kind, reason) in [

@@ -48,6 +48,10 @@ impl JmxReader {
                         cookies.push(&format!("{}=", cookie.attribute("name").unwrap_or_default()));
                         cookies.append(&value);
                     }
+                    if element.flag("CookieManager.clearEachIteration") {
+                        let text = "a user keeps its cookies from one session to the next";
+                        self.draft.leave_out_again(element.place(), text);
+                    }
                     if !cookies.is_empty() {
                         level.headers.push(("Cookie".to_owned(), cookies));
                     }
@@ -99,20 +103,20 @@ impl JmxReader {
                 let mode =
                     ["calcMode", "ConstantThroughputTimer.calcMode"].iter().find_map(|name| element.property(name));
                 let is_each = mode.is_none_or(|mode| ["0", "this thread only", "calcMode.1"].contains(&mode.trim()));
-                rate.map(|rate| if is_each { rate * self.users.max(1.0) } else { rate })
+                rate.map(|rate| (rate, is_each))
             }
             "PreciseThroughputTimer" => {
                 let period_s = number(&["throughputPeriod"]).unwrap_or(3600.0);
-                rate.map(|rate| rate / period_s * 60.0)
+                rate.map(|rate| (rate / period_s * 60.0, false))
             }
             _ => None,
         };
         match per_minute {
             None => self.draft.leave_out(at, format!("a {}: say it with the rate of the load", shown(element.kind()))),
-            Some(_) if self.per_minute.is_some() => {
+            Some((per_minute, is_each)) if !self.load.paced(per_minute, is_each, at) => {
                 self.draft.leave_out(at, "a second timer of throughput: say it with the rate of the load")
             }
-            Some(per_minute) => self.per_minute = Some((per_minute, at)),
+            Some(_) => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is known of a test plan while it is read.
 
 use super::super::draft::{Draft, DraftText};
+use super::threads::JmxLoad;
 use super::values::Values;
 use crate::file::TextPlace;
 use std::collections::BTreeSet;
@@ -16,11 +17,7 @@ pub struct JmxReader {
     /// Where is asked; a name in braces if that is not known.
     pub origin: Option<String>,
     pub requests: usize,
-    pub users: f64,
-    pub sessions: Option<f64>,
-    pub duration_s: Option<f64>,
-    /// Requests a minute that a timer asks for.
-    pub per_minute: Option<(f64, TextPlace)>,
+    pub load: JmxLoad,
     pub goes_on: bool,
     /// What the next request waits besides, ms.
     pub pause_ms: f64,

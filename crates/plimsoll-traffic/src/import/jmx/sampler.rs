@@ -9,6 +9,8 @@ use super::timers::{Thinking, Timer};
 use super::xml::{self, Element, property};
 use crate::file::TextPlace;
 
+/// Redirects that the tool follows, at most.
+const REDIRECTS_MAX: u32 = 20;
 /// Requests, at most.
 const REQUESTS_MAX: usize = 10_000;
 
@@ -68,7 +70,7 @@ impl JmxReader {
         let timeout = said("HTTPSampler.response_timeout").to_owned();
         request.timeout_ms = self.values.number(&timeout).filter(|ms| *ms >= 1.0).map(|ms| ms as u64);
         if element.flag("HTTPSampler.follow_redirects") || element.flag("HTTPSampler.auto_redirects") {
-            self.draft.leave_out_again(at, "redirects are not followed: a 302 is a success");
+            request.follow = Some(REDIRECTS_MAX);
         }
         if element.flag("HTTPSampler.image_parser") {
             self.draft.leave_out_again(at, "what pages embed is not asked: give it steps of its own");
@@ -118,6 +120,9 @@ impl JmxReader {
                 }
                 None => self.other(check.kind(), check, &shown_name),
             }
+        }
+        for (name, _) in &mut request.captures {
+            *name = self.values.captured_name(name);
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         let think = thinking.written();

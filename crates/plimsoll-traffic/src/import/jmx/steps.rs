@@ -176,8 +176,8 @@ impl JmxReader {
         let is_nothing = right.is_empty() || right.eq_ignore_ascii_case("not_found") || right == format!("${{{name}}}");
         let is_known = self.values.captured.contains(name);
         (is_known && is_nothing && !name.contains(['$', '{'])).then(|| match is_equal {
-            false => (Some(plain_name(name)), None),
-            true => (None, Some(plain_name(name))),
+            false => (Some(self.values.captured_name(&plain_name(name))), None),
+            true => (None, Some(self.values.captured_name(&plain_name(name)))),
         })
     }
 }

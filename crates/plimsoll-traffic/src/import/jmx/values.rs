@@ -16,6 +16,10 @@ pub struct Values {
     pub drawn: HashMap<String, String>,
     /// Names that extractors set.
     pub captured: HashSet<String>,
+    /// Those that extractors set in the load itself, as the file has them.
+    pub captured_in_load: HashSet<String>,
+    /// What is asked before or after the load is read: its names are others than those of the load.
+    pub around: Option<&'static str>,
     /// Columns of data, by variable.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
@@ -43,6 +47,14 @@ impl Values {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
+    /// The name under which something is captured: before and after the load not one of the load's own.
+    pub fn captured_name(&self, plain: &str) -> String {
+        match self.around {
+            Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
+            _ => plain.to_owned(),
+        }
+    }
+
     fn fill(&self, source: &str, depth: usize, out: &mut FilledText) {
         let mut rest = source;
         while let Some((before, after)) = rest.split_once("${") {
@@ -60,7 +72,7 @@ impl Values {
 
     fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
         if self.captured.contains(name) {
-            out.0.push_value(&plain_name(name));
+            out.0.push_value(&self.captured_name(&plain_name(name)));
         } else if let Some(column) = self.columns.get(name) {
             out.0.push_value(column);
         } else if let Some(drawn) = self.drawn.get(name) {

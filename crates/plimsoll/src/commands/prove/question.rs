@@ -127,7 +127,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     let name = |plan: &Plan, command: Option<&String>| match command {
         Some(command) if args.record_commands => command.clone(),
         Some(command) => redact::command(command),
-        None => plan.record().traffic.url(),
+        None => plan.record().traffic.place(),
     };
     let arms = plans.into_iter().zip(started);
     let arms = arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, started: command.is_some() });

@@ -1,0 +1,113 @@
+"""The row of bench/run about files of traffic: what a mix of many requests, texts that are filled in, and values taken from answers
+cost the client more than one URL, and what a mix costs the peers. Not here: a load of one URL (rows.py).
+"""
+
+import json
+import os
+import tempfile
+
+import measure
+import report
+import rows
+from measure import Failure, need, run, tool
+
+REQUESTS = 100
+MIX = "".join(f'[[request]]\nname = "r{n}"\nweight = {1 + n % 7}\nget = "/items?page={n:02}"\n' for n in range(REQUESTS))
+
+
+def order(body):
+    """A request with a content."""
+    return f"""[[request]]
+post = "/orders"
+headers = {{ content-type = "application/json" }}
+body = '{body}'
+"""
+
+
+FILES = {
+    "mix": MIX,
+    "fixed": order('{"id":"2f1d3c4b-5a69-4788-97a6-b5c4d3e2f101","user":"ann","qty":2}'),
+    "filled": order('{"id":"{{ uuid() }}","user":"{{ user.name }}","qty":{{ int(1,3) }}}')
+    + '[data.user]\nfile = "users.csv"\n',
+    "json": '[[scenario]]\n[[scenario.step]]\nget = "/json"\n',
+    "captured": '[[scenario]]\n[[scenario.step]]\nget = "/json"\ncapture = { token = "$.token" }\n',
+}
+K6 = """import http from 'k6/http';
+export const options = { vus: 64, duration: '%ds', discardResponseBodies: true, noUsageReport: true };
+export default function () {
+  const page = Math.floor(Math.random() * %d);
+  http.get(`%s/items?page=${page}`, { tags: { name: `r${page}` } });
+}
+"""
+
+
+def traffic(settings):
+    """Client CPU a request of files of traffic, against one URL, and against k6 and oha: 64 users, one thread."""
+    server_cpus, client_cpus = measure.cores(settings.smoke)
+    client_cpus = {min(client_cpus)}
+    seconds, notes = settings.seconds(2), []
+    whole = max(1, round(seconds))
+    flags = ["-d", rows.duration(seconds), "-t", "1", "-c", "64", "--spin", "off", "--no-preflight", "--no-probes", "--json"]
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "users.csv"), "w", encoding="utf-8") as file:
+            file.write("name\n" + "".join(f"user{n}\n" for n in range(1000)))
+        for name, text in FILES.items():
+            with open(os.path.join(folder, f"{name}.toml"), "w", encoding="utf-8") as file:
+                file.write(text)
+
+        def base(url):
+            return url.removesuffix("/healthz")
+
+        def figures(done, requests):
+            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / requests, "rps": requests / whole}
+
+        def ours(*target):
+            def measured(url):
+                said = [url] if not target else ["-f", os.path.join(folder, f"{target[0]}.toml"), "--target", base(url)]
+                done = run([need("plimsoll"), "run", *said, *flags], client_cpus, seconds + 60)
+                found = done.json()
+                if found["success_rate"] < 1:
+                    raise Failure(f"{target}: {found['ledger']}")
+                return figures(done, found["requests"])
+            return measured
+
+        def oha(url):
+            pages = base(url).replace(".", "\\.") + "/items\\?page=[0-9]{2}"
+            line = [tool("oha"), "-z", f"{whole}s", "-c", "64", "--no-tui", "--output-format", "json", "--rand-regex-url", pages]
+            done = run(line, client_cpus, whole + 60)
+            statuses = done.json()["statusCodeDistribution"]
+            return figures(done, statuses["200"])
+
+        def k6(url):
+            script = os.path.join(folder, "mix.js")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(K6 % (whole, REQUESTS, base(url)))
+            done = run([tool("k6"), "run", "--quiet", "--summary-export", os.path.join(folder, "k6.json"), script],
+                       client_cpus, whole + 60)
+            with open(os.path.join(folder, "k6.json"), encoding="utf-8") as file:
+                return figures(done, json.load(file)["metrics"]["http_reqs"]["count"])
+
+        sides = {"one URL": ours(), **{name: ours(name) for name in FILES}}
+        for name, side in (("oha", oha), ("k6", k6)):
+            if tool(name):
+                sides[name] = side
+            else:
+                notes.append(f"{name} is not installed: its side is left out")
+        with measure.bench_server(server_cpus, "instant") as server:
+            rounds = rows.alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us")
+    over = report.ratios(rounds, "cpu_us", "mix", "one URL")
+    more = {name: [r[name]["cpu_us"] - r[than]["cpu_us"] for r in rounds]
+            for name, than in (("filled", "fixed"), ("captured", "json"))}
+    measured = f"mix {report.spread(over, 3)} of one URL; filled in {report.spread(more['filled'])} us more; "
+    measured += f"captured {report.spread(more['captured'])} us more ("
+    measured += ", ".join(f"{name} {report.spread(report.values(rounds, name, 'cpu_us'))} us" for name in sides) + ")"
+    for name in ("oha", "k6"):
+        if name in sides:
+            measured += f"; mix {report.spread(report.ratios(rounds, 'cpu_us', 'mix', name))} of {name}"
+    holds = report.median(over) <= 1.03 and report.median(more["filled"]) <= 1.5 and report.median(more["captured"]) <= 5
+    return report.Row(
+        "traffic", f"files of traffic, CPU a request: a mix of {REQUESTS} requests, three values filled in, JSONPath on 1 KB",
+        "<= 1.03 of one URL; <= 1.5 us more; <= 5 us more", measured, holds, rounds, notes)
+
+
+ROWS = {"traffic": traffic}

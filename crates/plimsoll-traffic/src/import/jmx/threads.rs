@@ -1,0 +1,539 @@
+//! Thread groups of a test plan as the load that a file carries along: how many users over time, or how many sessions a second, and
+//! how it ends.
+//!
+//! Not here: what a thread does.
+
+use super::super::draft::DraftLoad;
+use super::values::Values;
+use super::xml::{Element, property};
+use crate::file::TextPlace;
+
+/// Stretches of a load, at most.
+const STAGES_MAX: usize = 200;
+/// The longest load, s.
+const SECONDS_MAX: f64 = 1e7;
+
+/// Threads that start, stay and stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stretch {
+    threads: f64,
+    start_s: f64,
+    ramp_s: f64,
+    hold_s: f64,
+    stop_s: f64,
+}
+
+impl Stretch {
+    /// When it changes how it changes.
+    fn turns_s(&self) -> [f64; 4] {
+        let risen_s = self.start_s + self.ramp_s;
+        [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
+    }
+
+    /// Threads just before (`side` -1) or after (1) a moment.
+    fn level(&self, at_s: f64, side: f64) -> f64 {
+        let [start_s, risen_s, held_s, end_s] = self.turns_s();
+        let at_s = at_s + side * 1e-9;
+        if at_s < start_s || at_s > end_s {
+            0.0
+        } else if at_s < risen_s {
+            self.threads * (at_s - start_s) / self.ramp_s
+        } else if at_s <= held_s {
+            self.threads
+        } else {
+            self.threads * (end_s - at_s) / self.stop_s
+        }
+    }
+}
+
+/// From one level to another, for so many s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ramp {
+    from: f64,
+    to: f64,
+    length_s: f64,
+}
+
+/// How a group's threads come.
+#[derive(Debug, Clone, PartialEq)]
+enum Coming {
+    /// Threads over time, to a known end.
+    Over(Vec<Stretch>),
+    /// Threads that start within so many s, and how often each does its steps; for ever where that is not said.
+    Loops { ramp_s: f64, loops: Option<f64> },
+    /// Each session at a time of its own, a second so many.
+    Rate(Vec<Ramp>),
+    /// It cannot be told.
+    Unknown,
+}
+
+/// The load of one group.
+#[derive(Debug, Clone, PartialEq)]
+struct GroupLoad {
+    name: String,
+    at: TextPlace,
+    threads: Option<f64>,
+    coming: Coming,
+    /// Requests of one of its sessions, as soon as they are known.
+    requests: usize,
+}
+
+/// A timer that has a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pace {
+    per_minute: f64,
+    /// The rate is one thread's.
+    is_each: bool,
+    at: TextPlace,
+    /// In which group, if it is in one.
+    group: Option<usize>,
+}
+
+/// The loads of all groups.
+#[derive(Debug, Default)]
+pub struct JmxLoad {
+    groups: Vec<GroupLoad>,
+    pace: Option<Pace>,
+    /// The steps of a group are being read.
+    is_inside: bool,
+}
+
+impl JmxLoad {
+    /// A group begins. Returns how many threads it has, if that is known; the rest of what is said of it is kept.
+    pub fn begin(&mut self, element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> Option<f64> {
+        let number = |property: &str| {
+            element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
+        };
+        let (threads, coming) = match element.kind() {
+            "ThreadGroup" => plain(element, name, values, left_out),
+            "ConcurrencyThreadGroup" => target(&number, element),
+            "ArrivalsThreadGroup" => arrivals(&number, element),
+            "SteppingThreadGroup" => stepping(&number),
+            "UltimateThreadGroup" => rows(element, values),
+            "OpenModelThreadGroup" => {
+                let schedule = element.property("OpenModelThreadGroup.schedule").unwrap_or_default();
+                let ramps = values.fixed(schedule).and_then(|text| schedule_ramps(&text));
+                (None, ramps.map_or(Coming::Unknown, Coming::Rate))
+            }
+            _ => (None, Coming::Unknown),
+        };
+        let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
+        if coming == Coming::Unknown {
+            let text = format!(
+                "'{name}': how many threads a {} has over time is not known: say it with the users or the rate of the load",
+                super::reader::shown(element.kind())
+            );
+            left_out.push(text);
+        }
+        self.groups.push(GroupLoad { name: name.to_owned(), at: element.place(), threads, coming, requests: 0 });
+        self.is_inside = true;
+        threads
+    }
+
+    /// The group that has begun is over: so many requests has one of its sessions.
+    pub fn end(&mut self, requests: usize) {
+        self.is_inside = false;
+        if let Some(group) = self.groups.last_mut() {
+            group.requests = requests;
+        }
+    }
+
+    /// A timer of so many requests a minute, of one thread or of all. `false`: there is one already.
+    pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
+        let group = self.is_inside.then(|| self.groups.len() - 1);
+        let is_first = self.pace.is_none();
+        self.pace.get_or_insert(Pace { per_minute, is_each, at, group });
+        is_first
+    }
+
+    /// The load of all groups that ask for something, and what of it could not be carried over.
+    pub fn written(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
+        let mut left_out = Vec::new();
+        let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
+        let mut groups: Vec<&GroupLoad> = asking().map(|(_, group)| group).collect();
+        if let (Some((_, group)), true) = (asking().next(), groups.len() > 1) {
+            let text = "several thread groups: users are shared, and each session is drawn by the number of threads";
+            left_out.push((group.at, text.to_owned()));
+        }
+        if let Some(group) =
+            groups.iter().find(|group| matches!(group.coming, Coming::Rate(_))).filter(|_| groups.len() > 1)
+        {
+            let text =
+                format!("'{}': sessions that come at a rate, beside other groups: say it with --rate", group.name);
+            left_out.push((group.at, text));
+            groups.retain(|group| !matches!(group.coming, Coming::Rate(_)));
+        }
+        let mut load = DraftLoad::default();
+        if let [GroupLoad { coming: Coming::Rate(ramps), .. }] = groups.as_slice() {
+            load.rate = stages(ramps);
+            return (load, left_out);
+        }
+        let threads: f64 = groups.iter().filter_map(|group| group.threads).sum();
+        self.ends(&groups, &mut load);
+        if let Some(pace) = self.pace {
+            let of_all = pace.group.is_none() || groups.len() == 1;
+            let asked: f64 = groups.iter().map(|group| group.threads.unwrap_or(1.0) * group.requests as f64).sum();
+            let each = asked / groups.iter().map(|group| group.threads.unwrap_or(1.0)).sum::<f64>().max(1.0);
+            if of_all && each >= 1.0 {
+                let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
+                let rate = figure((per_minute / 60.0 / each).max(0.001));
+                let text = format!(
+                    "a timer of {} requests a minute: {rate} sessions begin a second, however many are under way",
+                    figure(per_minute)
+                );
+                left_out.push((pace.at, text));
+                load.rate = Some(rate);
+                return (load, left_out);
+            }
+            let text =
+                format!("a timer of {} requests a minute: say it with the rate of the load", figure(pace.per_minute));
+            left_out.push((pace.at, text));
+        }
+        if let [GroupLoad { coming: Coming::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), .. }] =
+            groups.as_slice()
+            && *ramp_s > 1.0
+            && *threads > 1.0
+        {
+            // Threads that do their steps once are sessions that begin one after the other.
+            load.rate = Some(figure(threads / ramp_s));
+            return (load, left_out);
+        }
+        let stretches: Vec<Stretch> = groups
+            .iter()
+            .flat_map(|group| if let Coming::Over(stretches) = &group.coming { &stretches[..] } else { &[] })
+            .copied()
+            .collect();
+        if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, Coming::Over(_))) {
+            let ramps = over_time(&stretches);
+            match ramps.as_slice() {
+                [Ramp { from, to, length_s }] if from == to => {
+                    (load.users, load.duration) = (Some(figure(*from)), Some(time(*length_s)));
+                }
+                ramps => (load.users, load.duration) = (stages(ramps), None),
+            }
+            return (load, left_out);
+        }
+        if groups.iter().all(|group| group.threads.is_some()) && threads >= 1.0 {
+            load.users = Some(figure(threads));
+        }
+        for group in groups {
+            let ramp_s = match &group.coming {
+                Coming::Loops { ramp_s, .. } => *ramp_s,
+                Coming::Over(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
+                _ => 0.0,
+            };
+            if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
+                let text =
+                    format!("'{}': its threads start within {} s there, and at once here", group.name, figure(ramp_s));
+                left_out.push((group.at, text));
+            }
+        }
+        (load, left_out)
+    }
+
+    /// How long, and how many sessions.
+    fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
+        let end_s = |group: &&GroupLoad| match &group.coming {
+            Coming::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
+            _ => None,
+        };
+        let longest_s = groups.iter().filter_map(end_s).fold(0.0, f64::max);
+        if longest_s > 0.0 {
+            load.duration = Some(time(longest_s));
+        }
+        let of = |group: &&GroupLoad| match group.coming {
+            Coming::Loops { loops: Some(loops), .. } => Some(loops * group.threads?),
+            _ => None,
+        };
+        let sessions: Option<f64> = groups.iter().map(of).sum();
+        load.sessions = sessions.filter(|sessions| *sessions >= 1.0).map(|sessions| sessions.min(1e12) as u64);
+    }
+}
+
+/// A group of the tool itself.
+fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, Coming) {
+    let number = |property: &str| {
+        element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
+    };
+    let threads = number("ThreadGroup.num_threads");
+    if threads.is_none() {
+        left_out.push(format!("'{name}': its number of threads is not known: say it with -c"));
+    }
+    let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
+    let is_timed = element.flag("ThreadGroup.scheduler");
+    let start_s = number("ThreadGroup.delay").filter(|_| is_timed).unwrap_or(0.0);
+    let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
+    let loops = loops.and_then(|text| values.number(text)).filter(|loops| *loops >= 0.0);
+    let duration_s = number("ThreadGroup.duration").filter(|duration_s| is_timed && *duration_s > 0.0);
+    let coming = match (duration_s, loops, threads) {
+        (Some(duration_s), None, Some(threads)) => {
+            let ramp_s = if ramp_s > 1.0 && threads > 1.0 { ramp_s.min(duration_s) } else { 0.0 };
+            Coming::Over(vec![Stretch { threads, start_s, ramp_s, hold_s: duration_s - ramp_s, stop_s: 0.0 }])
+        }
+        (duration_s, loops, _) => {
+            if loops.is_none() && duration_s.is_none() {
+                left_out.push(format!("'{name}': it goes on for ever: the load says how long"));
+            }
+            if let (Some(duration_s), Some(_)) = (duration_s, loops) {
+                left_out.push(format!("'{name}': it ends after {} s at the latest", figure(duration_s)));
+            }
+            if start_s > 0.0 {
+                left_out.push(format!("'{name}': it starts later than the load"));
+            }
+            Coming::Loops { ramp_s, loops }
+        }
+    };
+    (threads, coming)
+}
+
+/// How many s a unit of a group's times is.
+fn unit_s(element: &Element) -> f64 {
+    if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
+}
+
+/// A group that goes to a target in steps and stays.
+fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, Coming) {
+    let unit_s = unit_s(element);
+    let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
+        return (None, Coming::Unknown);
+    };
+    let hold_s = number("Hold").unwrap_or(0.0) * unit_s;
+    let steps = number("Steps").unwrap_or(0.0).clamp(0.0, STAGES_MAX as f64) as usize;
+    let stretches = match steps {
+        0 | 1 => vec![Stretch { threads, start_s: 0.0, ramp_s, hold_s, stop_s: 0.0 }],
+        steps => (0..steps)
+            .map(|step| {
+                let start_s = ramp_s * step as f64 / steps as f64;
+                Stretch {
+                    threads: threads / steps as f64,
+                    start_s,
+                    ramp_s: 0.0,
+                    hold_s: ramp_s - start_s + hold_s,
+                    stop_s: 0.0,
+                }
+            })
+            .collect(),
+    };
+    (Some(threads), Coming::Over(stretches))
+}
+
+/// A group of arrivals at a rate that grows to a target.
+fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, Coming) {
+    let unit_s = unit_s(element);
+    let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, Coming::Unknown) };
+    let ramp = Ramp { from: 0.0, to: rate, length_s: number("RampUp").unwrap_or(0.0) * unit_s };
+    let hold = Ramp { from: rate, to: rate, length_s: number("Hold").unwrap_or(0.0) * unit_s };
+    (None, Coming::Rate(vec![ramp, hold]))
+}
+
+/// A group that adds some threads after the other, stays, and stops them likewise.
+fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
+    let of = |name: &str| number(name).unwrap_or(0.0);
+    let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
+        return (None, Coming::Unknown);
+    };
+    let (ramp_s, each, burst) = (of("rampUp"), of("Start users count").max(1.0), of("Start users count burst"));
+    let (mut stretches, mut started, mut at_s) = (Vec::new(), 0.0, of("Threads initial delay"));
+    while started < threads && stretches.len() < STAGES_MAX {
+        let next = if started == 0.0 && burst > 0.0 { burst } else { each };
+        let next = next.min(threads - started);
+        stretches.push(Stretch { threads: next, start_s: at_s, ramp_s, hold_s: 0.0, stop_s: 0.0 });
+        started += next;
+        at_s += ramp_s + if started < threads { of("Start users period") } else { 0.0 };
+    }
+    if started < threads {
+        return (Some(threads), Coming::Unknown);
+    }
+    let held_s = at_s + of("flighttime");
+    // So many stop at once, and some more after each period.
+    let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
+    let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
+    for stretch in &mut stretches {
+        (stretch.hold_s, stretch.stop_s) = (held_s - stretch.start_s - ramp_s, stop_s);
+    }
+    (Some(threads), Coming::Over(stretches))
+}
+
+/// A group of rows: threads, delay, start, hold, stop.
+fn rows(element: &Element, values: &Values) -> (Option<f64>, Coming) {
+    let row = |row: roxmltree::Node| -> Option<Stretch> {
+        let cells: Vec<f64> = row
+            .children()
+            .filter(roxmltree::Node::is_element)
+            .map(|cell| values.number(cell.text().unwrap_or("0")).filter(|number| *number >= 0.0))
+            .collect::<Option<_>>()?;
+        let [threads, start_s, ramp_s, hold_s, stop_s] = cells.as_slice() else { return None };
+        Some(Stretch { threads: *threads, start_s: *start_s, ramp_s: *ramp_s, hold_s: *hold_s, stop_s: *stop_s })
+    };
+    let data = element.collection("ultimatethreadgroupdata");
+    let stretches: Option<Vec<Stretch>> = data.into_iter().map(row).collect();
+    match stretches.filter(|stretches| (1..=STAGES_MAX).contains(&stretches.len())) {
+        Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), Coming::Over(stretches)),
+        None => (None, Coming::Unknown),
+    }
+}
+
+/// The levels of several stretches together.
+fn over_time(stretches: &[Stretch]) -> Vec<Ramp> {
+    let mut turns_s: Vec<f64> = stretches.iter().flat_map(Stretch::turns_s).chain([0.0]).collect();
+    turns_s.sort_by(f64::total_cmp);
+    turns_s.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
+    let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.level(at_s, side)).sum::<f64>().round();
+    let mut ramps: Vec<Ramp> = Vec::new();
+    for ends in turns_s.windows(2) {
+        // Whoever ramps up has a thread from the first moment on.
+        let (from, to) = (level(ends[0], 1.0), level(ends[1], -1.0));
+        let from = if from == 0.0 && to > 1.0 { 1.0 } else { from };
+        match ramps.last_mut() {
+            Some(last) if last.from == last.to && last.to == from && from == to => last.length_s += ends[1] - ends[0],
+            _ => ramps.push(Ramp { from, to, length_s: ends[1] - ends[0] }),
+        }
+    }
+    ramps
+}
+
+/// As a file has it; `None` where there is no load, or too many stretches of one.
+fn stages(ramps: &[Ramp]) -> Option<String> {
+    let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
+    let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
+    let stage = |ramp: &&Ramp| {
+        let level = match figure(ramp.from) == figure(ramp.to) {
+            true => figure(ramp.to),
+            false => format!("{}..{}", figure(ramp.from), figure(ramp.to)),
+        };
+        format!("{level}@{}", time(ramp.length_s))
+    };
+    (is_some && ramps.len() <= STAGES_MAX).then(|| ramps.iter().map(stage).collect::<Vec<_>>().join(","))
+}
+
+/// A number with three decimals at most.
+fn figure(number: f64) -> String {
+    ((number * 1e3).round() / 1e3).to_string()
+}
+
+fn time(seconds: f64) -> String {
+    let ms = (seconds.min(SECONDS_MAX) * 1e3).round().max(1.0) as u64;
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// The rates of a schedule: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals is reached at their end.
+fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
+    let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
+    // Arrivals that a rate may follow.
+    let mut open = false;
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return (!ramps.is_empty()).then_some(ramps);
+        }
+        if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/")?.1;
+            continue;
+        }
+        if let Some(comment) = rest.strip_prefix("//") {
+            rest = comment.split_once('\n').map_or("", |(_, after)| after);
+            continue;
+        }
+        let (name, after) = rest.split_once('(')?;
+        let (argument, after) = after.split_once(')')?;
+        rest = after;
+        match name.trim() {
+            "rate" => {
+                let (count, unit) = argument.split_once('/').unwrap_or((argument, "s"));
+                let count: f64 = count.trim().parse().ok().filter(|count: &f64| count.is_finite() && *count >= 0.0)?;
+                rate = count / named_s(unit.trim())?;
+                if let (Some(last), true) = (ramps.last_mut(), open) {
+                    last.to = rate;
+                }
+                open = false;
+            }
+            "random_arrivals" | "even_arrivals" => {
+                ramps.push(Ramp { from: rate, to: rate, length_s: length_s(argument)? });
+                open = true;
+            }
+            "pause" => {
+                ramps.push(Ramp { from: 0.0, to: 0.0, length_s: length_s(argument)? });
+                open = false;
+            }
+            _ => return None,
+        }
+        if ramps.len() > STAGES_MAX {
+            return None;
+        }
+    }
+}
+
+/// So many s has a unit.
+fn named_s(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ms" => 1e-3,
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return None,
+    })
+}
+
+/// A time with its units: `30s`, `1 h 30 min`.
+fn length_s(text: &str) -> Option<f64> {
+    let (mut total, mut rest) = (0.0, text.trim());
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = rest[digits..].trim_start();
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        total += number * if letters == 0 { 1.0 } else { named_s(&rest[..letters])? };
+        rest = rest[letters..].trim_start();
+    }
+    (total > 0.0 && total <= SECONDS_MAX).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Curve;
+
+    fn stretch(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> Stretch {
+        Stretch { threads, start_s, ramp_s, hold_s, stop_s }
+    }
+
+    #[test]
+    fn threads_add_up_over_time() {
+        for (stretches, expect) in [
+            (vec![stretch(10.0, 0.0, 0.0, 60.0, 0.0)], "10@60s"),
+            (vec![stretch(20.0, 0.0, 10.0, 50.0, 0.0)], "1..20@10s,20@50s"),
+            (vec![stretch(5.0, 30.0, 0.0, 30.0, 0.0)], "0@30s,5@30s"),
+            (
+                vec![stretch(10.0, 0.0, 10.0, 20.0, 10.0), stretch(20.0, 10.0, 0.0, 10.0, 0.0)],
+                "1..10@10s,30@10s,10@10s,10..0@10s",
+            ),
+            (vec![stretch(2.0, 0.0, 0.0, 10.0, 0.0), stretch(2.0, 10.0, 0.0, 10.0, 0.0)], "2@20s"),
+            (vec![stretch(1.0, 0.0, 0.5, 1.0, 0.0)], "0..1@500ms,1@1s"),
+        ] {
+            let written = stages(&over_time(&stretches)).expect("a load");
+            assert_eq!(written, expect, "{stretches:?}");
+            Curve::of_users(&written).expect("it is read");
+        }
+        assert_eq!(stages(&over_time(&[stretch(0.0, 0.0, 1.0, 1.0, 0.0)])), None);
+    }
+
+    #[test]
+    fn schedules_of_arrivals_are_rates() {
+        for (text, expect) in [
+            ("rate(1/s) random_arrivals(2 min) rate(1/s)", Some("1@120s")),
+            ("rate(0/s) random_arrivals(10 s) rate(50/s) random_arrivals(1 min) rate(50/s)", Some("0..50@10s,50@60s")),
+            ("rate(60/min) even_arrivals(1h 30 min)", Some("1@5400s")),
+            ("/* warm */ rate(2/sec)random_arrivals(500ms) // end\npause(1s)", Some("2@500ms,0@1s")),
+            ("rate(1/s)", None),
+            ("rate(1/s) random_arrivals(2 fortnights)", None),
+            ("rate(-1/s) random_arrivals(2 s)", None),
+            ("burst(3)", None),
+            ("rate(1/s", None),
+        ] {
+            let written = schedule_ramps(text).and_then(|ramps| stages(&ramps));
+            assert_eq!(written.as_deref(), expect, "{text}");
+            written.iter().for_each(|written| assert!(Curve::of_rate(written).is_ok(), "{written}"));
+        }
+    }
+}

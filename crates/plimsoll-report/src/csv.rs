@@ -2,7 +2,7 @@
 //! it. The columns are those of the table of measures.
 
 use crate::visible::visible;
-use plimsoll_model::measures::{Column, Figure, Held, Kind};
+use plimsoll_model::measures::{Column, Figure, Held, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
@@ -47,6 +47,11 @@ fn texts<'a>(held: impl Iterator<Item = (&'static Figure, Held<'a, SparseHistogr
     held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
+/// Whether a figure is about sessions.
+fn is_of_sessions(figure: &Figure) -> bool {
+    figure.unit == Unit::Sessions || figure.name == "session_time"
+}
+
 /// All intervals of an experiment. Times in ns; `start_s` is schedule time within the trial.
 pub fn intervals(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
@@ -57,7 +62,11 @@ fn of_trials(trials: &[Trial]) -> String {
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
-    let of_load: Vec<String> = LoadFigures::FIGURES.iter().flat_map(headings).collect();
+    // Where nobody begins sessions they have no columns.
+    let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
+    let is_shown = |figure: &Figure| sessions || !is_of_sessions(figure);
+    let of_load: Vec<String> =
+        LoadFigures::FIGURES.iter().filter(|figure| is_shown(figure)).flat_map(headings).collect();
     rows[0].extend(of_load.iter().cloned());
     for (number, trial) in trials.iter().enumerate() {
         for (index, interval) in &trial.run.intervals {
@@ -66,7 +75,8 @@ fn of_trials(trials: &[Trial]) -> String {
             let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
             let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().held()));
-            rows.push(whole.chain(texts(interval.load.held())).collect());
+            let load = interval.load.held().filter(|(figure, _)| is_shown(figure));
+            rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
                 // What is counted for the load is no route's.
                 let nothing = of_load.iter().map(|_| String::new());
@@ -116,17 +126,22 @@ fn tag_name(tag: Tag) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::record::ScenarioRecord;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
     /// The CSV of a load with routes of these names.
     fn written(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
+        let text = of_trials(&[trial(names, intervals)]);
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn trial(names: &[&str], intervals: Vec<Interval>) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let first = run.plan.traffic.routes[0].clone();
         run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
         run.plan.traffic.routes.iter_mut().zip(names).for_each(|(route, name)| route.label = (*name).to_owned());
         run.intervals = (0..).zip(intervals).collect();
-        let text = of_trials(&[Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }]);
-        text.lines().map(str::to_owned).collect()
+        Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }
     }
 
     fn cells(line: &str) -> Vec<String> {
@@ -154,6 +169,21 @@ mod tests {
         assert_eq!(rows.len(), 3);
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
         assert_eq!((rows[1][4].as_str(), rows[2][4].as_str(), rows[2][2].as_str()), ("3", "0", "0.1"));
+    }
+
+    #[test]
+    fn sessions_have_columns_where_there_are_any() {
+        let mut interval = interval(&[(0, 3)]);
+        (interval.load.sessions_started, interval.load.sessions_completed) = (7, 5);
+        let mut trial = trial(&["GET /"], vec![interval]);
+        let (name, digest) = ("buyer".to_owned(), String::new());
+        trial.run.plan.traffic.scenarios =
+            vec![ScenarioRecord { name, weight: 1, own_connection: false, requests_max: 3, digest }];
+        let text = of_trials(&[trial]);
+        let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+        let value = |name: &str| rows[1][rows[0].iter().position(|heading| heading == name).expect(name)].as_str();
+        let values = ["sessions_started", "sessions_completed", "sessions_cut", "session_time_p99_ns"].map(value);
+        assert_eq!(values, ["7", "5", "0", "0"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ lint:
 
 # Unit, property, simulation, fuzz and end-to-end tests.
 unit:
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO="$(CARGO)" ./scripts/test
 
 # The sample services in lab/ (Go, Node.js), started for real.
 lab-test:

@@ -170,11 +170,16 @@ impl Contrast {
         (self.best_rps > 0.0).then_some(self.best_rps * self.alone_ns? / 1e9)
     }
 
-    /// Whether as many requests are served at a time as we let be under way: it is our connections that are few.
+    /// Whether it is our connections that are few: as many requests are served at a time as we let be under way; or some were not
+    /// sent since no connection was free, while those that were sent took no longer than one that is alone. Arrivals at random
+    /// find all connections taken long before these are in use all the time (Erlang's loss formula).
     pub fn held_by_our_connections(&self) -> Option<bool> {
         let most = self.past.under_way_max;
         let under_way = self.past.get(Signal::InFlight)?;
-        Some(most >= 1.0 && under_way >= 0.95 * most && (self.at_a_time()? / most - 1.0).abs() <= 0.15)
+        let all = under_way >= 0.95 * most && (self.at_a_time()? / most - 1.0).abs() <= 0.15;
+        let as_alone = self.past.get(Signal::Service)? <= 1.25 * self.alone_ns?;
+        let lost = self.past.unsent_share >= 0.01 && under_way >= 0.5 * most && as_alone;
+        Some(most >= 1.0 && (all || lost))
     }
 
     /// Whether the server holds a rate now that it did not hold while its line was searched. Of a wide bracket what lies inside it

@@ -203,11 +203,16 @@ pub const RULES: &[Rule] = &[
             |case| {
                 let ours = case.line.no_port + case.past.no_port > 0;
                 // The server's own connections: nearly all ports to one peer are used up, and requests fail.
-                let servers = case.peer().is_some()
+                let rise = case.peer().is_some()
                     && case.reaches(Signal::TimeWait, 0.85).unwrap_or(false)
-                    && case.rises(Signal::TimeWait, 2.0).unwrap_or(false)
-                    && case.reaches(Signal::Failed, 0.01).unwrap_or(false);
-                Some(ours || servers)
+                    && case.rises(Signal::TimeWait, 2.0).unwrap_or(false);
+                // They are held for a minute: what the search used up is missed at a low load, too. They are not ours, as we
+                // still opened connections.
+                let low = &case.low;
+                let stay = low.get(Signal::TimeWait).is_some_and(|share| share >= 0.97)
+                    && low.get(Signal::Failed).is_some_and(|share| share >= 0.01)
+                    && low.opened > 0;
+                Some(ours || (rise || stay) && case.reaches(Signal::Failed, 0.01).unwrap_or(false))
             },
         )],
         yields_to: &[],

@@ -233,6 +233,10 @@ pub struct LoadSignals {
     pub requests_each: f64,
     /// Requests that may be under way at a time, by our own limit of connections.
     pub under_way_max: f64,
+    /// Share of the requests that were not sent, since no connection was free for them.
+    pub unsent_share: f64,
+    /// Connections that were opened.
+    pub opened: u64,
     /// What could not be seen, and why.
     pub unseen: Vec<String>,
 }
@@ -325,6 +329,7 @@ impl LoadSignals {
         self.put(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
         let errors: u64 = load.connect_errors.iter().map(|(_, times)| times).sum();
         self.no_port = load.connect_errors.get(NO_PORT_LEFT);
+        (self.opened, self.unsent_share) = (load.connections_opened, ledger.unsent as f64 / scheduled);
         self.put(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
         self.put(Signal::Generator, summary.generator.work_share);
         let (mut in_flight_ns, mut work_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64);

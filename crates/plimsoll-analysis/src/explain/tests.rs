@@ -337,7 +337,25 @@ fn each_cause_by_its_law() {
             },
             Cause::Client,
         ),
+        (
+            "plimsoll, whose connections are taken when arrivals at random come",
+            {
+                let mut case = usual().alone(10.0).with(&[(InFlight, 1.5, 6.5, 7.2), (Service, 1e7, 1e7, 1.1e7)]);
+                (case.past.under_way_max, case.past.unsent_share) = (10.0, 0.2);
+                case
+            },
+            Cause::Client,
+        ),
         ("plimsoll", Contrast { stopped_by: StoppedBy::Client, ..usual() }, Cause::Client),
+        (
+            "ports that the search used up, while plimsoll is busy with failures",
+            {
+                let mut case = usual().with(&[(TimeWait, 1.0, 1.0, 1.0), (Failed, 0.9, 0.9, 0.9)]);
+                (case.low.opened, case.line.limited) = (20, Some(crate::sentence::Sentence::from("a worker was busy")));
+                case
+            },
+            Cause::Ports,
+        ),
         (
             "ports of the server's own connections",
             usual().peers(2.0, 8.0, 8.0).with(&[(TimeWait, 0.1, 0.9, 0.99), (Failed, 0.0, 0.0, 0.3)]),

@@ -192,8 +192,9 @@ impl Contrast {
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, and less than was asked.
-        Some(got < asked * 0.985 && got <= line * 1.12)
+        // Not more than a little above the line, or than what did not hold; where there is no line, whatever it is.
+        let most = if self.lower_rps > 0.0 { (line * 1.12).max(self.upper_rps.unwrap_or(0.0)) } else { f64::INFINITY };
+        Some(got < asked * 0.985 && got <= most)
     }
 
     /// Whether all cores that there are are in use at or past the line.

@@ -377,7 +377,8 @@ pub const RULES: &[Rule] = &[
                 Some(case.past.get(Signal::Dispersion)? < 0.3)
             }),
         ],
-        yields_to: &[],
+        // Answers that lie ready have been made: it is not the server that holds them back.
+        yields_to: &[Cause::Network, Cause::SlowReader],
         to_tell: &[words("whether the server's cores are idle (probes)")],
     },
     Rule {

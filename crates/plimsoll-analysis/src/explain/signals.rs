@@ -263,6 +263,8 @@ const COLLECTORS: [&str; 12] = [
     ".NET Server GC",
     ".NET BGC",
 ];
+/// Programs whose collectors these are, by the names of their processes.
+const COLLECTED: [&str; 2] = ["java", "dotnet"];
 const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 
 /// The figure of a series over the window, by its name.
@@ -463,7 +465,9 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean("metrics.memstats.GCCPUFraction");
-        let by_threads = used.map(|cores| named(&COLLECTORS) / cores);
+        // Only of a runtime whose collector has threads of that name does it say something that none is busy.
+        let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
+        let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
         let gc = by_metrics.or(by_memstats).into_iter().chain(by_threads).reduce(f64::max);
         self.put(Signal::Gc, gc.map(|share| share.min(1.0)));
         self.put(Signal::Compiling, used.map(|cores| named(&COMPILERS) / cores));

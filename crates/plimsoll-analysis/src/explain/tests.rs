@@ -490,3 +490,20 @@ fn the_sentence_names_what_it_is_about() {
         assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
 }
+
+/// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that
+/// nothing is full.
+#[test]
+fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
+    let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
+    for (what, case, got, expect) in [
+        ("at the line", case(950.0, Some(960.0)), 960.0, true),
+        ("far above a line that is known", case(950.0, Some(960.0)), 1200.0, false),
+        ("between what held and what did not", case(950.0, Some(1900.0)), 1200.0, true),
+        ("without a line", case(0.0, None), 1200.0, true),
+        ("all was answered", case(0.0, None), 1498.0, false),
+    ] {
+        let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
+        assert_eq!(case.plateau(), Some(expect), "{what}");
+    }
+}

@@ -7,7 +7,7 @@
 
 use super::search::Search;
 use super::step::{History, Step, Until, closed};
-use crate::explain::{ExperimentLoads, Loads, interventions, level_of, standing};
+use crate::explain::{ExperimentLoads, LoadSignals, Loads, Signal, interventions, level_of, standing};
 use crate::find::{self, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
@@ -81,6 +81,12 @@ impl HoldLevel {
 
 /// How far past the line is just past it.
 const PAST: f64 = 1.1;
+/// A load past the line that was answered to this share was not past it: the next is so much higher, so often at the most, and no
+/// higher than this times the most that was answered before where nothing is known not to hold.
+const ANSWERED: f64 = 0.97;
+const FURTHER: f64 = 1.4;
+const FURTHER_MAX: usize = 3;
+const FURTHER_TIMES: f64 = 3.0;
 /// The search takes this part of the budget, and no more than this.
 const SEARCH_PART: (u64, u64) = (2, 5);
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
@@ -162,6 +168,9 @@ impl Explain {
                 None => self.vary(history, &findings, left_ns),
             };
         }
+        if let Some(step) = self.further(history, &findings, left_ns) {
+            return step;
+        }
         // What others disturbed is made again, if there is time left.
         let again = wanted.clone().find(|(level, _)| {
             let tries: Vec<&Trial> = of(history.trials, *level).collect();
@@ -177,6 +186,29 @@ impl Explain {
                 step => step,
             },
         }
+    }
+
+    /// Of a wide bracket, and where there is no line, it is not known beforehand how far past the line is past it: a load there
+    /// that was answered whole is followed by a higher one. Without one that is too much all loads look alike.
+    fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
+        let past: Vec<&Trial> = of(history.trials, HoldLevel::Past).collect();
+        let last = *past.last()?;
+        let sight = LoadSignals::of(&last.run);
+        let (asked, got) = (sight.get(Signal::Offered)?, sight.get(Signal::Goodput)?);
+        if has_changed(history.trials) || past.len() > FURTHER_MAX || got < ANSWERED * asked || sight.limited.is_some()
+        {
+            return None;
+        }
+        let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
+        let made = rate.max();
+        let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.lower > 0.0);
+        let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
+        let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
+        let next = (made * FURTHER).min(most);
+        let length_ns = last.run.plan.load.duration_ns?;
+        let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
+        let fits = takes_ns <= left_ns.saturating_sub(self.varied_ns());
+        (fits && next >= made * PAST).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
     /// The next load with another value of the setting. What could not be made is not tried again.
@@ -392,7 +424,9 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
         let calm = of(trials, level).find(|trial| !Others::of(&trial.run).disturbed);
         calm.or_else(|| of(trials, level).last()).map(|trial| &trial.run)
     };
-    let past = chosen(HoldLevel::Past);
+    // Of several past the line each is higher than the one before: the last one that counts.
+    let calm = of(trials, HoldLevel::Past).filter(|trial| !Others::of(&trial.run).disturbed).last();
+    let past = calm.map(|trial| &trial.run).or_else(|| chosen(HoldLevel::Past));
     Loads {
         low: chosen(HoldLevel::Low),
         half: chosen(HoldLevel::Half),

@@ -53,6 +53,8 @@ pub struct EncodedRoute {
     pub ok_status: StatusSet,
     /// Of a call of gRPC's, which of its ends are, too.
     pub ok_grpc: Option<GrpcStatusSet>,
+    /// Its answers are streams of messages, each with a time of its own.
+    pub times_messages: bool,
     /// From the moment it is started to the last byte.
     pub timeout_ns: u64,
     /// How many redirects are followed.
@@ -171,11 +173,16 @@ impl RouteCompiler<'_> {
             (None, true) => AnswerKept::Head,
             (None, false) => AnswerKept::Nothing,
         };
-        let encoded = encode_request(self.plan, &request)?;
+        let mut encoded = encode_request(self.plan, &request)?;
+        let gives_stream = route.grpc.as_ref().is_some_and(|call| call.gives_stream);
+        if gives_stream && route.grpc.as_ref().is_some_and(|call| call.in_turn) {
+            encoded = encoded.in_turn();
+        }
         let is_written = form.is_some() || self.cookies || route.follow > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
+            times_messages: gives_stream,
             timeout_ns: route.timeout_ns,
             follow: route.follow,
             form: is_written.then(|| {

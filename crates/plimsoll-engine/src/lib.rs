@@ -48,7 +48,7 @@ pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
 use encoded_route::RouteCompiler;
 use fill::FormValues;
 use plimsoll_model::grpc_message::{MessageText, MessageTexts};
-use plimsoll_model::{Outcome, Plan, Route, RouteNumber, Stripe};
+use plimsoll_model::{HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub struct FirstRequest {
     pub wait_ns: u64,
     /// What it asks.
     pub route: RouteNumber,
-    /// As it goes on the wire; what would be captured before stands in it by its name.
+    /// As it goes on the wire, over HTTP/2 with its head in lines; what would be captured before stands in it by its name.
     pub bytes: Vec<u8>,
 }
 
@@ -129,7 +129,11 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
                 Next::End => break,
             };
             source.fill(0, arrival, route, now_ns);
-            let mut bytes = source.request(0, route).h1().to_vec();
+            let request = source.request(0, route);
+            let mut bytes = match plan.carriage.http {
+                HttpChoice::H2 => request.h2_in_lines(),
+                HttpChoice::Auto | HttpChoice::H1 => request.h1().to_vec(),
+            };
             for (mark, name) in marks.iter().zip(&captured) {
                 replace(&mut bytes, mark.as_bytes(), format!("{{{{ {name} }}}}").as_bytes());
             }

@@ -162,14 +162,30 @@ impl Recorder {
         self.load.surplus_connections += 1;
     }
 
-    /// A call of gRPC's for `route` was answered, with so many messages, and ended like this.
+    /// A call of gRPC's for `route` was answered, and ended like this.
     #[inline]
-    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, messages: u32, measured: bool) {
+    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, measured: bool) {
         if measured {
-            let figures = &mut self.routes[usize::from(route)];
-            figures.grpc_statuses.add(status as u16, 1);
-            figures.grpc_messages += u64::from(messages);
+            self.routes[usize::from(route)].grpc_statuses.add(status as u16, 1);
         }
+    }
+
+    /// Messages of an answer to a measured call for `route` have come whole.
+    #[inline]
+    pub fn messages_came(&mut self, route: RouteNumber, count: u32) {
+        self.routes[usize::from(route)].grpc_messages += u64::from(count);
+    }
+
+    /// The same of a stream, all at one moment: so long after the last one of the same answer or, if there was none
+    /// (`is_first`), after the first byte was sent.
+    pub fn stream_messages_came(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
+        let figures = &mut self.routes[usize::from(route)];
+        if is_first {
+            figures.first_message.record(after_ns)
+        } else {
+            figures.message_gap.record(after_ns)
+        }
+        (1..count).for_each(|_| figures.message_gap.record(0));
     }
 
     /// A request that was [`Recorder::started`] is finished.

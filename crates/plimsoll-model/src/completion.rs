@@ -128,7 +128,7 @@ impl RouteRecord {
         let (label, weight) = (self.label.clone(), self.weight);
         let (ok_status, timeout_ns) = (self.ok_status.clone(), self.timeout_ns);
         // Its messages are made anew of its body.
-        let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, ..GrpcCall::default() });
+        let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
         Ok(Route { label, weight, ok_status, timeout_ns, grpc, ..Route::new(request) })
     }
 }

@@ -109,6 +109,10 @@ pub struct GrpcCall {
     /// What messages are described by (a `FileDescriptorSet` of protobuf's), where somebody looks into answers, or the body is
     /// filled in and made into messages anew each time.
     pub types: Option<Arc<[u8]>>,
+    /// The method gives a stream of messages: each has a time of its own. Known once the messages are made.
+    pub gives_stream: bool,
+    /// Each message is sent when the one before it was answered, where the method gives a stream; else all are sent in one go.
+    pub in_turn: bool,
 }
 
 /// A set of ends of calls.

@@ -90,8 +90,9 @@ pub struct MessageCount {
 }
 
 impl MessageCount {
-    /// Takes the next piece of the content.
-    pub fn take(&mut self, mut piece: &[u8]) {
+    /// Takes the next piece of the content. Returns how many messages are whole with it.
+    pub fn take(&mut self, mut piece: &[u8]) -> u32 {
+        let before = self.whole;
         while let [first, after @ ..] = piece {
             if self.left > 0 {
                 let bytes = piece.len().min(self.left as usize);
@@ -106,13 +107,10 @@ impl MessageCount {
                 }
                 (self.prefix, self.left) = (0, self.length);
             }
-            self.whole = self.whole.saturating_add(u32::from(self.left == 0));
+            // In a stream without end they are counted round.
+            self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
         }
-    }
-
-    /// How many have come whole.
-    pub fn whole(&self) -> u32 {
-        self.whole
+        self.whole.wrapping_sub(before)
     }
 
     /// Whether a message has begun that is not whole.
@@ -134,15 +132,14 @@ mod tests {
         for cut in 0..content.len() {
             let read: Vec<_> = Messages::of(&content[..cut]).collect();
             let mut count = MessageCount::default();
-            count.take(&content[..cut]);
+            let first = count.take(&content[..cut]);
             assert_eq!(count.is_cut(), read.last() == Some(&Err(MessageError::Cut)), "{cut}");
-            assert_eq!(count.whole() as usize, read.iter().filter(|one| one.is_ok()).count(), "{cut}");
-            count.take(&content[cut..]);
-            assert_eq!((count.whole(), count.is_cut()), (5, false), "{cut}");
+            assert_eq!(first as usize, read.iter().filter(|one| one.is_ok()).count(), "{cut}");
+            assert_eq!((first + count.take(&content[cut..]), count.is_cut()), (5, false), "{cut}");
         }
         let mut count = MessageCount::default();
-        content.iter().for_each(|byte| count.take(&[*byte]));
-        assert_eq!((count.whole(), count.is_cut()), (5, false));
+        let told: u32 = content.iter().map(|byte| count.take(&[*byte])).sum();
+        assert_eq!((told, count.is_cut()), (5, false));
         let read: Vec<_> = Messages::of(&[1, 0, 0, 0, 0]).collect();
         assert_eq!(read, [Err(MessageError::Compressed)]);
         assert_eq!(Messages::of(b"").next(), None);
@@ -154,7 +151,6 @@ mod tests {
         write_message(b"xyz", true, &mut content);
         assert_eq!(content, [1, 0, 0, 0, 3, b'x', b'y', b'z']);
         let mut count = MessageCount::default();
-        count.take(&content);
-        assert_eq!((count.whole(), count.is_cut()), (1, false));
+        assert_eq!((count.take(&content), count.is_cut()), (1, false));
     }
 }

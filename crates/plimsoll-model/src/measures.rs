@@ -290,10 +290,14 @@ table! {
     9 answers_bytes: Counter of Bytes;
     /// Calls of gRPC's by how they ended ([`crate::GrpcStatus`]), where their server has said so.
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
-    /// Messages in answers to calls of gRPC's.
+    /// Messages in answers to calls of gRPC's, as they came whole.
     11 grpc_messages: Counter of Messages, json "grpc_messages";
     /// Answers with another status than the log has that is replayed.
     12 status_changed: Counter of Requests;
+    /// From the first byte sent to the first whole message of the answer: calls of methods that give a stream, however they end.
+    13 first_message: Times of Ns, json "first_message_ns";
+    /// From one message of such an answer to the next, by the moments at which they were read: those read together are 0 apart.
+    14 message_gap: Times of Ns, json "message_gap_ns";
 }
 
 table! {

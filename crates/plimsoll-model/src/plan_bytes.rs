@@ -366,11 +366,12 @@ fn route(out: &mut Vec<u8>, route: &Route) {
             bytes(out, 2, from.text().as_bytes());
         });
     }
-    if let Some(GrpcCall { ok, content, types }) = grpc {
+    if let Some(GrpcCall { ok, content, types, gives_stream, in_turn }) = grpc {
         field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
             content.iter().for_each(|content| bytes(out, 2, content));
             types.iter().for_each(|types| bytes(out, 3, types));
+            number(out, 4, u64::from(*gives_stream) | u64::from(*in_turn) << 1);
         });
     }
     number(out, 13, u64::from(*follow));
@@ -661,14 +662,16 @@ fn read_route(message: Reader) -> Option<Route> {
 }
 
 fn read_call(message: Reader) -> Option<GrpcCall> {
-    let (mut ok, mut content, mut types) = (None, None, None);
+    let (mut ok, mut content, mut types, mut how) = (None, None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => once(&mut content, value.bytes.to_vec()),
         3 => once(&mut types, value.bytes.into()),
+        4 => once(&mut how, value.number()?),
         _ => None,
     })?;
-    Some(GrpcCall { ok: ok?, content, types })
+    let how = how.filter(|how| *how < 4)?;
+    Some(GrpcCall { ok: ok?, content, types, gives_stream: how & 1 != 0, in_turn: how & 2 != 0 })
 }
 
 fn read_header(message: Reader) -> Option<(String, String)> {

@@ -5,6 +5,8 @@
 
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
+#[cfg(doc)]
+use crate::grpc::GrpcCall;
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
 use crate::listed::{Listed, ListedRecord};
 use crate::load::Load;
@@ -118,6 +120,9 @@ pub struct RouteRecord {
     /// It is a call of gRPC's, and these of its ends are success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
+    /// See [`GrpcCall::in_turn`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
     /// A request that takes longer has failed, ns.
     pub timeout_ns: u64,
 }
@@ -246,6 +251,7 @@ impl Route {
             weight: self.weight,
             ok_status: self.ok_status.clone(),
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
+            in_turn: self.grpc.as_ref().is_some_and(|call| call.in_turn),
             timeout_ns: self.timeout_ns,
         }
     }

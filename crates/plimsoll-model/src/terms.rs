@@ -189,6 +189,9 @@ pub struct MixTerms<T> {
     /// Which ends of gRPC calls do; `None`: `OK`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
+    /// Messages of calls are sent when those before them were answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
     /// A request that takes longer has failed, where it does not say, ns.
     pub timeout_ns: u64,
 }
@@ -418,12 +421,13 @@ impl<T> Terms<T> {
             preflight: self.preflight,
             mix: match &self.mix {
                 None => None,
-                Some(MixTerms { file, bases, headers, ok_status, ok_grpc, timeout_ns }) => Some(MixTerms {
+                Some(MixTerms { file, bases, headers, ok_status, ok_grpc, in_turn, timeout_ns }) => Some(MixTerms {
                     file: each(TextKind::Traffic, file)?,
                     bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
                     headers: headers.iter().map(|header| each(TextKind::Header, header)).collect::<Result<_, E>>()?,
                     ok_status: ok_status.clone(),
                     ok_grpc: *ok_grpc,
+                    in_turn: *in_turn,
                     timeout_ns: *timeout_ns,
                 }),
             },

@@ -280,6 +280,7 @@ fn what_a_file_asks_is_read_again() {
         headers: vec!["Accept: a/b".to_owned(), "X-Any: s3cret".to_owned()],
         ok_status: StatusSet::default(),
         ok_grpc: None,
+        in_turn: false,
         timeout_ns: 1,
     };
     let terms = Terms { mix: Some(mix.clone()), ..terms(&asked, &[]) };

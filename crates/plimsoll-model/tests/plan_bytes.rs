@@ -61,6 +61,8 @@ fn route(rng: &mut Rng) -> Route {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
             content: some(rng, blob),
             types: some(rng, |rng| blob(rng).into()),
+            gives_stream: rng.below(2) == 1,
+            in_turn: rng.below(2) == 1,
         }),
     }
 }

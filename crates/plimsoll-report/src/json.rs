@@ -375,6 +375,10 @@ struct RouteFields<'a> {
     response_time_ns: DistributionFields,
     service_time_ns: DistributionFields,
     ttfb_ns: DistributionFields,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_message_ns: Option<DistributionFields>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_gap_ns: Option<DistributionFields>,
     bytes_in: u64,
     failed: Failures<'a>,
     statuses: Keyed<'a, fn(u16) -> String>,
@@ -391,11 +395,18 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             response_time_ns: DistributionFields::from(&figures.response),
             service_time_ns: DistributionFields::from(&figures.service),
             ttfb_ns: DistributionFields::from(&figures.ttfb),
+            first_message_ns: of_stream(&figures.first_message),
+            message_gap_ns: of_stream(&figures.message_gap),
             bytes_in: figures.answers_bytes,
             failed: Failures(&figures.ledger),
             statuses: Keyed(&figures.statuses, |status| status.to_string()),
         }
     }
+}
+
+/// Times of messages, where there were any.
+fn of_stream(times: &Latency) -> Option<DistributionFields> {
+    (times.count > 0).then(|| DistributionFields::from(times))
 }
 
 /// `plimsoll.run/1`.

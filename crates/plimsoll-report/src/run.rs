@@ -226,6 +226,13 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
             None => rows.push(row),
         }
     }
+    for (name, times) in
+        [("first message", &summary.whole.first_message), ("between messages", &summary.whole.message_gap)]
+    {
+        if times.count > 0 {
+            rows.push(latency_row(name, times));
+        }
+    }
     rows.push(latency_row("connect", &summary.load.connect));
     if context.plan.carriage.tls.is_some() {
         rows.push(latency_row("TLS handshake", &summary.load.handshake));

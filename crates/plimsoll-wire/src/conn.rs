@@ -145,14 +145,6 @@ impl Conn {
         }
     }
 
-    /// How many whole messages the answer had to the call of gRPC's that was answered last.
-    pub fn call_messages(&self) -> u32 {
-        match &self.protocol {
-            Protocol::H1(_) => 0,
-            Protocol::H2(h2) => h2.call_messages(),
-        }
-    }
-
     /// Whether an exchange is under way.
     #[inline]
     pub fn is_busy(&self) -> bool {

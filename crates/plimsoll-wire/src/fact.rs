@@ -15,6 +15,8 @@ pub struct Piece<'a> {
     /// How many of them are content, and where that ends.
     pub(crate) content_bytes: usize,
     pub(crate) content_end: usize,
+    /// How many messages are whole with it, of an answer to a call of gRPC's.
+    pub messages: u32,
 }
 
 impl<'a> Piece<'a> {

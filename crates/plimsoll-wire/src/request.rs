@@ -1,7 +1,7 @@
 //! A request, encoded once in each form that connections may turn out to speak, and what is wanted of its answer.
 
 use crate::author::Batch;
-use crate::h1::{self, Expect};
+use crate::h1::{self, Called, Expect};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl EncodedRequest {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
             content: false,
-            call: parts.headers.iter().any(is_of_call),
+            call: if parts.headers.iter().any(is_of_call) { Called::AtOnce } else { Called::No },
         };
         let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
         Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive, heads_only: Vec::new() })
@@ -51,6 +51,13 @@ impl EncodedRequest {
     /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
+        self
+    }
+
+    /// The same with each message of its content sent when one more of the answer has come, instead of all in one go. Its content is
+    /// messages of gRPC's.
+    pub fn in_turn(mut self) -> EncodedRequest {
+        self.expect.call = Called::InTurn;
         self
     }
 
@@ -80,7 +87,7 @@ impl EncodedRequest {
         }
         (self.h2, self.body_bytes) = (None, 0);
         // Whether the connection goes on is the server's to say, which has read the request, unless it is for one alone.
-        self.expect = Expect { head_request, content, call: false };
+        self.expect = Expect { head_request, content, call: Called::No };
     }
 
     /// How many messages it is, each with an answer of its own.
@@ -98,6 +105,18 @@ impl EncodedRequest {
     #[inline]
     pub fn h1(&self) -> &[u8] {
         &self.h1
+    }
+
+    /// As HTTP/2 sends it, for people: the fields of its head in lines as over HTTP/1.1, and its content.
+    pub fn h2_in_lines(&self) -> Vec<u8> {
+        let H2Request { head, body, .. } = self.h2();
+        let mut lines = Vec::new();
+        h2::read(head, |name, value| {
+            [name, b": ", value, b"\r\n"].iter().for_each(|part| lines.extend_from_slice(part))
+        });
+        lines.extend_from_slice(b"\r\n");
+        lines.extend_from_slice(body);
+        lines
     }
 
     /// As HTTP/2 sends it.

@@ -91,6 +91,7 @@ fn understood(
             headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
             ok_status: ok_status.clone(),
             ok_grpc,
+            in_turn: request.in_turn,
             timeout_ns,
         }),
         None => None,
@@ -124,7 +125,7 @@ fn understood(
                         ));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
-                    make_call(&mut route, ok_grpc.unwrap_or_default());
+                    make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn);
                 }
                 Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
             };
@@ -178,7 +179,7 @@ fn understood(
 }
 
 /// Makes a request a call.
-fn make_call(route: &mut Route, ok: GrpcStatusSet) {
+fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool) {
     // That of a body of JSON is not that of the messages.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
@@ -191,7 +192,7 @@ fn make_call(route: &mut Route, ok: GrpcStatusSet) {
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
         }
     }
-    route.grpc = Some(GrpcCall { ok, ..GrpcCall::default() });
+    route.grpc = Some(GrpcCall { ok, in_turn, ..GrpcCall::default() });
 }
 
 /// Whether a text reads as base64, with or without padding.
@@ -204,6 +205,7 @@ fn is_base64(text: &str) -> bool {
 fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
     for (given, flag) in [
         (request.ok_grpc.is_some(), "--ok-grpc"),
+        (request.in_turn, "--in-turn"),
         (!request.schema.proto.is_empty(), "--proto"),
         (request.schema.descriptor_set.is_some(), "--descriptor-set"),
     ] {
@@ -217,7 +219,7 @@ fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
 }
 
 /// The files that describe messages, if any are given.
-fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
+pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
     let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
         paths.iter().map(|path| path_text(flag, path)).collect()
     };
@@ -297,13 +299,28 @@ fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Which HTTP is spoken, as `--http` says.
+pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Failure> {
+    let http = match text {
+        None | Some("auto") => HttpChoice::Auto,
+        Some("1.1" | "1") => HttpChoice::H1,
+        Some("2") => HttpChoice::H2,
+        Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
+    };
+    match (http, origin.is_grpc()) {
+        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out")),
+        (_, true) => Ok(HttpChoice::H2),
+        (http, false) => Ok(http),
+    }
+}
+
 /// What a file asks of each target, and whether the URL of that has a user.
 pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
 /// What a file that was read asks of each target, and whether the URL of that has a user.
-fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
             Failure::usage(
@@ -333,7 +350,7 @@ fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Resul
                 )));
             }
             route.request.method = "POST".into();
-            make_call(route, mix.ok_grpc.unwrap_or_default());
+            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn);
         }
         Ok((traffic, user_info))
     };
@@ -443,19 +460,7 @@ fn carriage(
         Some("reset") => true,
         Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
     };
-    let http = match flags.http.as_deref() {
-        None | Some("auto") => HttpChoice::Auto,
-        Some("1.1" | "1") => HttpChoice::H1,
-        Some("2") => HttpChoice::H2,
-        Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
-    };
-    let http = match (http, origin.is_grpc()) {
-        (HttpChoice::H1, true) => {
-            return Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out"));
-        }
-        (_, true) => HttpChoice::H2,
-        (http, false) => http,
-    };
+    let http = http_choice(flags.http.as_deref(), origin)?;
     let streams_max = match &flags.streams {
         None => 1,
         Some(text) => u32::try_from(positive("--streams", text)?)

@@ -33,10 +33,13 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         None => of_server(plan)?,
     };
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
+    let mut answers_in_turn = false;
     for route in &mut plan.traffic.routes {
         let Route { label, request, filled, expect, captures, grpc: Some(call), .. } = route else { continue };
         // A query is nothing that gRPC has.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
+        call.gives_stream = method.gives_stream();
+        answers_in_turn |= call.gives_stream && method.takes_stream();
         if filled.body || !expect.is_empty() || !captures.is_empty() {
             call.types = Some(types.clone());
         }
@@ -48,6 +51,12 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
             Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example()))
         })?;
         call.content = Some(content);
+    }
+    let in_turn = plan.traffic.routes.iter().any(|route| route.grpc.as_ref().is_some_and(|call| call.in_turn));
+    if in_turn && !answers_in_turn {
+        return Err(Failure::usage(
+            "--in-turn: no method that is called takes and gives a stream of messages: leave it out",
+        ));
     }
     Ok(())
 }

@@ -115,6 +115,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     if let Some(ok) = route.ok_grpc.filter(|ok| *ok != GrpcStatusSet::default()) {
         words.value("--ok-grpc", ok);
     }
+    words.switch("--in-turn", route.in_turn);
     if let Some(schema) = &terms.schema {
         schema.protos.iter().for_each(|file| words.value("--proto", &file.text));
         schema.proto_paths.iter().for_each(|folder| words.value("--proto-path", &folder.text));

@@ -221,7 +221,12 @@ impl<N: Net> Worker<N> {
                     self.job.source.gather(exchange, piece);
                 }
                 let first = self.note_bytes(exchange, piece.bytes.len());
-                if self.job.source.route(self.exchanges[exchange].route).kept != AnswerKept::Nothing {
+                let route = self.job.source.route(self.exchanges[exchange].route);
+                let is_kept = route.kept != AnswerKept::Nothing;
+                if route.ok_grpc.is_some() {
+                    self.note_messages(exchange, first, piece.messages);
+                }
+                if is_kept {
                     self.read_answer(exchange, first, piece);
                 }
                 self.unfinished(exchange, status, first, piece.bytes);
@@ -284,6 +289,34 @@ impl<N: Net> Worker<N> {
             exchange.first_byte_ns = self.now_ns;
         }
         first
+    }
+
+    /// Counts messages of the answer to a call that are whole now, and of streams notes when they came. `first`: nothing of the answer
+    /// had come before.
+    fn note_messages(&mut self, number: u32, first: bool, count: u32) {
+        let exchange = &self.exchanges[number];
+        let route = exchange.route;
+        if exchange.measured && count > 0 {
+            self.recorder.messages_came(route, count);
+        }
+        if !self.job.source.route(route).times_messages {
+            return;
+        }
+        if self.last_messages_ns.len() <= number as usize {
+            self.last_messages_ns.resize(number as usize + 1, 0);
+        }
+        let last_ns = &mut self.last_messages_ns[number as usize];
+        if first {
+            *last_ns = 0;
+        }
+        if count > 0 {
+            let is_first = *last_ns == 0;
+            let after_ns = self.now_ns - if is_first { exchange.sent_ns } else { *last_ns };
+            *last_ns = self.now_ns;
+            if exchange.measured {
+                self.recorder.stream_messages_came(route, count, after_ns, is_first);
+            }
+        }
     }
 
     /// Bytes that nobody asked for: the connection cannot be trusted any more.
@@ -501,9 +534,12 @@ impl<N: Net> Worker<N> {
                 let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
                 succeeds &= ok.contains(ended);
                 kind = AnswerKind::Call(status, ended);
-                let messages = self.connections[exchange.slot as usize].conn.call_messages();
-                self.recorder.call_ended(exchange.route, ended, messages, exchange.measured);
+                self.recorder.call_ended(asked, ended, is_measured);
+                if last.messages > 0 {
+                    self.note_messages(number, first, last.messages);
+                }
             }
+            let route = self.job.source.route(asked);
             let outcome = if !succeeds && route.ok_grpc.is_some() {
                 Outcome::Failed(RequestFailure::Status)
             } else if route.kept != AnswerKept::Nothing {

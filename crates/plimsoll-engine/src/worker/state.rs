@@ -91,6 +91,8 @@ pub struct Worker<N: Net> {
     pub(super) failed_answers: FailedAnswers,
     /// What has come of answers that are looked at, by the number of their exchange.
     pub(super) answers: Vec<AnswerText>,
+    /// When the last message of an answer came that is a stream, by the number of its exchange; 0: none has come.
+    pub(super) last_messages_ns: Vec<u64>,
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
     pub(super) ready: Vec<Ready>,
@@ -127,6 +129,7 @@ impl<N: Net> Worker<N> {
             recorder: Recorder::new(job.number, job.source.routes().len()),
             failed_answers: FailedAnswers::default(),
             answers: Vec::new(),
+            last_messages_ns: Vec::new(),
             spinner: Spinner::new(job.spin, job.spare_core),
             net,
             stop,

@@ -179,15 +179,17 @@ impl Schema {
 
 /// Which names there are, those most like `name` first.
 fn near(name: &str, mut names: Vec<String>) -> String {
-    let name = name.to_ascii_lowercase();
+    // With where it begins and ends.
     let parts = |text: &str| -> Vec<[u8; 2]> {
-        text.to_ascii_lowercase().as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
+        let text = format!("^{}$", text.to_ascii_lowercase());
+        text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
-    let wanted = parts(&name);
-    // Pairs of letters in common.
+    let wanted = parts(name);
+    // The share of pairs of letters in common.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
-        std::cmp::Reverse(wanted.iter().filter(|pair| have.contains(pair)).count())
+        let common = wanted.iter().filter(|pair| have.contains(pair)).count();
+        std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
     let left = names.len().saturating_sub(NEAR_MAX);
     names.truncate(NEAR_MAX);

@@ -119,7 +119,7 @@ impl H1 {
         };
         match self.parser.feed(all) {
             Ok(fed) => {
-                let piece = |bytes| Piece { bytes, content_bytes: fed.content, content_end: fed.consumed };
+                let piece = |bytes| Piece { bytes, content_bytes: fed.content, content_end: fed.consumed, messages: 0 };
                 let (taken, rest) = all.split_at(fed.consumed);
                 match fed.reply {
                     None => {
@@ -204,7 +204,7 @@ mod tests {
     /// answer, whether it is the last, and what is wrong in the end.
     fn told(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (Told, Option<usize>) {
         let mut h1 = H1::new();
-        h1.start(7, 10, Expect { head_request: heads_only[0], content: true, call: false }, true);
+        h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);
         h1.pipeline(heads_only);
         h1.sent(10);
         let (mut answers, mut content, mut surplus) = (Vec::new(), Vec::new(), None);

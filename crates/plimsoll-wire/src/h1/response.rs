@@ -34,7 +34,19 @@ pub struct Expect {
     /// The content is asked for: see [`Fed::content`].
     pub content: bool,
     /// The request is a call of gRPC's: messages are counted in the content of its answer.
-    pub call: bool,
+    pub call: Called,
+}
+
+/// Whether a request is a call of gRPC's, and how the messages in its content are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Called {
+    /// It is none.
+    #[default]
+    No,
+    /// In one go.
+    AtOnce,
+    /// Each when one more of the answer has come, over HTTP/2.
+    InTurn,
 }
 
 /// What feeding bytes came to.
@@ -105,7 +117,7 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false, call: false },
+            expect: Expect { head_request: false, content: false, call: Called::No },
             started: false,
             interims: 0,
         }

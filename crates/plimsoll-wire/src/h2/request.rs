@@ -1,9 +1,9 @@
 //! A request as HTTP/2 has it: its head in frames, written once. What may be in a request is checked where HTTP/1.1 has it
 //! written, since a connection may turn out to speak either.
 
-use super::frame::{begin_head, end_head};
-use super::head::is_of_connection;
-use super::hpack::{Secrecy, write_field};
+use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
+use super::head::{FIELDS_BYTES_MAX, is_of_connection};
+use super::hpack::{HpackDecoder, Secrecy, TABLE_BYTES, write_field};
 use crate::h1::{Expect, RequestParts, decimal, trim};
 
 /// A request as connections send it.
@@ -68,4 +68,15 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
         field(b"content-length", decimal(parts.body.len(), &mut [0; 20]).as_bytes());
     }
     end_head(out, from, parts.body.is_empty());
+}
+
+/// The fields of a head that [`write`] wrote, in order; of one that no server would take none.
+pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
+    let mut frames = head.to_vec();
+    set_stream(&mut frames, 1);
+    let (mut reader, mut bytes) = (FrameReader::new(), &frames[..]);
+    if let Ok(Some(H2Frame::Head { block, .. })) = reader.next(&mut bytes) {
+        let block = block.unwrap_or(reader.block());
+        let _ = HpackDecoder::new(TABLE_BYTES).decode(block, FIELDS_BYTES_MAX, each);
+    }
 }

@@ -20,7 +20,7 @@ pub trait Parser {
 
 impl Parser for ResponseParser {
     fn begin(&mut self, head_request: bool) {
-        self.begin(Expect { head_request, content: false, call: false });
+        self.begin(Expect { head_request, ..Expect::default() });
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {

@@ -44,7 +44,7 @@ enum Mistake {
 impl Parser for Broken {
     fn begin(&mut self, head_request: bool) {
         if !matches!(self.mistake, Mistake::KeepsOldState) || self.inner.finish().is_ok() {
-            self.inner.begin(Expect { head_request, content: false, call: false });
+            self.inner.begin(Expect { head_request, ..Expect::default() });
         }
     }
 

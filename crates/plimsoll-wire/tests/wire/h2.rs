@@ -6,7 +6,7 @@ use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_spl
 use H2Outcome::{Answered, Failed, Refused};
 use plimsoll_model::H2Error;
 use plimsoll_wire::h2::{Secrecy, write_field};
-use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError, h1};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -642,6 +642,101 @@ fn the_status_of_a_call_is_told_with_its_answer() {
     // Without content the head says it.
     check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
     check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
+}
+
+/// A message of so many bytes of content, as it stands there.
+fn message(bytes: usize) -> Vec<u8> {
+    [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
+}
+
+/// A call with these messages.
+fn call(messages: &[Vec<u8>]) -> EncodedRequest {
+    let parts = h1::RequestParts {
+        method: "POST",
+        target: "/shop.Items/Chat",
+        host: "h",
+        headers: &[("content-type".into(), "application/grpc".into())],
+        body: &messages.concat(),
+        keep_alive: true,
+    };
+    EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false)
+}
+
+/// All that is to be sent now.
+fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
+    let (mut scratch, mut all) = (Vec::new(), Vec::new());
+    loop {
+        let bytes = conn.out(|_| asked, &mut scratch);
+        if bytes.is_empty() {
+            return all;
+        }
+        let count = bytes.len();
+        all.extend_from_slice(bytes);
+        conn.sent(count, &scratch);
+    }
+}
+
+#[test]
+fn messages_in_turn_are_each_sent_when_one_more_has_come() {
+    let messages = [message(3), message(0), message(40_000), message(1)];
+    let asked = call(&messages).in_turn();
+    let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
+    let begun = begun();
+    let mut received = conn.receive(&begun, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    conn.start(0, &asked);
+    let mut answer = head(1, 0, &[STATUS]);
+    for (number, message) in messages.iter().enumerate() {
+        let mut sent = sent_now(&mut conn, &asked);
+        if number == 0 {
+            sent.drain(..plimsoll_wire::h2::PREFACE.len());
+        }
+        let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
+        let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
+        assert_eq!(content, *message, "{number}");
+        assert_eq!(data.iter().map(|frame| frame.1 & END != 0).any(|ends| ends), number + 1 == messages.len());
+        assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
+        // Half of an answer is none.
+        for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {
+            answer.extend(frame(DATA, 0, 1, piece));
+            let mut received = conn.receive(&answer, &mut plain);
+            let told: u32 = std::iter::from_fn(|| conn.next(&mut received))
+                .map(|fact| if let Fact::Piece { piece, .. } = fact { piece.messages } else { 0 })
+                .sum();
+            answer.clear();
+            let is_whole = piece.len() == 1;
+            assert_eq!((told, conn.wants_to_send()), (u32::from(is_whole), is_whole && number < 3), "{number}");
+        }
+    }
+}
+
+#[test]
+fn answers_to_messages_that_were_not_sent_let_as_many_go() {
+    let messages = [message(1), message(2), message(3), message(4)];
+    let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
+        let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
+        let content = |bytes: &[u8]| -> Vec<u8> {
+            frames(bytes).into_iter().filter(|frame| frame.0 == DATA).flat_map(|frame| frame.3).collect()
+        };
+        conn.start(0, asked);
+        let sent = sent_now(&mut conn, asked);
+        let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
+        assert_eq!(content(&sent[plimsoll_wire::h2::PREFACE.len()..]), expect(at_first));
+        let two = [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[message(5), message(0)].concat())].concat();
+        let mut received = conn.receive(&two, &mut plain);
+        while conn.next(&mut received).is_some() {}
+        assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
+        // An end before all were asked is an end.
+        let end = head(1, END, &[("grpc-status", "0")]);
+        let mut received = conn.receive(&end, &mut plain);
+        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
+        while conn.next(&mut received).is_some() {}
+        sent_now(&mut conn, asked);
+        assert!(conn.room() == 1 && !conn.wants_to_send());
+    };
+    let [a, b, c, d] = &messages;
+    check(&call(&messages).in_turn(), &[a], &[b, c]);
+    check(&call(&messages), &[a, b, c, d], &[]);
 }
 
 /// A connection with one exchange, of whose answer the head has come.

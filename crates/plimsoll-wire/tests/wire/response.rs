@@ -441,7 +441,7 @@ fn one_parser_for_all_replies_of_a_connection() {
     }
     // Given up in the midst of a line, of a body, and after an error.
     for left_behind in ["HTTP/1.1 200 OK\r\nConte", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "garbage"] {
-        parser.begin(Expect { head_request: true, content: false, call: false });
+        parser.begin(Expect { head_request: true, ..Expect::default() });
         let _ = parser.feed(left_behind.as_bytes());
         parser.begin(Expect::default());
         let input = with("Content-Length: 1\r\n") + "x";

@@ -3,13 +3,15 @@
 //!
 //! Not here: commands that measure.
 
+use super::shared::SchemaArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll check -f mix.toml\n  \
-    plimsoll check -f mix.toml --target http://localhost:8080/ --seed 7")]
+    plimsoll check -f mix.toml --target http://localhost:8080/ --seed 7\n  \
+    plimsoll check -f mix.toml --http 2")]
 pub struct CheckArgs {
     /// The file (TOML, YAML or JSON)
     #[arg(short = 'f', long, value_name = "FILE")]
@@ -20,6 +22,11 @@ pub struct CheckArgs {
     /// Seed of all that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Which HTTP its requests are shown in: 1.1 or 2 [default: 1.1, of gRPC 2]
+    #[arg(long, value_name = "VERSION")]
+    pub http: Option<String>,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -41,6 +41,9 @@ pub struct RequestArgs {
     /// Ends of gRPC calls that count as success, by name or code [default: OK]
     #[arg(long, value_name = "SET")]
     pub ok_grpc: Option<String>,
+    /// Send each message of a gRPC call when the one before it was answered [default: all in one go]
+    #[arg(long)]
+    pub in_turn: bool,
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Open a new connection for each request

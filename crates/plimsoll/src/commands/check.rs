@@ -4,12 +4,13 @@
 use crate::args::CheckArgs;
 use crate::failure::{Failure, exit};
 use crate::output::print;
-use crate::target::Url;
-use crate::traffic_file;
+use crate::{asking, grpc, traffic_file};
 use plimsoll_analysis::format;
-use plimsoll_model::{Carriage, Curve, Load, LoadShape, OnceAsked, Plan, Redact, StatusSet, Traffic};
+use plimsoll_model::terms::MixTerms;
+use plimsoll_model::{
+    Carriage, Curve, HttpChoice, Load, LoadShape, OnceAsked, Plan, Redact, StatusSet, Terms, Traffic,
+};
 use plimsoll_report::visible::visible;
-use plimsoll_traffic::file::RequestDefaults;
 use std::fmt::Write;
 
 /// Requests that are shown.
@@ -23,13 +24,41 @@ const ANYWHERE: &str = "http://localhost/";
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
     let address = args.target.clone().or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
-    let Url { origin, path, authorization } = Url::read(&address)?;
-    let headers = authorization.map(|value| ("Authorization".to_owned(), value)).into_iter().collect();
-    let defaults = RequestDefaults { headers, ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
-    let traffic = file.traffic(origin, &path, &defaults, Redact::Secrets);
+    let mix = MixTerms {
+        file: args.file.display().to_string(),
+        bases: vec![address],
+        headers: Vec::new(),
+        ok_status: StatusSet::default(),
+        ok_grpc: None,
+        in_turn: false,
+        timeout_ns: 30_000_000_000,
+    };
+    let (traffic, _) = asking::asked_of(&file, &mix, Redact::Secrets)?.remove(0);
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed;
-    let plan = Plan { traffic, load, carriage: Carriage::tcp(vec![]) };
+    let http = asking::http_choice(args.http.as_deref(), &traffic.origin)?;
+    let mut plan = Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } };
+    let schema = asking::schema(&args.schema)?;
+    let is_grpc = plan.traffic.origin.is_grpc();
+    match (&schema, is_grpc) {
+        (Some(_), true) => {
+            let mut called = plan.clone();
+            grpc::make_messages(&mut called, &Terms { mix: Some(mix), schema: schema.clone(), ..Terms::default() })?;
+            traffic_file::encodes(&called)?;
+        }
+        (Some(_), false) => {
+            return Err(Failure::usage(
+                "--proto, --descriptor-set: only gRPC has a use for them; write grpc:// or grpcs:// in --target or base",
+            ));
+        }
+        (None, _) => {}
+    }
+    for route in &mut plan.traffic.routes {
+        if let Some(call) = &mut route.grpc {
+            // Bodies are shown as they stand in the file, not as the messages that they become.
+            call.content = Some(route.request.body.clone());
+        }
+    }
     traffic_file::encodes(&plan)?;
     let first = plimsoll_engine::first_requests(&plan, SHOWN)?;
     let Traffic { origin, routes, scenarios, .. } = &plan.traffic;
@@ -41,6 +70,16 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         0 => format!("{asked} at {origin}{drawn}\n"),
         count => format!("{} of {asked} at {origin}{drawn}\n", of(count, "scenario")),
     };
+    match (is_grpc, &schema) {
+        (true, Some(_)) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit the messages that they are sent as\n"),
+        (true, None) => text.push_str(
+            "calls over HTTP/2; their bodies, shown as JSON, are sent as messages (whether they fit: --proto or --descriptor-set)\n",
+        ),
+        (false, _) if http == HttpChoice::Auto && origin.is_secure() => {
+            text.push_str("over HTTP/2 where the server takes it, else HTTP/1.1 as shown (--http 2 shows the other)\n");
+        }
+        (false, _) => {}
+    }
     let weights: Vec<(u32, &str)> = match scenarios.is_empty() {
         true => routes.iter().map(|route| (route.weight, route.label.as_str())).collect(),
         false => scenarios.iter().map(|scenario| (scenario.weight, scenario.name.as_str())).collect(),
@@ -77,17 +116,21 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
         let along = if along.is_empty() { String::new() } else { format!(" ({})", along.join(", ")) };
         let _ = writeln!(text, "\n{}. {name}{along}", number + 1);
-        shown(&asked.bytes).iter().for_each(|line| _ = writeln!(text, "   {line}"));
+        shown(&asked.bytes, is_grpc).iter().for_each(|line| _ = writeln!(text, "   {line}"));
     }
     print(&text);
     Ok(exit::DONE)
 }
 
-/// The lines of a request, without fields that every request has.
-fn shown(request: &[u8]) -> Vec<String> {
+/// The lines of a request, without fields that every request has; of a call without the length of what its body becomes.
+fn shown(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);
-    let told = |line: &&str| !line.starts_with("User-Agent: plimsoll/") && *line != "Accept: */*";
+    let told = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        let is_usual = line.starts_with("user-agent: plimsoll/") || line == "accept: */*";
+        !is_usual && !(is_call && line.starts_with("content-length:"))
+    };
     let mut lines: Vec<String> = head.split("\r\n").filter(told).map(|line| visible(line).into_owned()).collect();
     let body = request.get(end + 4..).unwrap_or_default();
     if body.is_empty() {

@@ -77,6 +77,7 @@ fn request(args: &ReplayArgs) -> RequestArgs {
         timeout: args.timeout.clone(),
         ok_status: args.ok_status.clone(),
         ok_grpc: None,
+        in_turn: false,
         schema: SchemaArgs::default(),
         no_keepalive: args.no_keepalive,
         max_connections: args.max_connections.clone(),

@@ -1,16 +1,23 @@
 //! gRPC against a server of frames written by hand: how calls end, and what is said of bodies, methods and descriptions that do not fit.
 
 use crate::h2::{frame, frames_peer, peer};
-use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll};
+use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
 use plimsoll_wire::h2::{HpackDecoder, Secrecy, write_field};
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const PROTO: &str = r#"syntax = "proto3";
 package shop;
 import "money.proto";
 message Query { int64 id = 1; Money most = 2; }
 message Item { string name = 1; }
-service Items { rpc Get(Query) returns (Item); rpc Put(stream Item) returns (Query); rpc Same(Query) returns (Query); }
+service Items {
+  rpc Get(Query) returns (Item); rpc Put(stream Item) returns (Query); rpc Same(Query) returns (Query);
+  rpc Watch(Query) returns (stream Item); rpc Chat(stream Query) returns (stream Query);
+}
 "#;
 const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
@@ -103,6 +110,137 @@ fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
             json(&["run", &call, "--proto", &proto, "-b", "[{}, {}]", "-c", "2", "-n", "20", "--no-preflight"]);
         assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 20.0, "{:#}", document["grpc_statuses"]);
         assert_eq!(number(&document, "grpc_messages"), 20.0 * count);
+    }
+}
+
+/// A server that says this many messages of a stream, so far apart, and then ends it well.
+fn ticks(count: u32, apart: Duration) -> String {
+    let url = frames_peer(move |heard| match heard.kind {
+        1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
+        0 => {
+            let (stream, mut out) = (heard.stream, heard.out.try_clone().expect("a socket"));
+            std::thread::spawn(move || {
+                for _ in 0..count {
+                    std::thread::sleep(apart);
+                    let _ = out.write_all(&frame(0, 0, stream, &[0, 0, 0, 0, 2, 8, 2]));
+                }
+                let _ = out.write_all(&head(1, stream, &[("grpc-status", "0")]));
+            });
+            None
+        }
+        _ => None,
+    });
+    url.replace("http://", "grpc://")
+}
+
+#[test]
+fn messages_of_a_stream_have_times_of_their_own() {
+    let proto = protos().join("items.proto").display().to_string();
+    let url = ticks(4, Duration::from_millis(20));
+    let load = ["--proto", &proto, "-t", "1", "-c", "2", "-n", "6", "--no-preflight"];
+    let call = format!("{url}shop.Items/Watch");
+    let document = unhindered(&[&["run", &call], &load[..]].concat());
+    assert_eq!(number(&document, "grpc_statuses.OK"), 6.0, "{:#}", document["ledger"]);
+    assert_eq!(number(&document, "grpc_messages"), 24.0);
+    assert_eq!(number(&document, "first_message_ns.count"), 6.0);
+    assert_eq!(number(&document, "message_gap_ns.count"), 18.0);
+    // The last comes 80 ms after the call, whenever those before it were read.
+    let [first_ns, gap_ns] = ["first_message_ns", "message_gap_ns"].map(|it| number(&document, &format!("{it}.mean")));
+    assert!(first_ns >= 20e6 && gap_ns > 10e6 && first_ns + 3.0 * gap_ns >= 80e6, "{first_ns} {gap_ns}");
+    assert!(number(&document, "response_time_ns.p50") >= 80e6);
+    let text = plimsoll(&[&["run", &call], &load[..]].concat()).stdout;
+    assert!(text.contains("first message") && text.contains("between messages"), "{text}");
+    // A single message is the answer: it has no times beside.
+    let url = server(|_, stream| ends(stream, "0"));
+    let document = json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
+    assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
+}
+
+/// A server that answers each message of a call with itself, as soon as it has come, and counts in how many frames they came.
+fn chat(frames: Arc<AtomicU64>) -> String {
+    let url = frames_peer(move |heard| match heard.kind {
+        1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
+        0 => {
+            frames.fetch_add(1, Ordering::Relaxed);
+            let end = head(1, heard.stream, &[("grpc-status", "0")]);
+            let end = if heard.flags & 1 != 0 { end } else { Vec::new() };
+            Some([frame(0, 0, heard.stream, heard.payload), end].concat())
+        }
+        _ => None,
+    });
+    url.replace("http://", "grpc://")
+}
+
+#[test]
+fn messages_are_sent_in_one_go_or_in_turn() {
+    let proto = protos().join("items.proto").display().to_string();
+    for (flags, frames_each) in [(&[][..], 1), (&["--in-turn"], 3)] {
+        let frames = Arc::new(AtomicU64::new(0));
+        let url = chat(Arc::clone(&frames));
+        let call = format!("{url}shop.Items/Chat");
+        let body = "[{\"id\": 1}, {\"id\": 2}, {}]";
+        let load = ["run", &call, "--proto", &proto, "-b", body, "-c", "2", "-n", "20", "--no-preflight"];
+        let document = json(&[&load[..], flags].concat());
+        assert_ledger_closes(&document, "in turn");
+        assert_eq!(number(&document, "grpc_statuses.OK"), 20.0, "{flags:?}: {:#}", document["ledger"]);
+        assert_eq!(number(&document, "grpc_messages"), 60.0, "{flags:?}");
+        assert_eq!(frames.load(Ordering::Relaxed), 20 * frames_each, "{flags:?}");
+        assert_eq!(number(&document, "message_gap_ns.count"), 40.0);
+    }
+    // Of a server that says nothing before it has heard all, nothing comes.
+    let url = server(|_, stream| ends(stream, "0"));
+    let call = format!("{url}shop.Items/Get");
+    let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
+    assert!(done.code == 2 && done.stderr.contains("--in-turn: no method"), "{}", done.stderr);
+    let file = protos().join("chat.toml");
+    let text = format!(
+        "base = \"{}\"\n[[request]]\npost = \"/shop.Items/Chat\"\nbody = '[{{}}, {{}}]'\n",
+        chat(Arc::default())
+    );
+    std::fs::write(&file, text).expect("written");
+    let record = file.with_file_name("chat.plimsoll").display().to_string();
+    let file = file.display().to_string();
+    let document =
+        json(&["run", "-f", &file, "--proto", &proto, "-n", "4", "--in-turn", "--no-preflight", "-o", &record]);
+    assert_eq!(number(&document, "grpc_messages"), 8.0, "{:#}", document["ledger"]);
+    let other = record.replace("chat.plimsoll", "again.plimsoll");
+    assert_eq!(plimsoll(&["rerun", "--yes", &record, "-o", &other]).code, 0);
+    let again = plimsoll(&["show", "--json", &other]).json();
+    assert_eq!(number(&again, "message_gap_ns.count"), 4.0, "{:#}", again["ledger"]);
+}
+
+#[test]
+fn check_shows_calls_as_calls() {
+    let folder = protos();
+    let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("checked.toml"));
+    let path = file.display().to_string();
+    let asks = |body: &str| {
+        let request =
+            format!("[[request]]\npost = \"/shop.Items/Get\"\nbody = '{body}'\nheaders = {{ Tenant = \"a\" }}\n");
+        std::fs::write(&file, format!("base = \"grpc://h:1\"\n{request}")).expect("written");
+    };
+    for (body, shown) in [("{\"id\": 7}", "{\"id\": 7}"), ("{\"id\": {{ int(5,5) }}}", "{\"id\": 5}")] {
+        asks(body);
+        for flags in [&[][..], &["--proto", &proto], &["--http", "2"]] {
+            let done = plimsoll(&[&["check", "-f", &path], flags].concat());
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let parts =
+                [":method: POST", ":path: /shop.Items/Get", "content-type: application/grpc", "tenant: a", shown];
+            for part in parts.iter().chain(&["calls over HTTP/2", "grpc-timeout: 30000000u"]) {
+                assert!(done.stdout.contains(part), "{flags:?} {part}: {}", done.stdout);
+            }
+            assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("content-length"), "{}", done.stdout);
+        }
+    }
+    for (body, flags, said) in [
+        ("{\"id\": \"x\"}", &["--proto", &proto][..], "does not fit"),
+        ("{\"id\": \"{{ uuid() }}\"}", &["--proto", &proto], "does not fit"),
+        ("{}", &["--http", "1.1"], "--http 1.1"),
+        ("{}", &["--target", "http://h:1", "--proto", &proto], "only gRPC"),
+    ] {
+        asks(body);
+        let done = plimsoll(&[&["check", "-f", &path], flags].concat());
+        assert!(done.code == 2 && done.stderr.contains(said), "{body} {flags:?}: {}", done.stderr);
     }
 }
 

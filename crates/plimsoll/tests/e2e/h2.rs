@@ -181,6 +181,8 @@ pub struct HeardFrame<'a> {
     pub flags: u8,
     pub stream: u32,
     pub payload: &'a [u8],
+    /// Where more can be said later.
+    pub out: &'a std::net::TcpStream,
 }
 
 /// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream.
@@ -210,7 +212,8 @@ pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync 
                         return;
                     }
                     let (kind, flags) = (header[3], header[4]);
-                    let heard = HeardFrame { connection: number, kind, flags, stream: id, payload: &payload };
+                    let heard =
+                        HeardFrame { connection: number, kind, flags, stream: id, payload: &payload, out: &stream };
                     let said = match (kind, flags) {
                         (4, 0) => frame(4, 1, 0, &[]),
                         _ => match answer(heard) {

@@ -119,6 +119,20 @@ fn check_shows_the_first_requests() {
     for part in ["1 request at http://h:1", "5. order", "POST /api/orders HTTP/1.1", "Host: h:1", "{\"ok\":true}"] {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
     }
+    let done = plimsoll(&["check", "-f", text(&path), "--http", "2"]);
+    for part in [
+        ":method: POST",
+        ":scheme: http",
+        ":authority: h:1",
+        ":path: /api/orders",
+        "content-length: 11",
+        "{\"ok\":true}",
+    ] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+    assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("user-agent"), "{}", done.stdout);
+    let secure = plimsoll(&["check", "-f", text(&path), "--target", "https://h:1/api"]).stdout;
+    assert!(secure.contains("over HTTP/2 where the server takes it"), "{secure}");
 }
 
 #[test]

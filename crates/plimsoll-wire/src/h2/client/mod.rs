@@ -20,7 +20,7 @@ use super::request::H2Request;
 use super::window::{OurWindow, PeerWindow, WINDOW_FIRST};
 use crate::error::{EndError, ExchangeError, ProtocolError};
 use crate::fact::{ExchangeNumber, Fact, Piece};
-use crate::h1::Expect;
+use crate::h1::{Called, Expect};
 use plimsoll_model::H2Error;
 use plimsoll_model::grpc_message::MessageCount;
 use std::collections::VecDeque;
@@ -56,6 +56,28 @@ struct H2Stream {
     body_bytes: u64,
     /// Of an answer to a call.
     messages: MessageCount,
+    /// How much of the content may be sent before more of the answer comes, as far as that is worked out, and how many messages more.
+    turn_bytes: usize,
+    turns: u32,
+}
+
+impl H2Stream {
+    /// Works out how much of `rest`, what is left of its content, may be sent now.
+    fn take_turns(&mut self, rest: &[u8]) {
+        while self.turns > 0
+            && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
+        {
+            let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+            self.turn_bytes = (self.turn_bytes + 5 + length).min(rest.len());
+            self.turns -= 1;
+        }
+        self.turns = 0;
+    }
+
+    /// Whether the next message waits for one of the answer.
+    fn waits_for_turn(&self) -> bool {
+        self.turn_bytes == 0 && self.turns == 0
+    }
 }
 
 /// What is known once the server goes away.
@@ -113,8 +135,6 @@ pub struct H2 {
     keeps_fields: bool,
     /// Which of them ended the last answer.
     ended_by: usize,
-    /// Messages in the last answer to a call.
-    messages: u32,
 }
 
 /// A head that was read, and what it says.
@@ -160,7 +180,6 @@ impl H2 {
             kept_heads: Default::default(),
             keeps_fields: false,
             ended_by: 0,
-            messages: 0,
         }
     }
 
@@ -279,6 +298,8 @@ impl H2 {
                 length: None,
                 body_bytes: 0,
                 messages: MessageCount::default(),
+                turn_bytes: if request.expect.call == Called::InTurn { 0 } else { usize::MAX },
+                turns: u32::from(request.expect.call == Called::InTurn),
             });
         }
         if !self.sending.is_empty() {
@@ -310,22 +331,29 @@ impl H2 {
         {
             let Some(at) = self.find(id) else { continue };
             let stream = &mut self.streams[at];
+            let body = request(stream.exchange).body;
+            let from = body.len() - stream.body_left;
+            if stream.turns > 0 {
+                stream.take_turns(&body[from..]);
+            }
             let room = stream.window.left().min(self.window.left()).clamp(0, self.payload_bytes_max as i64) as usize;
-            let count = stream.body_left.min(room);
+            let count = stream.body_left.min(stream.turn_bytes).min(room);
             if count == 0 {
                 stuck += 1;
                 self.sending.push_back(id);
                 continue;
             }
             stuck = 0;
-            let body = request(stream.exchange).body;
-            let from = body.len() - stream.body_left;
             stream.body_left -= count;
+            if stream.expect.call == Called::InTurn {
+                stream.turn_bytes -= count;
+            }
+            let waits = stream.waits_for_turn();
             stream.window.spend(count);
             self.window.spend(count);
             let ends = stream.body_left == 0;
             frame::write_data(out, id, &body[from..from + count], ends);
-            if !ends {
+            if !ends && !waits {
                 self.sending.push_back(id);
             }
         }
@@ -353,11 +381,6 @@ impl H2 {
     /// What was said with gRPC's status of the call that was answered last, as it stands on the wire.
     pub fn call_message(&self) -> &[u8] {
         &self.kept_heads[self.ended_by].call_message
-    }
-
-    /// How many messages the answer had to the call that was answered last.
-    pub fn call_messages(&self) -> u32 {
-        self.messages
     }
 
     /// Takes an exchange away, any.

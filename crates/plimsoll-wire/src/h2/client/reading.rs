@@ -3,7 +3,7 @@
 use super::{H2, KeptHead, Leaving, OUT_BYTES, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
 use crate::fact::{Fact, Piece};
-use crate::h1::INTERIM_REPLIES_MAX;
+use crate::h1::{Called, INTERIM_REPLIES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackError};
@@ -259,10 +259,14 @@ impl H2 {
         if let Some(fault) = fault {
             return Ok(Some(self.fail(at, fault)));
         }
-        if stream.expect.call {
-            stream.messages.take(content);
+        let messages = if stream.expect.call != Called::No { stream.messages.take(content) } else { 0 };
+        if messages > 0 && stream.expect.call == Called::InTurn && stream.body_left > 0 {
+            if stream.waits_for_turn() {
+                self.sending.push_back(id);
+            }
+            stream.turns = stream.turns.saturating_add(messages);
         }
-        let piece = Piece { bytes: content, content_bytes: content.len(), content_end: content.len() };
+        let piece = Piece { bytes: content, content_bytes: content.len(), content_end: content.len(), messages };
         if ends {
             self.idle_frames = 0;
             return Ok(Some(self.finish(at, piece)));
@@ -287,12 +291,9 @@ impl H2 {
         }
         let (exchange, status, body_bytes) = (stream.exchange, stream.status, stream.body_bytes);
         let mut grpc_status = stream.grpc_status;
-        if stream.expect.call {
-            self.messages = stream.messages.whole();
-            if stream.messages.is_cut() && grpc_status == Some(GrpcStatus::Ok as u16) {
-                // As every client of gRPC's has it.
-                grpc_status = Some(GrpcStatus::Internal as u16);
-            }
+        if stream.expect.call != Called::No && stream.messages.is_cut() && grpc_status == Some(GrpcStatus::Ok as u16) {
+            // As every client of gRPC's has it.
+            grpc_status = Some(GrpcStatus::Internal as u16);
         }
         if stream.body_left > 0 {
             // Answered before all of the request was sent: the rest is not wanted.

@@ -298,6 +298,7 @@ mod tests {
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
+            requests_each: 1.0,
             without: Meanwhile {
                 seconds: 10.0,
                 completed_rps: offered_rps,

@@ -81,6 +81,34 @@ fn plan_of(group: &str) -> String {
 }
 
 #[test]
+fn a_variable_may_hold_a_whole_url_or_a_method() {
+    let plan = |variables: &str, method: &str| {
+        format!(
+            "<jmeterTestPlan><hashTree><TestPlan><collectionProp name=\"Arguments.arguments\">{variables}</collectionProp>\
+             </TestPlan><hashTree><ThreadGroup/><hashTree><HTTPSamplerProxy testname=\"a\">\
+             <stringProp name=\"HTTPSampler.path\">${{url}}</stringProp>\
+             <stringProp name=\"HTTPSampler.method\">{method}</stringProp></HTTPSamplerProxy><hashTree/></hashTree>\
+             </hashTree></hashTree></jmeterTestPlan>"
+        )
+    };
+    let variable = |name: &str, value: &str| {
+        let part = |part: &str, text: &str| format!("<stringProp name=\"Argument.{part}\">{text}</stringProp>");
+        format!("<elementProp name=\"{name}\">{}{}</elementProp>", part("name", name), part("value", value))
+    };
+    let variables = variable("url", "http://127.0.0.1:8080/a?b=1") + &variable("verb", "put");
+    let imported = jmx(&plan(&variables, "${verb}")).expect("a plan");
+    assert!(imported.text.contains("base = \"http://127.0.0.1:8080\""), "{}", imported.text);
+    assert!(imported.text.contains("put = \"/a?b=1\""), "{}", imported.text);
+    let imported = jmx(&plan(&variables, "${unknown}")).expect("a plan");
+    assert!(imported.text.contains("get = \"/a?b=1\""), "{}", imported.text);
+    assert!(
+        imported.left_out.iter().any(|left| left.text.contains("its method is not known")),
+        "{:?}",
+        imported.left_out
+    );
+}
+
+#[test]
 fn thread_groups_become_the_load() {
     let property = |name: &str, value: &str| format!("<stringProp name=\"{name}\">{value}</stringProp>");
     let plain = |threads: &str, ramp: &str, loops: &str, duration: &str| {

@@ -130,8 +130,10 @@ impl Meanwhile {
 /// A trial in which profiles were taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfiledTrial {
-    /// The fixed rate, 1/s.
+    /// The fixed rate, 1/s: of requests, or of sessions.
     pub offered_rps: f64,
+    /// Requests that a session asked on average; 1 where the load has none.
+    pub requests_each: f64,
     /// Without profiling.
     pub without: Meanwhile,
     /// While the CPU profile was taken.
@@ -145,6 +147,7 @@ impl ProfiledTrial {
     pub fn of(run: &Run, stretches: &Stretches) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
+            requests_each: Summary::of(run).requests_each,
             without: Meanwhile::of(run, &stretches.without),
             with: Meanwhile::of(run, &[stretches.cpu]),
             others: Meanwhile::of(run, &[stretches.others]),
@@ -153,7 +156,7 @@ impl ProfiledTrial {
 
     /// Whether the server held the rate, so that what a request cost does not depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
-        self.without.goodput_rps >= self.offered_rps * HOLDS_SHARE
+        self.without.goodput_rps / self.requests_each >= self.offered_rps * HOLDS_SHARE
     }
 
     /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch: profiles last a
@@ -213,7 +216,14 @@ mod tests {
         assert!(outside.p99_ns < 1_010_000, "{outside:?}");
         assert_eq!(Meanwhile::of(&run, &[(9 * SECOND, 10 * SECOND)]), Meanwhile::default());
         assert_eq!(ProfiledTrial::requests(&inside, 1_500_000_000), 30.0);
-        let level = |offered_rps| ProfiledTrial { offered_rps, without: outside, with: inside, others: inside };
-        assert!(level(20.0).is_steady() && level(20.4).is_steady() && !level(20.5).is_steady());
+        let level = |offered_rps, requests_each| ProfiledTrial {
+            offered_rps,
+            requests_each,
+            without: outside,
+            with: inside,
+            others: inside,
+        };
+        assert!(level(20.0, 1.0).is_steady() && level(20.4, 1.0).is_steady() && !level(20.5, 1.0).is_steady());
+        assert!(level(5.0, 4.0).is_steady() && !level(6.0, 4.0).is_steady());
     }
 }

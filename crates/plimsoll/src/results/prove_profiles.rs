@@ -35,11 +35,11 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
         rate = rate.max(trial.run.plan.load.shape.curve().max());
         let meanwhile =
             Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
-        let generator = Summary::of(&trial.run).generator;
+        let Summary { generator, requests_each, .. } = Summary::of(&trial.run);
         if generator.limited {
             late.push(name.clone());
             limit = limit.or(generator.reason);
-        } else if meanwhile.completed_rps < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
+        } else if meanwhile.completed_rps / requests_each < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
             behind.push(name.clone());
         }
         match read_kept(path, taken) {

@@ -45,7 +45,9 @@ impl JmxReader {
             all.find(|text| !text.trim().is_empty()).unwrap_or_default().trim()
         };
         let path = said("HTTPSampler.path").to_owned();
-        let (whole, is_whole) = match path.contains("://") {
+        // A variable may hold a whole URL.
+        let is_url = self.values.text(&path).0.beginning().contains("://");
+        let (whole, is_whole) = match is_url {
             true => (path, true),
             false => {
                 let (domain, port, scheme) =
@@ -61,7 +63,12 @@ impl JmxReader {
                 (format!("{authority}{slash}{path}"), !domain.is_empty())
             }
         };
-        let method = said("HTTPSampler.method").to_ascii_uppercase();
+        let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
+        let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let method = method.filter(is_word).unwrap_or_else(|| {
+            self.draft.leave_out_again(at, format!("'{name}': its method is not known: it is GET"));
+            "GET".to_owned()
+        });
         let mut request = DraftRequest {
             method: if method.is_empty() { "GET".to_owned() } else { method },
             goes_on: self.goes_on,

@@ -1,14 +1,24 @@
-//! Fuzzes results of vegeta by coverage, in whichever encoding the first byte says: they are read or refused.
+//! Fuzzes results of vegeta by coverage, in whichever encoding the first byte says: they are read or refused; what was read and is
+//! written in any encoding is read again.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::vegeta::{VegetaFigures, VegetaReader};
+use plimsoll_traffic::vegeta::{VegetaCourse, VegetaEncoding, VegetaFigures, VegetaReader, VegetaWriter};
 
 fuzz_target!(|data: &[u8]| {
     let (mut reader, mut figures) = (VegetaReader::new(data), VegetaFigures::new(&[0, 1_000_000]));
+    let mut course = VegetaCourse::default();
     while let Ok(Some(result)) = reader.next_result() {
         figures.add(&result);
+        course.add(&result);
+        for encoding in [VegetaEncoding::Gob, VegetaEncoding::Json, VegetaEncoding::Csv] {
+            let mut out = Vec::new();
+            VegetaWriter::new(encoding).write(&result, &mut out);
+            let again = VegetaReader::new(&out[..]).next_result().expect("what was written is read").expect("a result");
+            assert_eq!((again.code, again.seq), (result.code, result.seq));
+        }
     }
     let _ = figures.quantile_ns(0.5);
+    course.attacks().iter().for_each(|attack| drop(attack.moments(150)));
 });

@@ -23,6 +23,7 @@ pub mod text;
 pub mod traffic;
 pub mod visible;
 
+mod attacks;
 mod charted;
 mod diff;
 mod document;
@@ -46,6 +47,7 @@ mod wrap;
 
 pub use plimsoll_analysis::format;
 
+pub use attacks::attacks_page;
 pub use block::{Report, ReportBlock, Tone};
 pub use charted::{Around, heat_svg, percentiles_svg, series_section, time_svg, two_searches};
 pub use diff::{DiffSide, diff_document, diff_report};

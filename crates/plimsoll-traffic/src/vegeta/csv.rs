@@ -75,7 +75,7 @@ fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
 
 impl VegetaResult {
     /// Appends it as a row.
-    pub fn write_csv(&self, out: &mut Vec<u8>) {
+    pub(super) fn write_csv(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,
             seq,

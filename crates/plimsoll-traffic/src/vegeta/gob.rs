@@ -1,7 +1,7 @@
 //! Results in Go's gob: a stream of messages, of which some say how types are laid out and the others are values of them. Read by
 //! what the stream itself says of its types, and by the names of their fields.
 //!
-//! Not here: writing it, and types that results have none of (arrays, interfaces, complex numbers).
+//! Not here: writing it (`gob_written`), and types that results have none of (arrays, interfaces, complex numbers).
 
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read};
 /// Types within types that are followed.
 const DEPTH_MAX: u32 = 16;
 /// Seconds from the first year of Go's clock to the Unix epoch.
-const EPOCH_S: i64 = 62_135_596_800;
+pub(super) const EPOCH_S: i64 = 62_135_596_800;
 
 /// Why a stream could not be read on.
 #[derive(Debug)]

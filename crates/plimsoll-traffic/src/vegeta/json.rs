@@ -54,7 +54,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
 
 impl VegetaResult {
     /// Appends it as a line of JSON.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
+    pub(super) fn write_json(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,
             seq,

@@ -8,12 +8,24 @@ use std::io::{self, BufRead, Read};
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VegetaEncoding {
-    /// Go's own, which vegeta writes unless it is told otherwise: read only.
+    /// Go's own, which vegeta writes.
     Gob,
     /// An object a line.
     Json,
     /// A row a line.
     Csv,
+}
+
+impl VegetaEncoding {
+    /// By the name that vegeta has for it.
+    pub fn of_name(name: &str) -> Option<VegetaEncoding> {
+        match name {
+            "gob" => Some(VegetaEncoding::Gob),
+            "json" => Some(VegetaEncoding::Json),
+            "csv" => Some(VegetaEncoding::Csv),
+            _ => None,
+        }
+    }
 }
 
 /// Why results could not be read on.
@@ -103,6 +115,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// What vegeta 12.12 has written of one attack, and its own reports of it.
+    use crate::vegeta::VegetaWriter;
+
     const JSON: &[u8] = include_bytes!("../../tests/vegeta/results.json");
     const CSV: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
     const GOB: &[u8] = include_bytes!("../../tests/vegeta/results.gob");
@@ -112,9 +126,9 @@ mod tests {
         std::iter::from_fn(|| reader.next_result().transpose()).collect()
     }
 
-    fn written(write: fn(&VegetaResult, &mut Vec<u8>)) -> Vec<u8> {
-        let mut out = Vec::new();
-        all(JSON).expect("results").iter().for_each(|result| write(result, &mut out));
+    fn written(results: &[VegetaResult], encoding: VegetaEncoding) -> Vec<u8> {
+        let (mut writer, mut out) = (VegetaWriter::new(encoding), Vec::new());
+        results.iter().for_each(|result| writer.write(result, &mut out));
         out
     }
 
@@ -135,8 +149,12 @@ mod tests {
         assert_eq!(json[0].headers[0], ("Content-Length".to_owned(), vec!["15".to_owned()]));
         assert_eq!(in_order(all(CSV).expect("CSV")), json);
         assert_eq!(in_order(all(GOB).expect("gob")), json);
-        assert!(written(VegetaResult::write_json) == JSON, "JSON is written as vegeta writes it");
-        assert!(written(VegetaResult::write_csv) == CSV, "CSV is written as vegeta writes it");
+        for (encoding, fixture) in
+            [(VegetaEncoding::Json, JSON), (VegetaEncoding::Csv, CSV), (VegetaEncoding::Gob, GOB)]
+        {
+            let read = all(fixture).expect("results");
+            assert!(written(&read, encoding) == fixture, "{encoding:?} is written as vegeta writes it");
+        }
     }
 
     #[test]
@@ -163,10 +181,9 @@ mod tests {
             // Line ends of two letters are one within a row, as Go reads it.
             let error = error.replace("\r\n", "\n").replace('\r', "");
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
-            for write in [VegetaResult::write_json, VegetaResult::write_csv] {
-                let mut out = Vec::new();
-                write(&result, &mut out);
-                prop_assert_eq!(all(&out).expect("read again"), vec![result.clone()]);
+            let results = vec![result.clone(), VegetaResult { seq: u64::MAX, ..result }];
+            for encoding in [VegetaEncoding::Json, VegetaEncoding::Csv, VegetaEncoding::Gob] {
+                prop_assert_eq!(&all(&written(&results, encoding)).expect("read again"), &results);
             }
         }
 

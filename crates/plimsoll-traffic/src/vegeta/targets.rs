@@ -71,6 +71,12 @@ fn has_method(line: &str) -> bool {
         .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
+/// Whether these are a name and a value that a head can have.
+pub fn is_field(name: &str, value: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t')
+}
+
 fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
@@ -146,7 +152,7 @@ impl<R: BufRead> TargetReader<R> {
             }
             let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
             match field {
-                Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                Some((name, value)) if is_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
                 _ => return Err(self.flaw("a header field is Name: value")),
@@ -172,6 +178,9 @@ fn json(line: &str) -> Result<VegetaTarget, &'static str> {
                     let Value::Array(values) = values else { return Err("the values of a header field are no list") };
                     for value in values {
                         let Value::String(value) = value else { return Err("the value of a header field is no text") };
+                        if !is_field(&name, &value) {
+                            return Err("a header field has characters that none can have");
+                        }
                         target.headers.push((name.clone(), value));
                     }
                 }
@@ -238,6 +247,13 @@ mod tests {
             ("GET h:80/\n", Http, "line 1: its URL"),
             ("GET http://h/\nA: b\nno field\n", Http, "line 3: a header field"),
             ("GET http://h/\nA:\n", Http, "line 2: a header field"),
+            ("GET http://h/\na b: c\n", Http, "line 2: a header field"),
+            ("GET http://h/\nA: b\u{1}c\n", Http, "line 2: a header field"),
+            (
+                "{\"method\":\"GET\",\"url\":\"http://h/\",\"header\":{\"A\":[\"b\\r\\nC: d\"]}}",
+                Json,
+                "line 1: a header field has characters",
+            ),
             ("{}\n", Json, "line 1: its method"),
             ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: it is no JSON object"),
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: it has other keys"),

@@ -39,6 +39,7 @@ pub struct Wrk2Args {
     plimsoll vegeta attack -rate 100/1s -duration 5s -targets targets.http -output results.json\n  \
     plimsoll vegeta report results.bin\n  \
     plimsoll vegeta report -type 'hist[0,1ms,10ms]' results.json\n  \
+    plimsoll vegeta plot -title 'one attack' -output plot.html results.bin\n  \
     plimsoll vegeta encode -to csv results.bin"
 )]
 pub struct VegetaArgs {

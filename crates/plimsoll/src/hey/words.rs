@@ -1,6 +1,7 @@
 //! hey's command line: flags as Go reads them, then the URL. Not here: what a load makes of them.
 
 use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_request::{GoRequest, canonical};
 use crate::target::{Url, basic};
 
 /// What is asked, as hey understands it.
@@ -191,44 +192,19 @@ impl HeadSaid {
     }
 }
 
-/// A field's name as Go writes it.
-fn canonical(name: &str) -> String {
-    let mut upper = true;
-    let letter = |c: char| {
-        let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
-        upper = c == '-';
-        c
-    };
-    name.chars().map(letter).collect()
-}
-
 impl HeyAsked {
     /// The request as Go writes it over HTTP/1.1, with this body.
     pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
-        let field =
-            |wanted: &str| self.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-        let host = self.host.as_deref().unwrap_or(host);
-        let agent = field("User-Agent").unwrap_or_default();
-        let mut lines =
-            vec![format!("{} {path} HTTP/1.1", self.method), format!("Host: {host}"), format!("User-Agent: {agent}")];
-        if !body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
-            lines.push(format!("Content-Length: {}", body.len()));
-        }
-        // Go says these itself.
-        let own = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
-        let given = self.headers.iter().filter(|(name, _)| !own.contains(&name.as_str()));
-        lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
-        let asked_otherwise = field("Accept-Encoding").is_some() || field("Range").is_some() || self.method == "HEAD";
-        if self.compresses && !asked_otherwise {
-            lines.push("Accept-Encoding: gzip".to_owned());
-        }
-        if !self.keep_alive {
-            lines.push("Connection: close".to_owned());
-        }
-        let mut bytes = lines.join("\r\n").into_bytes();
-        bytes.extend_from_slice(b"\r\n\r\n");
-        bytes.extend_from_slice(body);
-        bytes
+        let request = GoRequest {
+            method: &self.method,
+            path,
+            host: self.host.as_deref().unwrap_or(host),
+            headers: &self.headers,
+            body,
+            compresses: self.compresses,
+            keep_alive: self.keep_alive,
+        };
+        request.bytes()
     }
 
     /// The same as a line of `run`.

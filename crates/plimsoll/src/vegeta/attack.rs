@@ -4,19 +4,21 @@
 //!
 //! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
 
+use super::place::{opened, refuse_bytes_on_terminal, unwritten};
 use super::words::AttackAsked;
 use crate::as_run::as_run;
 use crate::commands::run;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
+use crate::go_request::GoRequest;
 use crate::output;
 use crate::runner::Authoring;
 use crate::target::{Url, system_text};
 use plimsoll_analysis::Summary;
 use plimsoll_engine::Authorship;
 use plimsoll_model::{LoadShape, RequestFailure, Stop};
-use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget};
-use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer, h1};
+use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
+use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -34,6 +36,8 @@ struct ReadyTarget {
     target: VegetaTarget,
     /// Path and query.
     path: String,
+    /// The field `Host`.
+    host: String,
     body: Vec<u8>,
 }
 
@@ -94,9 +98,14 @@ impl Targets {
             (TargetBody::Usual, Some(path)) => read(path)?,
             (TargetBody::Usual, None) => Vec::new(),
         };
-        target.headers.extend(self.asked.headers.iter().cloned());
+        // What holds for all stands before what is the target's own.
+        target.headers.splice(..0, self.asked.headers.iter().cloned());
         target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
-        Ok(Some(Arc::new(ReadyTarget { target, path: url.path, body })))
+        let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
+        let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
+        let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
+        Ok(Some(Arc::new(ReadyTarget { target, path: url.path, host, body })))
     }
 }
 
@@ -168,17 +177,17 @@ impl Author for Attacker {
             headers.push(("X-Vegeta-Attack".to_owned(), name));
         }
         headers.push(("X-Vegeta-Seq".to_owned(), seq.to_string()));
-        let host = ready.target.url.split("://").nth(1).unwrap_or_default();
-        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-        let parts = h1::RequestParts {
+        headers.sort_by(|a, b| a.0.cmp(&b.0));
+        let bytes = GoRequest {
             method: &ready.target.method,
-            target: &ready.path,
-            host: host.rsplit('@').next().unwrap_or_default(),
+            path: &ready.path,
+            host: &ready.host,
             headers: &headers,
             body: &ready.body,
+            compresses: true,
             keep_alive,
-        };
-        let bytes = h1::encode(&parts).map_err(|error| self.fail(error.to_string()))?;
+        }
+        .bytes();
         batch.bytes.extend_from_slice(&bytes);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
@@ -258,6 +267,7 @@ impl Authoring for Attack {
 
 /// Attacks, and writes the results as they come.
 pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
+    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let from: Box<dyn BufRead + Send> = match &asked.targets {
         None => Box::new(BufReader::new(std::io::stdin())),
         Some(path) => {
@@ -282,19 +292,13 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
     }
     let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
     let line = asked.as_run(&first.target.url);
-    let place = asked.output.clone();
-    let (out, name): (Box<dyn Write + Send>, String) = match place {
-        None => (Box::new(std::io::stdout()), "stdout".to_owned()),
-        Some(path) => match File::create(&path) {
-            Ok(file) => (Box::new(file), path),
-            Err(error) => return Err(Failure::start(format!("'{path}' cannot be written: {}", system_text(&error)))),
-        },
-    };
+    let (out, name) = opened(asked.output.as_deref())?;
     let (mut question, terms) = as_run(&line)?;
     // Whoever was asked is waited for.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
-    let writing = std::thread::spawn(move || write_all(out, &name, &results));
+    let writer = VegetaWriter::new(asked.encoding);
+    let writing = std::thread::spawn(move || write_all(out, &name, writer, &results));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let shared = Arc::new(AttackShared {
         targets: Mutex::new(targets),
@@ -326,14 +330,19 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
 }
 
 /// Writes results as they come, until nobody is left who has any.
-fn write_all(out: Box<dyn Write + Send>, name: &str, results: &mpsc::Receiver<VegetaResult>) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::start(format!("'{name}' cannot be written: {}", system_text(&error)));
+fn write_all(
+    out: Box<dyn Write + Send>,
+    name: &str,
+    mut writer: VegetaWriter,
+    results: &mpsc::Receiver<VegetaResult>,
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| unwritten(name, &error);
     let (mut out, mut line) = (BufWriter::new(out), Vec::new());
     while let Ok(first) = results.recv() {
         // What has come by now goes out together.
         for result in std::iter::once(first).chain(results.try_iter()) {
             line.clear();
-            result.write_json(&mut line);
+            writer.write(&result, &mut line);
             out.write_all(&line).map_err(cannot)?;
         }
         out.flush().map_err(cannot)?;

@@ -4,31 +4,38 @@
 //! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads them (`words`), layout (`printed`).
 
 mod attack;
+mod place;
 mod printed;
 mod words;
 
 use crate::failure::{Failure, exit};
 use crate::output;
 use crate::target::system_text;
-use plimsoll_traffic::vegeta::{VegetaFigures, VegetaReader, VegetaResult};
+use place::{opened, refuse_bytes_on_terminal, unwritten};
+use plimsoll_report::{attacks_page, page};
+use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use words::{EncodeAsked, ReportAsked, ReportShape, VegetaAsked, understood};
+use words::{EncodeAsked, PlotAsked, ReportAsked, ReportShape, VegetaAsked, understood};
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
 
-attack: targets in turn at a rate, and a JSON result for each
+attack: targets in turn at a rate, and a result for each
   -targets FILE, -format http|json, -lazy -body FILE, -header 'Name: value'
   -rate 50/1s, -duration 5s, -timeout 30s, -max-workers N (for -rate 0)
   -max-connections N, -keepalive=false, -insecure, -cert, -key, -root-certs
   -laddr IP, -unix-socket PATH, -max-body N, -name NAME, -output FILE
+  -to json|csv|gob                        [default: as FILE ends, else json]
   -allow-public                           load on addresses that are not private
 report: what results say
   -type text|json|hist[BUCKETS]|hdrplot   their shape [default: text]
   -buckets '[0,1ms,10ms]'                 for -type json or hist
   -output FILE                            [default: stdout]
+plot: a page of what they say over time
+  -title TEXT, -threshold N               points of a line at most
+  -output FILE                            [default: stdout]
 encode: results in another encoding
-  -to json|csv                            [default: json]
+  -to json|csv|gob                        [default: json]
   -output FILE                            [default: stdout]
 
 Results come from the files named, or from stdin: JSON, CSV or gob.
@@ -38,8 +45,12 @@ Results come from the files named, or from stdin: JSON, CSV or gob.
 pub fn carry_out(words: &[String]) -> Result<u8, Failure> {
     match understood(words).map_err(Failure::usage)? {
         VegetaAsked::Usage => output::print(USAGE),
+        VegetaAsked::Version => {
+            output::print(&format!("plimsoll {} (the command line of vegeta)\n", env!("CARGO_PKG_VERSION")));
+        }
         VegetaAsked::Attack(asked) => return attack::carry_out(*asked),
         VegetaAsked::Report(asked) => report(&asked)?,
+        VegetaAsked::Plot(asked) => plot(&asked)?,
         VegetaAsked::Encode(asked) => encode(&asked)?,
     }
     Ok(exit::DONE)
@@ -64,26 +75,33 @@ fn report(asked: &ReportAsked) -> Result<(), Failure> {
     Ok(())
 }
 
-fn encode(asked: &EncodeAsked) -> Result<(), Failure> {
-    let (mut out, place): (Box<dyn Write>, &str) = match &asked.output {
-        None => (Box::new(std::io::stdout().lock()), "stdout"),
-        Some(path) => (Box::new(File::create(path).map_err(|error| unwritten(path, &error))?), path),
-    };
-    let mut out = BufWriter::new(&mut out);
-    let mut line = Vec::new();
+fn plot(asked: &PlotAsked) -> Result<(), Failure> {
+    let mut course = VegetaCourse::default();
     each_result(&asked.files, &mut |result| {
-        line.clear();
-        match asked.csv {
-            true => result.write_csv(&mut line),
-            false => result.write_json(&mut line),
-        }
-        out.write_all(&line).map_err(|error| unwritten(place, &error))
+        course.add(&result);
+        Ok(())
     })?;
-    out.flush().map_err(|error| unwritten(place, &error))
+    let title = if asked.title.is_empty() { "vegeta" } else { &asked.title };
+    let page = page::render(&attacks_page(&course, &asked.title, asked.points_max), title);
+    match &asked.output {
+        // Its own text is visible already.
+        None => output::print_as_it_is(&page),
+        Some(path) => std::fs::write(path, page).map_err(|error| unwritten(path, &error))?,
+    }
+    Ok(())
 }
 
-fn unwritten(place: &str, error: &std::io::Error) -> Failure {
-    Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
+fn encode(asked: &EncodeAsked) -> Result<(), Failure> {
+    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
+    let (out, place) = opened(asked.output.as_deref())?;
+    let mut out = BufWriter::new(out);
+    let (mut writer, mut line) = (VegetaWriter::new(asked.encoding), Vec::new());
+    each_result(&asked.files, &mut |result| {
+        line.clear();
+        writer.write(&result, &mut line);
+        out.write_all(&line).map_err(|error| unwritten(&place, &error))
+    })?;
+    out.flush().map_err(|error| unwritten(&place, &error))
 }
 
 /// Hands over the results of all files, one of each in turn; of standard input where no file is named.
@@ -101,16 +119,22 @@ fn each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<()
     if readers.is_empty() {
         readers.push(("stdin", VegetaReader::new(Box::new(std::io::stdin().lock()))));
     }
+    let mut first = true;
     while !readers.is_empty() {
         let mut open = Vec::with_capacity(readers.len());
         for (name, mut reader) in readers {
             let result = reader.next_result().map_err(|error| Failure::usage(format!("'{name}': {error}")))?;
-            if let Some(result) = result {
-                each(result)?;
-                open.push((name, reader));
+            match result {
+                Some(result) => {
+                    each(result)?;
+                    open.push((name, reader));
+                }
+                // As with vegeta: what came to nothing before a pipe is not reported as if it were something.
+                None if first => return Err(Failure::usage(format!("'{name}': there is no result in it"))),
+                None => {}
             }
         }
-        readers = open;
+        (readers, first) = (open, false);
     }
     Ok(())
 }

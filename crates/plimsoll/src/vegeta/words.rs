@@ -3,14 +3,17 @@
 //! Not here: what is done.
 
 use crate::go_flags::{go_duration_ns, go_flags};
-use plimsoll_traffic::vegeta::TargetFormat;
+use crate::go_request::canonical;
+use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VegetaAsked {
     Usage,
+    Version,
     Attack(Box<AttackAsked>),
     Report(ReportAsked),
+    Plot(PlotAsked),
     Encode(EncodeAsked),
 }
 
@@ -38,6 +41,7 @@ pub struct AttackAsked {
     /// Targets are read as they are needed, and the attack ends with them.
     pub lazy: bool,
     pub output: Option<String>,
+    pub encoding: VegetaEncoding,
     /// What a line of `run` says in the same way.
     pub as_they_are: Vec<String>,
 }
@@ -56,7 +60,10 @@ impl AttackAsked {
             (0.0, workers) => line.push(format!("--concurrency={}", workers.unwrap_or(10))),
             (rate, _) => line.push(format!("--rate={rate}")),
         }
-        line.extend(self.as_they_are.iter().cloned());
+        // Without TLS, what is said of it changes nothing.
+        let is_of_tls = |flag: &&String| OF_TLS.iter().any(|name| flag.split('=').next() == Some(*name));
+        let is_plain = !url.starts_with("https://");
+        line.extend(self.as_they_are.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
         line.push(url.to_owned());
         line
     }
@@ -83,11 +90,25 @@ pub enum ReportShape {
     Plot,
 }
 
+/// A page of results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlotAsked {
+    /// What stands above it.
+    pub title: String,
+    /// Points that a line has at most.
+    pub points_max: usize,
+    pub output: Option<String>,
+    /// None: standard input.
+    pub files: Vec<String>,
+}
+
+/// Flags of `run` that have to do with TLS.
+const OF_TLS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
+
 /// Results in another encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeAsked {
-    /// Rows instead of JSON.
-    pub csv: bool,
+    pub encoding: VegetaEncoding,
     pub output: Option<String>,
     /// None: standard input.
     pub files: Vec<String>,
@@ -95,18 +116,33 @@ pub struct EncodeAsked {
 
 /// Understands the words after `vegeta`.
 pub fn understood(words: &[String]) -> Result<VegetaAsked, String> {
+    let Some(words) = before_command(words)? else { return Ok(VegetaAsked::Version) };
     let Some((command, words)) = words.split_first() else { return Ok(VegetaAsked::Usage) };
     match command.as_str() {
         "report" => report(words),
         "encode" => encode(words),
         "attack" => attack(words),
-        "plot" => {
-            Err("vegeta plot is not there: plimsoll run -o FILE and plimsoll report FILE make a page with charts"
-                .into())
-        }
+        "plot" => plot(words),
         "-h" | "-help" | "--help" | "help" => Ok(VegetaAsked::Usage),
-        other => Err(format!("vegeta {other}: there are attack, report and encode")),
+        other => Err(format!("vegeta {other}: there are attack, report, plot and encode")),
     }
+}
+
+/// What stands behind the flags of all commands; `None` where the version is asked for.
+fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
+    let mut version = false;
+    let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
+        match flag {
+            "version" => version = value == "true",
+            // As many as there are: an attack takes what it needs.
+            "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
+            "profile" if value.is_empty() => {}
+            "profile" => return Err("-profile is not done here: perf record shows what plimsoll does".into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(if version { None } else { Some(rest.unwrap_or_default()) })
 }
 
 fn attack(words: &[String]) -> Result<VegetaAsked, String> {
@@ -124,8 +160,10 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
         format: TargetFormat::Http,
         lazy: false,
         output: None,
+        encoding: VegetaEncoding::Json,
         as_they_are: Vec::new(),
     };
+    let mut encoding_said = None;
     let rest = flags("attack", words, &mut |flag, value| {
         let time = || go_duration_ns(value).ok_or_else(|| format!("-{flag}: '{value}' is no time such as 30s"));
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no number"));
@@ -149,12 +187,15 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
             "header" => {
                 let field =
                     value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-                asked.headers.push(field.ok_or("-header: write it as 'Name: value'")?);
+                let field = field.filter(|(name, value)| is_field(name, value));
+                let (name, value) = field.ok_or("-header: write it as 'Name: value'")?;
+                asked.headers.push((canonical(&name), value));
             }
             "max-body" => asked.body_max = if value == "-1" { usize::MAX } else { number()? as usize },
             "keepalive" => asked.keep_alive = truth()?,
             "targets" => asked.targets = file(),
             "output" => asked.output = file(),
+            "to" => encoding_said = Some(encoding(value)?),
             "format" => {
                 asked.format = match value {
                     "http" => TargetFormat::Http,
@@ -203,6 +244,7 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
     if !asked.keep_alive {
         asked.as_they_are.push("--no-keepalive".to_owned());
     }
+    asked.encoding = encoding_said.unwrap_or_else(|| asked.output.as_deref().map_or(VegetaEncoding::Json, encoding_of));
     Ok(VegetaAsked::Attack(Box::new(asked)))
 }
 
@@ -252,20 +294,50 @@ fn report(words: &[String]) -> Result<VegetaAsked, String> {
     Ok(VegetaAsked::Report(ReportAsked { shape, buckets_ns, output, files }))
 }
 
-fn encode(words: &[String]) -> Result<VegetaAsked, String> {
-    let (mut csv, mut output) = (false, None);
-    let files = flags("encode", words, &mut |flag, value| {
-        match (flag, value) {
-            ("to", "csv") => csv = true,
-            ("to", "json") => csv = false,
-            ("to", "gob") => return Err("-to gob: gob is read only; vegeta reads json and csv as well".into()),
-            ("to", _) => return Err(format!("-to: '{value}' is not json or csv")),
-            ("output", _) => output = Some(value.to_owned()).filter(|path| path != "stdout"),
+fn plot(words: &[String]) -> Result<VegetaAsked, String> {
+    let mut asked = PlotAsked { title: String::new(), points_max: usize::MAX, output: None, files: Vec::new() };
+    let files = flags("plot", words, &mut |flag, value| {
+        match flag {
+            "title" => asked.title = value.to_owned(),
+            "threshold" => {
+                let points = value.parse().ok().filter(|points| *points > 0);
+                asked.points_max = points.ok_or_else(|| format!("-threshold: '{value}' is no number of points"))?;
+            }
+            "output" => asked.output = Some(value.to_owned()).filter(|path| path != "stdout"),
             _ => return Ok(false),
         }
         Ok(true)
     })?;
-    Ok(files.map_or(VegetaAsked::Usage, |files| VegetaAsked::Encode(EncodeAsked { csv, output, files })))
+    let Some(files) = files else { return Ok(VegetaAsked::Usage) };
+    Ok(VegetaAsked::Plot(PlotAsked { files, ..asked }))
+}
+
+fn encode(words: &[String]) -> Result<VegetaAsked, String> {
+    let (mut to, mut output) = (VegetaEncoding::Json, None);
+    let files = flags("encode", words, &mut |flag, value| {
+        match flag {
+            "to" => to = encoding(value)?,
+            "output" => output = Some(value.to_owned()).filter(|path| path != "stdout"),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(files) = files else { return Ok(VegetaAsked::Usage) };
+    Ok(VegetaAsked::Encode(EncodeAsked { encoding: to, output, files }))
+}
+
+fn encoding(name: &str) -> Result<VegetaEncoding, String> {
+    VegetaEncoding::of_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
+}
+
+/// The encoding that a file's name promises: JSON unless it ends otherwise. What people call `results.bin` is gob.
+fn encoding_of(path: &str) -> VegetaEncoding {
+    let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
+    match suffix.as_deref() {
+        Some("bin") => VegetaEncoding::Gob,
+        Some(suffix) => VegetaEncoding::of_name(suffix).unwrap_or(VegetaEncoding::Json),
+        None => VegetaEncoding::Json,
+    }
 }
 
 /// Flags that have no value unless it is behind an equals sign.
@@ -338,17 +410,44 @@ mod tests {
             (50.0, 5_000_000_000, true, false)
         );
         assert_eq!((attack.name.as_str(), &attack.headers[..]), ("n", &[("A".to_owned(), "b".to_owned())][..]));
-        let line = attack.as_run("http://h/").join(" ");
+        assert!(!attack.as_run("http://h/").contains(&"--insecure".to_owned()));
+        let line = attack.as_run("https://h/").join(" ");
         assert!(
             line.contains(
-                "--duration=5000ms --timeout=30000ms --rate=50 --insecure --max-connections=7 --no-keepalive http://h/"
+                "--duration=5000ms --timeout=30000ms --rate=50 --insecure --max-connections=7 --no-keepalive https://h/"
             ),
             "{line}"
         );
         assert_eq!(["5", "60/m", "0", "infinity"].map(rate_rps), [Ok(5.0), Ok(1.0), Ok(0.0), Ok(0.0)]);
-        let encode = EncodeAsked { csv: true, output: None, files: vec!["r.json".into()] };
-        assert_eq!(read("encode -to csv r.json"), Ok(VegetaAsked::Encode(encode)));
-        assert_eq!(read("report -h"), Ok(VegetaAsked::Usage));
+        for (to, encoding) in
+            [("", VegetaEncoding::Json), ("-to csv ", VegetaEncoding::Csv), ("--to=gob ", VegetaEncoding::Gob)]
+        {
+            let encode = EncodeAsked { encoding, output: None, files: vec!["r.json".into()] };
+            assert_eq!(read(&format!("encode {to}r.json")), Ok(VegetaAsked::Encode(encode)));
+        }
+        let plot = PlotAsked {
+            title: "t".into(),
+            points_max: 5,
+            output: Some("p.html".into()),
+            files: vec!["a".into(), "b".into()],
+        };
+        assert_eq!(read("plot -title t -threshold=5 -output p.html a b"), Ok(VegetaAsked::Plot(plot)));
+        for (line, expect) in [
+            ("", VegetaEncoding::Json),
+            ("-to csv", VegetaEncoding::Csv),
+            ("-output r.csv", VegetaEncoding::Csv),
+            ("-output r.bin", VegetaEncoding::Gob),
+            ("-output r.gob -to json", VegetaEncoding::Json),
+            ("-output results", VegetaEncoding::Json),
+            ("-output stdout", VegetaEncoding::Json),
+        ] {
+            let words = format!("attack {line}");
+            let Ok(VegetaAsked::Attack(attack)) = read(words.trim()) else { panic!("{line}: an attack") };
+            assert_eq!(attack.encoding, expect, "{line}");
+        }
+        assert_eq!(["report -h", "-h", "help", "-cpus 2"].map(read), [(); 4].map(|()| Ok(VegetaAsked::Usage)));
+        assert_eq!(read("-version"), Ok(VegetaAsked::Version));
+        assert_eq!(read("-cpus 1 -profile= report"), Ok(VegetaAsked::Report(text)));
     }
 
     #[test]
@@ -360,14 +459,18 @@ mod tests {
             ("report -type hist[2ms,1ms]", "in order"),
             ("report -buckets 5", "[0,1ms,10ms]"),
             ("report -type", "'' is not text"),
-            ("encode -to gob", "gob is read only"),
+            ("encode -to xml", "'xml' is not json"),
+            ("attack -to text", "'text' is not json"),
+            ("plot -threshold 0", "-threshold: '0'"),
             ("attack -rate 5/x", "50/1s"),
             ("attack -rate 0", "-max-workers"),
             ("attack -h2c", "-h2c is not known"),
             ("attack -header nothing", "-header"),
             ("attack extra", "extra"),
-            ("plot", "plimsoll report"),
-            ("dump", "attack, report and encode"),
+            ("-cpus x attack", "-cpus: 'x'"),
+            ("-profile cpu attack", "-profile"),
+            ("-every attack", "vegeta: -every is not known"),
+            ("dump", "attack, report, plot and encode"),
         ] {
             assert!(read(line).is_err_and(|why| why.contains(expect)), "{line}: {:?}", read(line));
         }

@@ -15,7 +15,7 @@ fn text_of(name: &str) -> String {
     std::fs::read_to_string(fixture(name)).expect("a fixture")
 }
 
-/// Standard output of a command that is given this to read.
+/// Standard output of a command that is given this to read, and writes text.
 fn piped(arguments: &[&str], input: Vec<u8>) -> String {
     let mut child = command(arguments);
     let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -49,6 +49,12 @@ fn results_go_through_pipes_and_encodings() {
     assert_eq!(csv, text_of("results.csv"));
     let json = piped(&["vegeta", "encode"], csv.into_bytes());
     assert_eq!(piped(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
+    // As vegeta itself writes it, byte for byte, but for the order of fields, which is nobody's there.
+    let dir = folder("vegeta-encodings");
+    let again = dir.join("again.gob");
+    let again = again.to_str().expect("a name in UTF-8");
+    piped(&["vegeta", "encode", "-to", "gob", "-output", again, &fixture("results.gob")], Vec::new());
+    assert!(std::fs::read(again).expect("written") == std::fs::read(fixture("results.gob")).expect("a fixture"));
     let place = folder("vegeta").join("report.json");
     let place = place.to_str().expect("a name in UTF-8");
     let twice = plimsoll(&[
@@ -62,6 +68,69 @@ fn results_go_through_pipes_and_encodings() {
     ]);
     let written = std::fs::read_to_string(place).expect("written");
     assert!(twice.stdout.is_empty() && written.contains("\"requests\":240,"), "{} {written}", twice.stdout);
+}
+
+#[test]
+fn an_attack_writes_the_encoding_that_is_asked_for() {
+    let server = crate::rig::baseline(1);
+    let targets = || format!("GET {}/healthz\n", server.url).into_bytes();
+    let attack = |words: &[&str]| {
+        let always = ["vegeta", "attack", "-rate", "50", "-duration", "200ms"];
+        piped(&[&always, words].concat(), targets())
+    };
+    let csv = attack(&["-to", "csv"]);
+    assert!(csv.lines().count() == 10 && csv.lines().all(|line| line.split(',').nth(1) == Some("200")), "{csv}");
+    let dir = folder("vegeta-encodings");
+    for (name, first) in
+        [("r.bin", &b"\xff\x96\x7f"[..]), ("r.gob", b"\xff\x96\x7f"), ("r.json", b"{\"attack\""), ("r", b"{\"attack\"")]
+    {
+        let path = dir.join(name);
+        let path = path.to_str().expect("a name in UTF-8");
+        assert_eq!(attack(&["-output", path]), "");
+        assert!(std::fs::read(path).expect("written").starts_with(first), "{name}");
+        let report = plimsoll(&["vegeta", "report", path]);
+        assert!(report.stdout.contains("200:10  \n"), "{name}: {}", report.stdout);
+    }
+}
+
+#[test]
+fn results_that_go_nowhere_are_an_error() {
+    for line in
+        ["attack -rate=10 -duration=100ms -targets /dev/stdin", "encode RESULTS", "report RESULTS", "plot RESULTS"]
+    {
+        let line = line.replace("RESULTS", &fixture("results.json"));
+        for place in [">&-", ">/dev/full"] {
+            let mut shell = std::process::Command::new("sh");
+            let text =
+                format!("echo GET http://127.0.0.1:1/ | {} vegeta {line} {place}", env!("CARGO_BIN_EXE_plimsoll"));
+            let shell = shell.args(["-c", &text]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let done = finish(shell.spawn().expect("a shell"));
+            assert!(done.code == 2 && done.stderr.lines().count() == 1, "{text}: {} {}", done.code, done.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_plot_is_a_page_of_whatever_results_there_are() {
+    let dir = folder("vegeta-plot");
+    let path = dir.join("plot.html");
+    let path = path.to_str().expect("a name in UTF-8");
+    let page = piped(&["vegeta", "plot"], std::fs::read(fixture("results.gob")).expect("a fixture"));
+    let parts = [
+        "<!doctype html>",
+        "<h1>Fixture: 120 requests at 40.3/s for 2.98 s; 66.7 % succeeded; half within ",
+        "503 Service Unavailable",
+    ];
+    parts.iter().for_each(|part| assert!(page.contains(part), "{part} is not in the page"));
+    let both = [&fixture("results.csv")[..], &fixture("results.json")];
+    let words = [&["vegeta", "plot", "-title", "Before & <after>", "--output", path][..], &both].concat();
+    assert_eq!(piped(&words, Vec::new()), "");
+    let page = std::fs::read_to_string(path).expect("written");
+    for part in ["<title>Before &amp; &lt;after&gt;</title>", "<h1>Before &amp; &lt;after&gt;</h1>", "240 requests"] {
+        assert!(page.contains(part), "{part} is not in the page");
+    }
+    let own = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!own.contains("http://") && !own.contains("src="), "the page reaches out");
 }
 
 #[test]
@@ -97,6 +166,12 @@ fn an_attack_asks_its_targets_in_turn_and_its_results_are_vegetas() {
     let report = piped(&["vegeta", "report"], results.into_bytes());
     assert!(report.contains("Success       [ratio]                           66.67%\n"), "{report}");
     assert!(report.contains("200:40  503:20") && report.contains("60, 40."), "{report}");
+    // Of TLS there is nothing to be said on a plain connection.
+    let plain = piped(
+        &["vegeta", "-cpus=1", "attack", "-insecure", "-rate=20", "-duration=100ms"],
+        targets.clone().into_bytes(),
+    );
+    assert_eq!(plain.lines().count(), 2, "{plain}");
     // Read as they are needed, they end the attack.
     let lazy = piped(&["vegeta", "attack", "-lazy", "-rate", "100", "-max-body", "0"], targets.clone().into_bytes());
     assert_eq!(lazy.lines().count(), 3, "{lazy}");
@@ -115,10 +190,13 @@ fn what_is_wrong_is_one_sentence() {
     for (words, said) in [
         (&["report", "/no/such"][..], "'/no/such' cannot be read"),
         (&["report", bad], "result 2 is none of vegeta's"),
+        (&["report"], "'stdin': there is no result in it"),
+        (&["plot", "/dev/null"], "'/dev/null': there is no result in it"),
         (&["report", "-type", "pie"], "'pie'"),
         (&["report", "-every", "1s"], "-every"),
-        (&["encode", "-to", "gob"], "gob is read only"),
-        (&["plot"], "plimsoll report"),
+        (&["encode", "-to", "xml"], "'xml' is not json, csv or gob"),
+        (&["plot", "-threshold", "none"], "-threshold: 'none'"),
+        (&["plot", "/no/such"], "'/no/such' cannot be read"),
         (&["attack", "-targets", "/no/such"], "-targets: '/no/such'"),
         (&["attack", "-targets", bad], "line 1: a target is METHOD URL"),
     ] {

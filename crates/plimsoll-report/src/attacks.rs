@@ -1,0 +1,207 @@
+//! Results of vegeta as a page: how many were sent, how long they took, and what failed, over time and by attack.
+//!
+//! Not here: the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
+
+use crate::block::{Report, Tone};
+use crate::chart::{AxisUnit, Heading, Line, Panel, percentile_chart, time_chart};
+use crate::format::{count, duration, rate, share};
+use plimsoll_analysis::series;
+use plimsoll_traffic::vegeta::{AttackCourse, CourseMoment, VegetaCourse};
+
+/// Stretches of time that a chart shows at most.
+const COLUMNS: usize = 150;
+/// Errors of one attack that are shown.
+const ERRORS_SHOWN: usize = 20;
+
+fn name(attack: &AttackCourse) -> &str {
+    if attack.name.is_empty() { "attack" } else { &attack.name }
+}
+
+fn succeeded(attack: &AttackCourse) -> f64 {
+    (attack.requests() - attack.failed) as f64 / attack.requests().max(1) as f64
+}
+
+fn time(attack: &AttackCourse, quantile: f64) -> String {
+    duration(attack.latency.quantile_ns(quantile) as f64)
+}
+
+/// One attack in a sentence.
+fn sentence(attack: &AttackCourse) -> String {
+    let requests = attack.requests();
+    let pace = match attack.attack_ns() {
+        0 => "at once".to_owned(),
+        ns => format!("at {}/s for {}", rate(attack.rate_rps()), duration(ns as f64)),
+    };
+    format!(
+        "{}: {} request{} {pace}; {} succeeded; half within {}, 99 % within {}",
+        name(attack),
+        count(requests),
+        if requests == 1 { "" } else { "s" },
+        share(succeeded(attack)),
+        time(attack, 0.5),
+        time(attack, 0.99)
+    )
+}
+
+fn line(name: &str, moments: &[CourseMoment], value: impl Fn(&CourseMoment) -> Option<f64>) -> Line {
+    Line {
+        name: name.to_owned(),
+        points: moments.iter().map(|moment| (moment.at_s, value(moment).unwrap_or(f64::NAN))).collect(),
+    }
+}
+
+/// Rates of all attacks in one place, and the latencies of each in its own.
+fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
+    let of: Vec<(&AttackCourse, Vec<CourseMoment>)> =
+        attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
+    let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
+    let sent = of.iter().map(|(attack, moments)| line(name(attack), moments, |moment| moment.sent_rps));
+    let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
+    if attacks.iter().any(|attack| attack.failed > 0) {
+        let failed = of.iter().map(|(attack, moments)| line(name(attack), moments, |moment| moment.failed_rps));
+        panels.push(panel("failed, requests/s".to_owned(), AxisUnit::Count, false, failed.collect()));
+    }
+    for (attack, moments) in &of {
+        let title = if attacks.len() == 1 { "latency".to_owned() } else { format!("latency of {}", name(attack)) };
+        let mut lines = vec![
+            line("p50", moments, |moment| moment.p50_ns),
+            line("p99", moments, |moment| moment.p99_ns),
+            line("max", moments, |moment| moment.max_ns),
+        ];
+        if attack.failed > 0 && attack.failed < attack.requests() {
+            lines.push(line("failed, p50", moments, |moment| moment.failed_p50_ns));
+        }
+        panels.push(panel(title, AxisUnit::Time, true, lines));
+    }
+    // Attacks of a moment have no rate.
+    panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
+    panels
+}
+
+fn row(attack: &AttackCourse) -> Vec<String> {
+    let mut row = vec![
+        name(attack).to_owned(),
+        count(attack.requests()),
+        rate(attack.rate_rps()),
+        duration(attack.attack_ns() as f64),
+        share(succeeded(attack)),
+    ];
+    row.extend([0.5, 0.9, 0.99, 1.0].map(|quantile| time(attack, quantile)));
+    row
+}
+
+/// The page. `title`: what stands above it, if anything is to; `columns_max`: so many stretches of time at most, where fewer are
+/// wanted than there is room for.
+pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
+    let attacks = course.attacks();
+    let mut report = Report::default();
+    if !title.is_empty() {
+        report.text(Tone::Answer, title);
+    }
+    if course.left_out() > 0 {
+        let text = format!(
+            "{} results of further attacks are not shown: {} attacks are told apart",
+            count(course.left_out()),
+            attacks.len()
+        );
+        report.text(Tone::Warning, text);
+    }
+    if attacks.is_empty() {
+        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "There is no result");
+        return report;
+    }
+    for (at, attack) in attacks.iter().enumerate() {
+        let tone = if at == 0 && title.is_empty() { Tone::Answer } else { Tone::Plain };
+        report.text(tone, sentence(attack));
+    }
+    let headings = ["attack", "requests", "rate/s", "for", "succeeded", "p50", "p90", "p99", "max"];
+    let rows: Vec<Vec<String>> = attacks.iter().map(row).collect();
+    let panels = panels(attacks, columns_max.clamp(1, COLUMNS));
+    report.drawn(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    let lines = attacks
+        .iter()
+        .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
+    let lines: Vec<Line> = lines.collect();
+    report.drawn(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
+    report.heading("Answers");
+    let codes = attacks.iter().flat_map(|attack| {
+        attack.codes.iter().map(move |(code, results)| {
+            let code = if *code == 0 { "none came".to_owned() } else { code.to_string() };
+            let part = *results as f64 / attack.requests().max(1) as f64;
+            vec![name(attack).to_owned(), code, count(*results), share(part)]
+        })
+    });
+    report.table(&["attack", "code", "requests", "share"], codes.collect());
+    let errors = attacks.iter().flat_map(|attack| {
+        let mut errors: Vec<(&String, &u64)> = attack.errors.iter().collect();
+        errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        errors.truncate(ERRORS_SHOWN);
+        errors.into_iter().map(move |(error, times)| vec![name(attack).to_owned(), error.clone(), count(*times)])
+    });
+    let errors: Vec<Vec<String>> = errors.collect();
+    if !errors.is_empty() {
+        report.heading("What failed");
+        report.table(&["attack", "error", "requests"], errors);
+    }
+    report.text(
+        Tone::Plain,
+        "Latencies are those that the results state. plimsoll's run from the moment at which a request was to be sent; vegeta's from \
+         the moment at which one of its workers came to it, so that waiting for a worker is not in them.",
+    );
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+    use plimsoll_traffic::vegeta::VegetaResult;
+
+    fn course(attacks: &[&str]) -> VegetaCourse {
+        let mut course = VegetaCourse::default();
+        for n in 0..400u64 {
+            let code = if n % 8 == 7 { 503 } else { 200 };
+            course.add(&VegetaResult {
+                attack: attacks[n as usize % attacks.len()].into(),
+                sent_ns: 1_795_307_654_000_000_000 + n * 10_000_000,
+                latency_ns: 1_000_000 + n * 1000,
+                code,
+                error: if code == 200 { String::new() } else { "503 <b>No</b>\u{1b}[2J".into() },
+                ..VegetaResult::default()
+            });
+        }
+        course
+    }
+
+    #[test]
+    fn a_page_tells_of_each_attack() {
+        let page = page::render(&attacks_page(&course(&["old", "new<"]), "", COLUMNS), "vegeta");
+        for part in [
+            "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half within ",
+            "new&lt;: 200 requests",
+            "latency of old",
+            "latency of new&lt;",
+            "failed, requests/s",
+            "503 &lt;b&gt;No&lt;/b&gt;",
+        ] {
+            assert!(page.contains(part), "{part} is not in the page");
+        }
+        assert!(!page.contains('\u{1b}') && page.matches("<svg").count() >= 4);
+        let titled = page::render(&attacks_page(&course(&[""]), "before & after", 5), "x");
+        assert!(titled.contains("<h1>Before &amp; after</h1>") && titled.contains("<p>attack: 400 requests"));
+    }
+
+    #[test]
+    fn no_result_and_a_single_one_have_a_page() {
+        let none = page::render(&attacks_page(&VegetaCourse::default(), "", COLUMNS), "x");
+        assert!(none.contains("<h1>There is no result</h1>"));
+        let mut one = VegetaCourse::default();
+        one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
+        let page = page::render(&attacks_page(&one, "t", 0), "x");
+        assert!(
+            page.contains("attack: 1 request at once; 0.0 % succeeded; half within 5 ns, ")
+                && page.contains("none came"),
+            "{page}"
+        );
+    }
+}

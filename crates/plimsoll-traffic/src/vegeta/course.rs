@@ -1,0 +1,302 @@
+//! Results over time, by attack: how many a second, how long they took, what failed. However many there are and in whatever order
+//! they come, what is kept is bounded: stretches of time become longer as an attack does.
+//!
+//! Not here: how a page looks, and the figures of vegeta's own reports (`figures`).
+
+use super::result::VegetaResult;
+use plimsoll_model::Histogram;
+use std::collections::BTreeMap;
+
+/// Attacks that are told apart.
+const ATTACKS_MAX: usize = 12;
+/// Stretches of one attack; the first are 10 ms long.
+const STRETCHES_MAX: usize = 300;
+const STRETCH_NS: u64 = 10_000_000;
+/// So many requests make a rate.
+const SENT_MIN: u64 = 8;
+/// Errors of different words that are kept of one attack.
+const ERRORS_MAX: usize = 100;
+
+/// Results by attack.
+#[derive(Debug, Clone, Default)]
+pub struct VegetaCourse {
+    attacks: Vec<AttackCourse>,
+    left_out: u64,
+}
+
+/// The results of one attack.
+#[derive(Debug, Clone)]
+pub struct AttackCourse {
+    /// Its name; may be empty.
+    pub name: String,
+    /// Latencies of all results, ns.
+    pub latency: Histogram,
+    /// Results by code; 0: no answer came.
+    pub codes: BTreeMap<u16, u64>,
+    /// What went wrong, each with how often; of at most a hundred different words.
+    pub errors: BTreeMap<String, u64>,
+    /// Results whose code is not from 200 to 399.
+    pub failed: u64,
+    /// When the first request was sent, and the last; ns since the Unix epoch.
+    earliest_ns: u64,
+    latest_ns: u64,
+    /// The first result that came was sent then; stretches are counted from it on, also backwards.
+    origin_ns: u64,
+    stretch_ns: u64,
+    stretches: BTreeMap<i64, CourseStretch>,
+}
+
+/// What was sent in a stretch of time.
+#[derive(Debug, Clone, Default)]
+struct CourseStretch {
+    sent: u64,
+    latency: Histogram,
+    failed: Histogram,
+}
+
+/// A stretch of an attack. Latencies, in ns, are those of what was sent in it; `None`: nothing was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CourseMoment {
+    /// Its middle, seconds since the first request.
+    pub at_s: f64,
+    /// Requests sent a second; `None`: it is too short to say.
+    pub sent_rps: Option<f64>,
+    /// Those of them that failed.
+    pub failed_rps: Option<f64>,
+    /// Half were at least as fast.
+    pub p50_ns: Option<f64>,
+    /// 99 of a hundred were at least as fast.
+    pub p99_ns: Option<f64>,
+    /// The slowest.
+    pub max_ns: Option<f64>,
+    /// Half of the failures were at least as fast.
+    pub failed_p50_ns: Option<f64>,
+}
+
+impl VegetaCourse {
+    /// Takes a result in.
+    pub fn add(&mut self, result: &VegetaResult) {
+        let at = self.attacks.iter().position(|attack| attack.name == result.attack);
+        match at {
+            Some(at) => self.attacks[at].add(result),
+            None if self.attacks.len() == ATTACKS_MAX => self.left_out += 1,
+            None => {
+                let mut attack = AttackCourse::begun(result);
+                attack.add(result);
+                self.attacks.push(attack);
+            }
+        }
+    }
+
+    /// The attacks, in the order in which they came.
+    pub fn attacks(&self) -> &[AttackCourse] {
+        &self.attacks
+    }
+
+    /// Results of further attacks: more are not told apart.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+impl AttackCourse {
+    fn begun(first: &VegetaResult) -> AttackCourse {
+        AttackCourse {
+            name: first.attack.clone(),
+            latency: Histogram::new(),
+            codes: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            failed: 0,
+            earliest_ns: first.sent_ns,
+            latest_ns: first.sent_ns,
+            origin_ns: first.sent_ns,
+            stretch_ns: STRETCH_NS,
+            stretches: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, result: &VegetaResult) {
+        let VegetaResult { code, sent_ns, latency_ns, error, .. } = result;
+        let failed = !(200..400).contains(code);
+        self.latency.record(*latency_ns);
+        *self.codes.entry(*code).or_default() += 1;
+        self.failed += u64::from(failed);
+        if !error.is_empty() {
+            let has_room = self.errors.len() < ERRORS_MAX;
+            match self.errors.get_mut(error) {
+                Some(count) => *count += 1,
+                None if has_room => _ = self.errors.insert(error.clone(), 1),
+                None => {}
+            }
+        }
+        self.earliest_ns = self.earliest_ns.min(*sent_ns);
+        self.latest_ns = self.latest_ns.max(*sent_ns);
+        let stretch = self.stretches.entry(self.stretch_of(*sent_ns)).or_default();
+        stretch.sent += 1;
+        stretch.latency.record(*latency_ns);
+        if failed {
+            stretch.failed.record(*latency_ns);
+        }
+        while self.stretches.len() > STRETCHES_MAX {
+            self.lengthen();
+        }
+    }
+
+    fn stretch_of(&self, sent_ns: u64) -> i64 {
+        let from_origin = i128::from(sent_ns) - i128::from(self.origin_ns);
+        from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
+    }
+
+    /// Stretches become twice as long.
+    fn lengthen(&mut self) {
+        self.stretch_ns = self.stretch_ns.saturating_mul(2);
+        for (at, stretch) in std::mem::take(&mut self.stretches) {
+            let sum = self.stretches.entry(at.div_euclid(2)).or_default();
+            sum.sent += stretch.sent;
+            sum.latency.merge(&stretch.latency);
+            sum.failed.merge(&stretch.failed);
+        }
+    }
+
+    /// How many results.
+    pub fn requests(&self) -> u64 {
+        self.latency.count()
+    }
+
+    /// From the first request to the last, ns.
+    pub fn attack_ns(&self) -> u64 {
+        self.latest_ns - self.earliest_ns
+    }
+
+    /// Requests a second; their number, where they were sent at once.
+    pub fn rate_rps(&self) -> f64 {
+        match self.attack_ns() {
+            0 => self.requests() as f64,
+            ns => self.requests() as f64 * 1e9 / ns as f64,
+        }
+    }
+
+    /// The attack as at most `count_max` stretches of the same length, in order, and as few as it takes for several requests in each.
+    pub fn moments(&self, count_max: usize) -> Vec<CourseMoment> {
+        let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
+        else {
+            return Vec::new();
+        };
+        let count_max = (count_max as u64).min(self.requests() / SENT_MIN).max(1);
+        let joined = ((last - first) as u64 + 1).div_ceil(count_max);
+        // Where nothing was sent there is a rate, too.
+        let count = (last - first) as u64 / joined + 1;
+        let mut sums: BTreeMap<u64, CourseStretch> = (0..count).map(|at| (at, CourseStretch::default())).collect();
+        for (at, stretch) in &self.stretches {
+            let sum = sums.entry((at - first) as u64 / joined).or_default();
+            sum.sent += stretch.sent;
+            sum.latency.merge(&stretch.latency);
+            sum.failed.merge(&stretch.failed);
+        }
+        let length_ns = joined as f64 * self.stretch_ns as f64;
+        let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
+        // The last request stands for the time until the next one, too.
+        let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
+        let is_only = sums.len() == 1;
+        let moment = |(at, sum): (u64, CourseStretch)| {
+            let from_ns = begin_ns + at as f64 * length_ns;
+            let (from_ns, to_ns) = (from_ns.max(0.0), (from_ns + length_ns).min(end_ns));
+            let covered_ns = to_ns - from_ns;
+            let is_long = covered_ns >= length_ns / 2.0 || (is_only && covered_ns > 0.0);
+            let rate = |count: u64| is_long.then(|| count as f64 * 1e9 / covered_ns);
+            let quantile = |times: &Histogram, q| (times.count() > 0).then(|| times.quantile_ns(q) as f64);
+            CourseMoment {
+                at_s: (from_ns + to_ns.max(from_ns)) / 2e9,
+                sent_rps: rate(sum.sent),
+                failed_rps: rate(sum.failed.count()),
+                p50_ns: quantile(&sum.latency, 0.5),
+                p99_ns: quantile(&sum.latency, 0.99),
+                max_ns: quantile(&sum.latency, 1.0),
+                failed_p50_ns: quantile(&sum.failed, 0.5),
+            }
+        };
+        sums.into_iter().map(moment).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn result(attack: &str, sent_ns: u64, latency_ns: u64, code: u16) -> VegetaResult {
+        let error = if code == 200 { String::new() } else { format!("{code} No") };
+        VegetaResult { attack: attack.into(), sent_ns, latency_ns, code, error, ..VegetaResult::default() }
+    }
+
+    #[test]
+    fn an_attack_is_told_over_time_in_whatever_order_its_results_come() {
+        const START_NS: u64 = 1_795_307_654_063_832_482;
+        let of = |n: u64| {
+            // 100 a second for 20 s; every tenth fails, and the second half is slower.
+            let latency_ns = if n < 1000 { 1_000_000 } else { 5_000_000 };
+            result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
+        };
+        for order in [|n: u64| n, |n: u64| 1999 - n, |n: u64| n * 1009 % 2000] {
+            let mut course = VegetaCourse::default();
+            (0..2000).for_each(|n| course.add(&of(order(n))));
+            let [attack] = course.attacks() else { panic!("one attack") };
+            assert_eq!((attack.requests(), attack.failed, attack.attack_ns()), (2000, 200, 19_990_000_000));
+            assert_eq!((attack.codes[&503], attack.errors["503 No"]), (200, 200));
+            for count_max in [10, 150] {
+                let moments = attack.moments(count_max);
+                assert!((count_max / 2..=count_max).contains(&moments.len()), "{}", moments.len());
+                let sent: Vec<f64> = moments.iter().filter_map(|moment| moment.sent_rps).collect();
+                assert!(
+                    sent.len() + 2 >= moments.len() && sent.iter().all(|rate| (90.0..111.0).contains(rate)),
+                    "{sent:?}"
+                );
+                assert!(moments.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
+                let (first, last) = (moments[0], moments[moments.len() - 1]);
+                assert!(first.at_s < 2.0 && (18.0..20.1).contains(&last.at_s), "{first:?} {last:?}");
+                assert!(first.p50_ns < Some(1.1e6) && last.p50_ns > Some(4.9e6), "{first:?} {last:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn attacks_are_told_apart_as_far_as_there_is_room() {
+        let mut course = VegetaCourse::default();
+        (0..20u64).for_each(|n| course.add(&result(&format!("n{n}"), n, 1, 0)));
+        assert_eq!((course.attacks().len(), course.left_out()), (ATTACKS_MAX, 8));
+        // One request has no rate.
+        let only = course.attacks()[0].moments(150);
+        assert_eq!((only.len(), only[0].sent_rps, only[0].failed_p50_ns), (1, None, Some(1.0)));
+        assert!(VegetaCourse::default().attacks().is_empty());
+    }
+
+    #[test]
+    fn a_pause_is_a_rate_of_nothing() {
+        let mut course = VegetaCourse::default();
+        // 40 a second, for 3 s and for 3 s, with 6 s between.
+        (0..120u64)
+            .for_each(|n| course.add(&result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200)));
+        let moments = course.attacks()[0].moments(150);
+        let sent: Vec<f64> = moments.iter().filter_map(|moment| moment.sent_rps).collect();
+        assert!((10..=15).contains(&sent.len()), "{sent:?}");
+        assert!((35.0..=45.0).contains(&sent[0]) && sent.iter().filter(|rate| **rate == 0.0).count() >= 5, "{sent:?}");
+        let silent = moments.iter().find(|moment| moment.sent_rps == Some(0.0)).expect("a pause");
+        assert_eq!((silent.p50_ns, silent.max_ns, silent.failed_rps), (None, None, Some(0.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_kept_in_bounds(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
+            let mut course = VegetaCourse::default();
+            for (sent_ns, latency_ns, code) in &results {
+                course.add(&result("", *sent_ns, *latency_ns, *code));
+            }
+            let attack = &course.attacks()[0];
+            prop_assert!(attack.stretches.len() <= STRETCHES_MAX);
+            let moments = attack.moments(150);
+            prop_assert!(moments.len() <= 150 && !moments.is_empty());
+            prop_assert_eq!(attack.stretches.values().map(|stretch| stretch.sent).sum::<u64>(), results.len() as u64);
+            prop_assert!(moments.iter().all(|moment| moment.at_s.is_finite() && moment.sent_rps.is_none_or(f64::is_finite)));
+        }
+    }
+}

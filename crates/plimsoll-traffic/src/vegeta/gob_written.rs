@@ -1,0 +1,198 @@
+//! Results in Go's gob, written: first how the types are laid out, then a message for each result, in the order and with the numbers
+//! that vegeta has. What it reads with its own package for gob is byte for byte what it would have written.
+//!
+//! Not here: reading it (`gob`).
+
+use super::gob::EPOCH_S;
+use super::result::VegetaResult;
+
+/// Types that every stream knows.
+const INT: i64 = 2;
+const UINT: i64 = 3;
+const BYTES: i64 = 5;
+const TEXT: i64 = 6;
+/// Types of results, numbered as vegeta's program does.
+const RESULT: i64 = 64;
+const MOMENT: i64 = 65;
+const TEXTS: i64 = 66;
+const HEADER: i64 = 67;
+
+/// Fields of a result, in their order.
+const FIELDS: [(&str, i64); 12] = [
+    ("Attack", TEXT),
+    ("Seq", UINT),
+    ("Code", UINT),
+    ("Timestamp", MOMENT),
+    ("Latency", INT),
+    ("BytesOut", UINT),
+    ("BytesIn", UINT),
+    ("Error", TEXT),
+    ("Body", BYTES),
+    ("Method", TEXT),
+    ("URL", TEXT),
+    ("Headers", HEADER),
+];
+
+/// Small numbers are a byte; of others the first says, negative, how many follow.
+fn uint(out: &mut Vec<u8>, number: u64) {
+    if number < 128 {
+        return out.push(number as u8);
+    }
+    let bytes = number.to_be_bytes();
+    let from = number.leading_zeros() as usize / 8;
+    out.push((from as u8).wrapping_sub(8));
+    out.extend_from_slice(&bytes[from..]);
+}
+
+/// The lowest bit says whether the others are complemented.
+fn int(out: &mut Vec<u8>, number: i64) {
+    uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
+}
+
+fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    uint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// A struct: each field says how far it is from the one before; those that are zero are left out.
+struct GobFields<'a> {
+    out: &'a mut Vec<u8>,
+    last: u64,
+}
+
+impl<'a> GobFields<'a> {
+    fn begin(out: &'a mut Vec<u8>) -> GobFields<'a> {
+        GobFields { out, last: 0 }
+    }
+
+    /// The field with this number, from 1; its value is to follow.
+    fn at(&mut self, number: u64) -> &mut Vec<u8> {
+        uint(self.out, number - self.last);
+        self.last = number;
+        self.out
+    }
+
+    fn count(&mut self, number: u64, value: u64) {
+        if value > 0 {
+            uint(self.at(number), value);
+        }
+    }
+
+    fn text(&mut self, number: u64, value: &[u8]) {
+        if !value.is_empty() {
+            bytes(self.at(number), value);
+        }
+    }
+
+    fn end(self) {
+        self.out.push(0);
+    }
+}
+
+/// A message: how long it is, and itself.
+fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let mut body = Vec::new();
+    write(&mut body);
+    bytes(out, &body);
+}
+
+/// A message that lays a type out; `kind` is its field among those of all kinds of types, `more` what it says beside name and number.
+fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
+    message(out, |out| {
+        int(out, -number);
+        let mut kinds = GobFields::begin(out);
+        let mut fields = GobFields::begin(kinds.at(kind));
+        let mut common = GobFields::begin(fields.at(1));
+        common.text(1, name.as_bytes());
+        int(common.at(2), number);
+        common.end();
+        more(&mut fields);
+        fields.end();
+        kinds.end();
+    });
+}
+
+/// How the types of results are laid out: what a stream begins with.
+pub(super) fn write_layouts(out: &mut Vec<u8>) {
+    layout(out, RESULT, "Result", 3, |fields| {
+        let list = fields.at(2);
+        uint(list, FIELDS.len() as u64);
+        for (name, of) in FIELDS {
+            let mut field = GobFields::begin(list);
+            field.text(1, name.as_bytes());
+            int(field.at(2), of);
+            field.end();
+        }
+    });
+    // A type that writes itself.
+    layout(out, MOMENT, "Time", 5, |_| {});
+    layout(out, HEADER, "Header", 4, |fields| {
+        int(fields.at(2), TEXT);
+        int(fields.at(3), TEXTS);
+    });
+    layout(out, TEXTS, "", 2, |fields| int(fields.at(2), TEXT));
+}
+
+/// One result.
+pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
+    message(out, |out| {
+        int(out, RESULT);
+        let mut fields = GobFields::begin(out);
+        fields.text(1, result.attack.as_bytes());
+        fields.count(2, result.seq);
+        fields.count(3, u64::from(result.code));
+        fields.text(4, &moment(result.sent_ns));
+        if result.latency_ns > 0 {
+            int(fields.at(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
+        }
+        fields.count(6, result.bytes_out);
+        fields.count(7, result.bytes_in);
+        fields.text(8, result.error.as_bytes());
+        fields.text(9, &result.body);
+        fields.text(10, result.method.as_bytes());
+        fields.text(11, result.url.as_bytes());
+        if !result.headers.is_empty() {
+            let out = fields.at(12);
+            uint(out, result.headers.len() as u64);
+            for (name, values) in &result.headers {
+                bytes(out, name.as_bytes());
+                uint(out, values.len() as u64);
+                values.iter().for_each(|value| bytes(out, value.as_bytes()));
+            }
+        }
+        fields.end();
+    });
+}
+
+/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone: no minutes from UTC.
+fn moment(ns: u64) -> [u8; 15] {
+    let mut bytes = [0; 15];
+    bytes[0] = 1;
+    bytes[1..9].copy_from_slice(&((ns / 1_000_000_000) as i64 + EPOCH_S).to_be_bytes());
+    bytes[9..13].copy_from_slice(&((ns % 1_000_000_000) as u32).to_be_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be() {
+        let written = |number: i64| {
+            let mut out = Vec::new();
+            int(&mut out, number);
+            out
+        };
+        for (number, expect) in [
+            (0, &[0][..]),
+            (-64, &[0x7f]),
+            (64, &[0xff, 0x80]),
+            (-65, &[0xff, 0x81]),
+            (1_181_187, &[0xfd, 0x24, 0x0c, 0x06]),
+            (i64::MAX, &[0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe]),
+        ] {
+            assert_eq!(written(number), expect, "{number}");
+        }
+    }
+}

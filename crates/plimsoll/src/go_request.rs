@@ -1,0 +1,101 @@
+//! Requests as Go's client writes them over HTTP/1.1, to the byte: those of hey and vegeta. Not here: which fields there are.
+
+/// A request to be written. Its parts have no control characters: whoever reads them sees to that.
+pub struct GoRequest<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    /// The field `Host`, whatever is among the others.
+    pub host: &'a str,
+    /// In the order in which Go has them: sorted by name, those of one name in their own order.
+    pub headers: &'a [(String, String)],
+    pub body: &'a [u8],
+    /// gzip is asked for, unless something else is.
+    pub compresses: bool,
+    pub keep_alive: bool,
+}
+
+/// Fields that Go says itself.
+const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
+const AGENT: &str = "Go-http-client/1.1";
+
+impl GoRequest<'_> {
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let field = |wanted: &str| {
+            self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
+        };
+        let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("Host: {}", self.host)];
+        match field("User-Agent").unwrap_or(AGENT) {
+            // Said to be nothing, it is left out.
+            "" => {}
+            agent => lines.push(format!("User-Agent: {agent}")),
+        }
+        if !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH") {
+            lines.push(format!("Content-Length: {}", self.body.len()));
+        }
+        let given = self.headers.iter().filter(|(name, _)| !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)));
+        lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
+        let asked_otherwise = field("Accept-Encoding").is_some() || field("Range").is_some() || self.method == "HEAD";
+        if self.compresses && !asked_otherwise {
+            lines.push("Accept-Encoding: gzip".to_owned());
+        }
+        if !self.keep_alive {
+            lines.push("Connection: close".to_owned());
+        }
+        let mut bytes = lines.join("\r\n").into_bytes();
+        bytes.extend_from_slice(b"\r\n\r\n");
+        bytes.extend_from_slice(self.body);
+        bytes
+    }
+}
+
+/// A field's name as Go writes it.
+pub fn canonical(name: &str) -> String {
+    let mut upper = true;
+    let letter = |c: char| {
+        let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+        upper = c == '-';
+        c
+    };
+    name.chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_gos() {
+        let text = |method: &str, fields: &[(&str, &str)], body: &str, keep_alive: bool| {
+            let headers: Vec<(String, String)> =
+                fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let request = GoRequest {
+                method,
+                path: "/p",
+                host: "h:1",
+                headers: &headers,
+                body: body.as_bytes(),
+                compresses: true,
+                keep_alive,
+            };
+            String::from_utf8(request.bytes()).expect("text").replace("\r\n", "|")
+        };
+        for (found, expect) in [
+            (
+                text("GET", &[], "", true),
+                "GET /p HTTP/1.1|Host: h:1|User-Agent: Go-http-client/1.1|Accept-Encoding: gzip||",
+            ),
+            (
+                text("POST", &[("A", "1"), ("A", "2"), ("host", "x"), ("user-agent", "me")], "", true),
+                "POST /p HTTP/1.1|Host: h:1|User-Agent: me|Content-Length: 0|A: 1|A: 2|Accept-Encoding: gzip||",
+            ),
+            (
+                text("DELETE", &[("Range", "bytes=0-1"), ("User-Agent", "")], "body", false),
+                "DELETE /p HTTP/1.1|Host: h:1|Content-Length: 4|Range: bytes=0-1|Connection: close||body",
+            ),
+            (text("HEAD", &[], "", true), "HEAD /p HTTP/1.1|Host: h:1|User-Agent: Go-http-client/1.1||"),
+        ] {
+            assert_eq!(found, expect);
+        }
+    }
+}

@@ -5,6 +5,7 @@
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
+use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
 
 /// What one worker asks of its author.
@@ -118,13 +119,18 @@ impl Authored {
         if self.halted.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
-            let answer = HeardAnswer { status, head, content, content_bytes, mark, times };
+            let answer = HeardAnswer { status, head, content, content_bytes, mark, is_last, times };
             self.halted = self.author.hear(&answer).err();
             if is_last {
                 self.marks[exchange as usize] = None;
             }
         }
         heard.begin(None, false);
+    }
+
+    /// A connection over TLS stands, of which this was agreed on.
+    pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+        self.author.stands(agreed);
     }
 
     /// The exchange has ended without an answer that was heard: its author is told, also after it has halted.

@@ -283,6 +283,10 @@ impl Recorder {
         self.load.in_flight_ns = in_flight_ns;
         self.load.connections_open = connections_open;
         self.load.workers.push(time);
+        let answers = self.routes.iter().map(|figures| figures.statuses.total()).sum();
+        if answers > 0 {
+            self.load.worker_answers.add(self.worker as u16, answers);
+        }
         let routes = self.routes.iter_mut().zip(0..).filter_map(|(figures, number)| {
             let counted = figures.take(CountingHistogram::drain);
             (!counted.is_empty()).then_some((number, counted))

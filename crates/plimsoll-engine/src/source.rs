@@ -16,6 +16,7 @@ use crate::weighted::Weighted;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
+use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
 /// Where requests come from.
@@ -178,6 +179,16 @@ impl Source {
     pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
             authored.miss(exchange, failure, times);
+        }
+    }
+
+    /// A connection over TLS stands, for those who hear.
+    #[cold]
+    pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+        if let Source::Authored(_, authored) = self
+            && authored.hears
+        {
+            authored.stands(agreed);
         }
     }
 

@@ -46,6 +46,8 @@ pub enum Key {
     H2Error,
     /// A code of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
+    /// The number of a worker.
+    Worker,
 }
 
 /// The unit of a figure.
@@ -360,6 +362,8 @@ table! {
     26 windows_empty: Counter of Requests, json "windows_empty";
     /// Redirects that were followed: the request asked once more, as part of the same one.
     27 redirects: Counter of Requests, json "redirects";
+    /// Answers to measured requests, by the worker that they came to (its number modulo 65 536).
+    28 worker_answers: Tally(Worker) of Requests;
 }
 
 /// What figures are added over.

@@ -43,7 +43,7 @@ fn asked(author: &mut impl Author) -> (String, usize) {
 fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), Halt> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
     let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
-    author.hear(&HeardAnswer { status, head, content, content_bytes, mark: 0, times })
+    author.hear(&HeardAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
 /// The lines of a request, those of its head in order: Lua's tables have none.

@@ -3,6 +3,7 @@
 //! A batch is what goes out in one piece on a connection: one message or several, whose answers come in their order (pipelining).
 //! Not here: the language that scripts are written in, when something is asked, and what is counted of it.
 
+use crate::tls::TlsAgreed;
 use plimsoll_model::RequestFailure;
 
 /// Says what is asked, batch by batch. Each worker has one of its own.
@@ -32,6 +33,11 @@ pub trait Author: Send + std::fmt::Debug {
     fn miss(&mut self, lost: &LostAnswer) {
         let _ = lost;
     }
+
+    /// A connection over TLS stands: what was agreed on there can be asked for. Only told to those who hear.
+    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+        let _ = agreed;
+    }
 }
 
 /// An author asks nothing more.
@@ -56,6 +62,8 @@ pub struct HeardAnswer<'a> {
     pub content_bytes: u64,
     /// That of its batch.
     pub mark: u64,
+    /// No more answers to its batch are to come.
+    pub is_last: bool,
     /// When it came.
     pub times: AnswerTimes,
 }
@@ -121,7 +129,7 @@ mod tests {
     fn a_head_is_its_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
         let times = AnswerTimes::default();
-        let answer = HeardAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, times };
+        let answer = HeardAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };
         let found: Vec<(&[u8], &[u8])> = answer.fields().collect();
         assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }

@@ -16,7 +16,7 @@ use crate::fact::{ExchangeNumber, Fact};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::request::EncodedRequest;
-use crate::tls::{Client, Session};
+use crate::tls::{Client, Session, TlsAgreed};
 use plimsoll_model::TlsFailure;
 
 /// The client's side of one connection.
@@ -114,6 +114,11 @@ impl Conn {
     #[inline]
     pub fn is_h2(&self) -> bool {
         matches!(self.protocol, Protocol::H2(_))
+    }
+
+    /// What was agreed on over TLS, once the connection stands.
+    pub fn agreed(&self) -> Option<TlsAgreed> {
+        self.tls.as_ref()?.session.agreed()
     }
 
     /// The fields of the head that was read last, a line each, where content is asked for: right after the first fact of an

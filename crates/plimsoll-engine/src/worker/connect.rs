@@ -110,7 +110,9 @@ impl<N: Net> Worker<N> {
     /// TLS is agreed on.
     #[cold]
     pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
-        self.recorder.handshaken(self.now_ns - self.connections[slot as usize].began_ns, resumed);
+        let connection = &self.connections[slot as usize];
+        self.recorder.handshaken(self.now_ns - connection.began_ns, resumed);
+        self.job.source.stands(&|| connection.conn.agreed());
         self.stands(slot);
     }
 

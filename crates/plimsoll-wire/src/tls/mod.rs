@@ -6,10 +6,12 @@
 //!
 //! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
 
+mod agreed;
 mod fault;
 mod serving;
 mod trust;
 
+pub use agreed::TlsAgreed;
 pub use fault::{ConfigError, failure_of};
 pub use serving::{ServedSession, ServerTls};
 
@@ -195,6 +197,13 @@ where
     /// The protocol agreed on (ALPN), once the handshake is over.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
+    }
+}
+
+impl Session {
+    /// What was agreed on, once the handshake is over.
+    pub fn agreed(&self) -> Option<TlsAgreed> {
+        TlsAgreed::of(&self.connection)
     }
 }
 

@@ -10,7 +10,7 @@
 mod address;
 mod failure;
 mod figures;
-mod messages;
+pub mod messages;
 mod program;
 mod pulse;
 mod script;

@@ -8,11 +8,13 @@ use plimsoll_wire::Batch;
 
 /// The first place at which a text is no HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flaw {
-    pub(crate) reason: &'static str,
+pub struct Flaw {
+    /// In wrk's words.
+    pub reason: &'static str,
+    /// From 1.
+    pub line: usize,
     /// From 1, in bytes.
-    pub(crate) line: usize,
-    pub(crate) column: usize,
+    pub column: usize,
 }
 
 /// What has a known name as a method, as wrk's parser knows them.
@@ -55,7 +57,7 @@ const METHODS: [&str; 33] = [
 const INCOMPLETE: &str = "incomplete request";
 
 /// Reads the whole of `batch.bytes`, and notes its messages.
-pub(crate) fn survey(batch: &mut Batch) -> Result<(), Flaw> {
+pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
@@ -82,7 +84,7 @@ pub(crate) fn survey(batch: &mut Batch) -> Result<(), Flaw> {
 }
 
 /// Notes the messages of `batch.bytes`: those that can be told apart, and one at least.
-pub(crate) fn count(batch: &mut Batch) {
+pub fn count(batch: &mut Batch) {
     if survey(batch).is_err() && batch.heads_only.is_empty() {
         // It is sent as it is, and one answer waited for.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));

@@ -13,7 +13,7 @@ use crate::output;
 use crate::runner::Authoring;
 use crate::target;
 use plimsoll_engine::Authorship;
-use plimsoll_model::{LoadShape, Plan, Run, ScriptTerms, Stop, Terms, redact};
+use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
 use plimsoll_script::{Dialect, Hanging, Program, PulseWatch, Reach, Script, ScriptError};
 use plimsoll_sys::clock::monotonic_ns;
 use std::net::{SocketAddr, TcpStream};
@@ -142,10 +142,9 @@ impl Scripted {
         }
     }
 
-    /// Calls `done` for the load that has ended. Returns what went wrong in the script, in the load or here.
-    pub fn done(&self, run: &Run) -> Option<ScriptError> {
+    /// Calls `done` for the load that has ended with these figures. Returns what went wrong in the script, in the load or here.
+    pub fn done(&self, told: &ToldFigures) -> Option<ScriptError> {
         let script = self.script()?;
-        let told = ToldFigures::of(run);
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }

@@ -3,6 +3,7 @@
 //!
 //! Not here: the contract of scripts (`plimsoll_script`), how a load is carried out.
 
+mod batches;
 mod printed;
 mod units;
 mod words;
@@ -13,6 +14,7 @@ use crate::failure::{Failure, exit};
 use crate::output;
 use crate::results::Results;
 use crate::scripted::{Scripted, ToldFigures, shared};
+use batches::Batches;
 use plimsoll_script::Dialect;
 use printed::{Distribution, WrkPrinted, announced, printed};
 use std::io::IsTerminal;
@@ -22,8 +24,7 @@ use words::{WrkAsked, WrkRefusal, understood};
 pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
     let asked = match understood(words, dialect) {
         Ok(asked) => asked,
-        Err(WrkRefusal::Cannot(why)) => return Err(Failure::usage(why)),
-        Err(WrkRefusal::Usage(why)) => {
+        Err(WrkRefusal(why)) => {
             if let Some(why) = why {
                 output::note(&why);
             }
@@ -43,15 +44,25 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
         let url = crate::target::shown(asked.url());
         scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
     }
-    let measured = run::measure(question, &terms, scripted.clone().map(shared))?;
+    let batches = scripted.clone().filter(|_| asked.batch_latency).map(Batches::of);
+    let authoring = match &batches {
+        Some(batches) => Some(batches.clone().shared()),
+        None => scripted.clone().map(shared),
+    };
+    let measured = run::measure(question, &terms, authoring)?;
+    let told = ToldFigures::of(measured.run());
+    let told = match batches {
+        Some(batches) => batches.told(told),
+        None => told,
+    };
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     if asked.json {
         results.print(true, true);
     } else {
         scripted.iter().for_each(Scripted::flush);
-        output::print(&told(&asked, &ToldFigures::of(measured.run())));
+        output::print(&text_of(&asked, &told));
     }
-    let failed = scripted.and_then(|scripted| scripted.done(measured.run()));
+    let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
         // What wrk cannot say.
         output::print("\n");
@@ -105,7 +116,7 @@ fn line_of_run(asked: &WrkAsked) -> Vec<String> {
 }
 
 /// What wrk prints of a run.
-fn told(asked: &WrkAsked, told: &ToldFigures) -> String {
+fn text_of(asked: &WrkAsked, told: &ToldFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
         (false, _) => Distribution::Hidden,
         (true, Dialect::Wrk) => Distribution::Short,
@@ -150,6 +161,9 @@ fn usage(dialect: Dialect) -> &'static str {
     -L  --latency          Print latency statistics
     -U  --u_latency        Print uncorrected latency statistics
         --timeout     <T>  Socket/request timeout
+    -B, --batch_latency    Measure latency of whole
+                           batches of pipelined ops
+                           (as opposed to each op)
     -v, --version          Print version details
     -R, --rate        <T>  work rate (throughput)
                            in requests/sec (total)

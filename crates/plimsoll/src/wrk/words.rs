@@ -23,6 +23,8 @@ pub struct WrkAsked {
     pub latency: bool,
     /// wrk2: also that from the moment of sending.
     pub u_latency: bool,
+    /// wrk2: latencies of whole batches.
+    pub batch_latency: bool,
     /// The version is shown.
     pub version: bool,
     /// URL and words of the script.
@@ -34,14 +36,9 @@ pub struct WrkAsked {
     pub output: Option<String>,
 }
 
-/// Why it is not understood.
+/// It is not understood: the usage is shown, below this line if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WrkRefusal {
-    /// The usage is shown, below this line if there is one.
-    Usage(Option<String>),
-    /// It is understood, and cannot be done here.
-    Cannot(String),
-}
+pub struct WrkRefusal(pub Option<String>);
 
 /// A flag: its letter, its long name, whether it has a value, and whether only wrk2 has it.
 const FLAGS: [(char, &str, bool, bool); 15] = [
@@ -75,6 +72,7 @@ pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRef
         headers: Vec::new(),
         latency: false,
         u_latency: false,
+        batch_latency: false,
         version: false,
         words: Vec::new(),
         json: false,
@@ -82,7 +80,7 @@ pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRef
         output: None,
     };
     let known = |wrk2_only: bool| !wrk2_only || dialect == Dialect::Wrk2;
-    let usage = |text: String| WrkRefusal::Usage(Some(text));
+    let usage = |text: String| WrkRefusal(Some(text));
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -140,7 +138,7 @@ impl WrkAsked {
     }
 
     fn flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
-        let wrong = |flag: &str, what: &str| WrkRefusal::Usage(Some(format!("{flag} wants {what}, got '{value}'")));
+        let wrong = |flag: &str, what: &str| WrkRefusal(Some(format!("{flag} wants {what}, got '{value}'")));
         let count = |flag| read_metric(&value).ok_or_else(|| wrong(flag, "a number such as 100 or 1k"));
         let time = |flag| read_time_ns(&value).ok_or_else(|| wrong(flag, "a time such as 30s, 2m or 500ms"));
         match letter {
@@ -153,29 +151,26 @@ impl WrkAsked {
             'H' => {
                 let Some((name, text)) = value.split_once(':') else {
                     // Whatever it is, its writer may have meant a secret.
-                    return Err(WrkRefusal::Usage(Some("-H wants 'Name: value'".to_owned())));
+                    return Err(WrkRefusal(Some("-H wants 'Name: value'".to_owned())));
                 };
                 self.headers.push((name.trim().to_owned(), text.trim().to_owned()));
             }
             'L' => self.latency = true,
             'U' => (self.latency, self.u_latency) = (true, true),
-            'B' => {
-                let why = "-B: a latency is that of each message, not of a batch of several: leave it out";
-                return Err(WrkRefusal::Cannot(why.to_owned()));
-            }
+            'B' => self.batch_latency = true,
             'v' => self.version = true,
             'o' => self.output = Some(value),
             'J' => self.json = true,
             'A' => self.allow_public = true,
-            _ => return Err(WrkRefusal::Usage(None)),
+            _ => return Err(WrkRefusal(None)),
         }
         Ok(())
     }
 
     fn checked(self) -> Result<WrkAsked, WrkRefusal> {
-        let usage = |text: &str| Err(WrkRefusal::Usage(Some(text.to_owned())));
+        let usage = |text: &str| Err(WrkRefusal(Some(text.to_owned())));
         if self.words.is_empty() || self.threads == 0 || self.duration_ns == 0 {
-            return Err(WrkRefusal::Usage(None));
+            return Err(WrkRefusal(None));
         }
         if self.connections == 0 || self.connections < self.threads {
             return usage("number of connections must be >= threads");
@@ -206,7 +201,7 @@ mod tests {
             (10, 2, 10_000_000_000, 2_000_000_000)
         );
         type Row = (&'static str, Dialect, fn(&mut WrkAsked));
-        let rows: [Row; 10] = [
+        let rows: [Row; 11] = [
             ("-t12 -c400 -d30s u", Dialect::Wrk, |a| {
                 (a.threads, a.connections, a.duration_ns) = (12, 400, 30_000_000_000)
             }),
@@ -223,6 +218,7 @@ mod tests {
             ("-R2k -U u", Dialect::Wrk2, |a| {
                 (a.dialect, a.rate, a.latency, a.u_latency) = (Dialect::Wrk2, Some(2000), true, true);
             }),
+            ("-R 5 -B u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.batch_latency) = (Dialect::Wrk2, Some(5), true)),
             ("--rate 10 -L u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.latency) = (Dialect::Wrk2, Some(10), true)),
             ("--allow-public u", Dialect::Wrk, |a| a.allow_public = true),
             ("--json -o x.run u", Dialect::Wrk, |a| (a.json, a.output) = (true, Some("x.run".into()))),
@@ -249,10 +245,8 @@ mod tests {
             ("u -s", Dialect::Wrk, Some("option requires an argument -- 's'")),
             ("u", Dialect::Wrk2, Some("Throughput MUST be specified with the --rate or -R option")),
         ] {
-            let expect = WrkRefusal::Usage(expect.map(str::to_owned));
+            let expect = WrkRefusal(expect.map(str::to_owned));
             assert_eq!(understood(&words(line), dialect), Err(expect), "{line}");
         }
-        let batches = understood(&words("-R 5 -B u"), Dialect::Wrk2);
-        assert!(matches!(&batches, Err(WrkRefusal::Cannot(why)) if why.starts_with("-B: ")), "{batches:?}");
     }
 }

@@ -388,6 +388,44 @@ fn wrk2_keeps_a_rate_and_prints_its_spectrum() {
 }
 
 #[test]
+fn batches_are_timed_as_a_whole_where_that_is_asked() {
+    let server = Logging::start();
+    let text = "function request() return wrk.format(nil, '/a') .. wrk.format(nil, '/b') .. wrk.format(nil, '/c') end
+        function done(summary, latency) print(summary.requests, #latency) end";
+    let script = script("batch.lua", text);
+    for (flag, values) in [("-L", "300\t300\n"), ("-B", "300\t100\n"), ("--batch_latency", "300\t100\n")] {
+        let done = plimsoll(&["wrk2", "-t2", "-c4", "-d1s", "-R", "300", flag, "-s", &script, &server.url]);
+        assert!(done.code == 0 && done.stdout.ends_with(values), "{flag}: {}{}", done.stdout, done.stderr);
+    }
+    assert_eq!(server.taken().len(), 900);
+    // A request that is the same each time is a batch of one; without an answer it counts as well.
+    let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
+    assert!(done.stdout.contains("Total count    =           50]\n"), "{}", done.stdout);
+}
+
+#[test]
+fn a_connection_that_breaks_in_sending_is_found_in_reading() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Closed while much is on its way: the next piece is answered with a reset.
+            let _ = (&stream).read(&mut [0; 1000]);
+        }
+    });
+    let text = "wrk.method = 'POST'; wrk.body = ('x'):rep(16000000)
+        function done(summary) local e = summary.errors; print(e.read > 0, e.write, e.connect, summary.requests) end";
+    let path = script("breaks.lua", text);
+    let line = ["-t1", "-c1", "-d1s", "-s", &path, &url];
+    let ours = plimsoll(&[&["wrk"][..], &line].concat());
+    let theirs = Command::new("wrk").args(line).output().expect("wrk is there: make needs");
+    let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
+    for told in [&ours.stdout, &theirs] {
+        assert!(told.ends_with("true\t0\t0\t0\n") && told.contains(", write 0, timeout 0\n"), "{told}");
+    }
+}
+
+#[test]
 fn a_script_is_traffic_like_any_other() {
     let server = Logging::start();
     let text = "local n = 0

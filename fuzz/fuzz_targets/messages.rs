@@ -1,0 +1,24 @@
+//! Fuzzes what `request()` of a script returns by coverage: its messages are counted, or the first place that is no HTTP is named.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_script::messages::{count, survey};
+use plimsoll_wire::Batch;
+
+fuzz_target!(|data: &[u8]| {
+    let mut batch = Batch { bytes: data.to_vec(), ..Batch::default() };
+    let surveyed = survey(&mut batch);
+    let messages = batch.heads_only.len();
+    match surveyed {
+        Ok(()) => assert!(messages > 0),
+        Err(flaw) => {
+            let lines = data.iter().filter(|byte| **byte == b'\n').count() + 1;
+            assert!((1..=lines).contains(&flaw.line) && (1..=data.len() + 1).contains(&flaw.column), "{flaw:?}");
+        }
+    }
+    // What is sent has an answer that is waited for, whatever it is.
+    count(&mut batch);
+    assert_eq!(batch.heads_only.len(), messages.max(1));
+    assert_eq!(batch.bytes, data);
+});

@@ -9,6 +9,7 @@ use crate::runner::Authoring;
 use plimsoll_engine::Authorship;
 use plimsoll_model::{Histogram, LoadShape, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -177,6 +178,7 @@ impl HeardTally {
 struct HeardShared {
     hearing: Hearing,
     first: OnceLock<FirstAnswer>,
+    agreed: OnceLock<TlsAgreed>,
     tallies: Mutex<Vec<Arc<Mutex<HeardTally>>>>,
     failed: OnceLock<RequestFailure>,
     /// What the wall clock shows where the monotonic one shows 0, us.
@@ -196,8 +198,8 @@ impl Heard {
     pub fn new(hearing: Hearing) -> Heard {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
-        let (first, tallies, failed) = Default::default();
-        Heard(Arc::new(HeardShared { hearing, first, tallies, failed, wall_us }))
+        let (first, agreed, tallies, failed) = Default::default();
+        Heard(Arc::new(HeardShared { hearing, first, agreed, tallies, failed, wall_us }))
     }
 
     /// What became of all of them.
@@ -211,6 +213,11 @@ impl Heard {
     /// The first answer; nothing where none came.
     pub fn first(&self) -> FirstAnswer {
         self.0.first.get().cloned().unwrap_or_default()
+    }
+
+    /// What was agreed on over the first connection, if that has TLS.
+    pub fn agreed(&self) -> Option<&TlsAgreed> {
+        self.0.agreed.get()
     }
 
     /// What has ended the load, where that was a request without an answer.
@@ -304,6 +311,14 @@ impl Author for Hearer {
         Ok(())
     }
 
+    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+        if self.shared.agreed.get().is_none()
+            && let Some(agreed) = agreed()
+        {
+            self.shared.agreed.get_or_init(|| agreed);
+        }
+    }
+
     fn miss(&mut self, lost: &LostAnswer) {
         locked(&self.tally).lose(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
@@ -319,7 +334,7 @@ mod tests {
     fn answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> HeardAnswer<'a> {
         let times =
             AnswerTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
-        HeardAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, times }
+        HeardAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
     }
 
     #[test]

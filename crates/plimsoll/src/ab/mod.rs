@@ -121,6 +121,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
             path: &url.path,
             tally: &tally,
             first: &heard.first(),
+            agreed: heard.agreed(),
             seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
             request_bytes,
         }));

@@ -4,7 +4,9 @@
 use super::words::AbAsked;
 use crate::heard::{FirstAnswer, HeardRow, HeardTally};
 use plimsoll_model::{Histogram, RequestFailure};
+use plimsoll_wire::tls::TlsAgreed;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 /// What is printed of a load.
 pub struct AbPrinted<'a> {
@@ -14,6 +16,8 @@ pub struct AbPrinted<'a> {
     pub path: &'a str,
     pub tally: &'a HeardTally,
     pub first: &'a FirstAnswer,
+    /// Over TLS.
+    pub agreed: Option<&'a TlsAgreed>,
     /// From the first request to the last answer, s.
     pub seconds: f64,
     /// Bytes of one request.
@@ -47,9 +51,13 @@ fn ms(ns: f64) -> u64 {
 pub fn printed(load: &AbPrinted) -> String {
     let AbPrinted { asked, tally, first, seconds, .. } = *load;
     let mut text = format!(
-        "\n\nServer Software:        {}\nServer Hostname:        {}\nServer Port:            {}\n\nDocument Path:          {}\n",
-        first.server, load.host, load.port, load.path
+        "\n\nServer Software:        {}\nServer Hostname:        {}\nServer Port:            {}\n",
+        first.server, load.host, load.port
     );
+    if let Some(agreed) = load.agreed {
+        text += &tls(agreed, load.host);
+    }
+    let _ = writeln!(text, "\nDocument Path:          {}", load.path);
     match asked.lengths_vary {
         true => text += "Document Length:        Variable\n",
         false => _ = writeln!(text, "Document Length:        {} bytes", first.content_bytes),
@@ -104,6 +112,20 @@ pub fn printed(load: &AbPrinted) -> String {
             let _ = writeln!(text, "  {percent}%  {:>5}", ms(within as f64));
         }
         let _ = writeln!(text, " 100%  {:>5} (longest request)", ms(tally.total.max_ns() as f64));
+    }
+    text
+}
+
+/// What was agreed on over TLS.
+fn tls(agreed: &TlsAgreed, host: &str) -> String {
+    let TlsAgreed { version, cipher, cipher_bits, key_bits, exchange } = agreed;
+    let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
+    if let Some((name, bits)) = exchange {
+        let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
+    }
+    // An address is no name that could be sent.
+    if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
+        let _ = writeln!(text, "TLS Server Name:        {host}");
     }
     text
 }
@@ -221,6 +243,7 @@ mod tests {
             path: "/",
             tally: &tally,
             first: &first,
+            agreed: None,
             seconds: 0.5,
             request_bytes: 100,
         };
@@ -278,6 +301,23 @@ Percentage of the requests served within a certain time (ms)
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
+        let agreed = TlsAgreed {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_256_GCM_SHA384".into(),
+            cipher_bits: 256,
+            key_bits: 2048,
+            exchange: Some(("X25519", 253)),
+        };
+        let secure = printed(&AbPrinted { agreed: Some(&agreed), host: "localhost", ..load });
+        let lines = "Server Port:            8080
+SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
+Server Temp Key:        X25519 253 bits
+TLS Server Name:        localhost
+
+Document Path:          /
+";
+        assert!(secure.contains(lines), "{secure}");
+        assert!(!printed(&AbPrinted { agreed: Some(&agreed), ..load }).contains("TLS Server Name"));
         let none = AbPrinted { tally: &HeardTally::default(), ..load };
         assert!(printed(&none).ends_with("HTML transferred:       0 bytes\n"));
     }

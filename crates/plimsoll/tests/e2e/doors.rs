@@ -1,9 +1,10 @@
 //! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The server is one of the test's own, which
 //! writes down every byte that comes.
 
-use crate::rig::{folder, plimsoll};
+use crate::rig::{baseline_tls, finish, folder, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// A server that speaks HTTP/1.0 as servers do to ab: it closes unless it is asked not to.
@@ -237,6 +238,106 @@ fn hey_asks_and_prints_as_hey() {
     let refused =
         "Error distribution:\n  [3]\tGet \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n";
     assert!(done.code == 0 && done.stdout.contains(refused), "{}", done.stdout);
+}
+
+#[test]
+fn vegeta_asks_as_vegeta() {
+    let server = Plain::start();
+    let targets = folder("vegeta-asks").join("targets");
+    let text = format!(
+        "{{\"method\":\"POST\",\"url\":\"{0}/x?y\",\"header\":{{\"Host\":[\"svc\"],\"X-Z\":[\"1\",\"2\"]}},\"body\":\"YWI=\"}}\n\
+         {{\"method\":\"GET\",\"url\":\"{0}\"}}\n",
+        server.url
+    );
+    std::fs::write(&targets, text).expect("written");
+    let targets = targets.to_str().expect("UTF-8");
+    let words = ["vegeta", "attack", "-format=json", "-targets", targets, "-rate=20", "-duration=100ms", "-name", "n"];
+    let done = plimsoll(&[&words[..], &["-header", "accept-encoding: br"]].concat());
+    assert_eq!((done.code, done.stdout.lines().count()), (0, 2), "{}{}", done.stdout, done.stderr);
+    let expect = [
+        "POST /x?y HTTP/1.1\r\nHost: svc\r\nUser-Agent: Go-http-client/1.1\r\nContent-Length: 2\r\nAccept-Encoding: br\r\n\
+         X-Vegeta-Attack: n\r\nX-Vegeta-Seq: 0\r\nX-Z: 1\r\nX-Z: 2\r\n\r\nab"
+            .to_owned(),
+        format!(
+            "GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: Go-http-client/1.1\r\nAccept-Encoding: br\r\nX-Vegeta-Attack: n\r\n\
+             X-Vegeta-Seq: 1\r\n\r\n",
+            server.host()
+        ),
+    ];
+    assert_eq!(server.taken(), expect);
+    let done = plimsoll(&[
+        "vegeta",
+        "attack",
+        "-format=json",
+        "-targets",
+        targets,
+        "-rate=20",
+        "-duration=50ms",
+        "-keepalive=false",
+    ]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(server.taken()[0].contains("X-Z: 2\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\nab"));
+}
+
+#[test]
+fn ab_tells_what_was_agreed_on_over_tls() {
+    let folder = folder("ab-tls");
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let (certificate_path, key_path) = (folder.join("own.pem"), folder.join("own.key"));
+    std::fs::write(&certificate_path, parameters.self_signed(&key).expect("signed").pem()).expect("written");
+    std::fs::write(&key_path, key.serialize_pem()).expect("written");
+    let server = baseline_tls(&certificate_path, &key_path);
+    let done = plimsoll(&["ab", "-n", "4", "-c", "2", &format!("{}/healthz", server.url)]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    let head = done.stdout.split("\nDocument Path").next().expect("a head");
+    for line in ["SSL/TLS Protocol:       TLSv1.3,TLS_", ",256,256\n", "Server Temp Key:        X25519 253 bits\n"] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+    // An address is no server's name.
+    assert!(
+        done.stdout.contains("Complete requests:      4\n") && !head.contains("TLS Server Name"),
+        "{}",
+        done.stdout
+    );
+    let named = plimsoll(&["ab", &format!("{}/healthz", server.url.replace("127.0.0.1", "localhost"))]);
+    assert!(named.stdout.contains("\nTLS Server Name:        localhost\n"), "{}{}", named.stdout, named.stderr);
+}
+
+#[test]
+fn a_link_is_what_its_name_says() {
+    let server = Plain::start();
+    let folder = folder("links");
+    let called = |name: &str, words: &[&str]| {
+        let path = folder.join(name);
+        if !path.is_symlink() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &path).expect("a link");
+        }
+        let mut named = Command::new(path);
+        let named = named.args(words).current_dir(&folder);
+        let named = named.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(named.spawn().expect("the binary starts"))
+    };
+    let targets = folder.join("targets");
+    std::fs::write(&targets, format!("GET {}/\n", server.url)).expect("written");
+    let targets = targets.to_str().expect("UTF-8");
+    for (name, words, code, said) in [
+        ("wrk", &["-t1", "-c1", "-d300ms", &server.url][..], 0, "\nRequests/sec: "),
+        ("wrk2", &["-t1", "-c1", "-d300ms", "-R10", "-L", &server.url], 0, "Recorded Latency"),
+        ("ab", &["-n", "3", &format!("{}/", server.url)], 0, "Complete requests:      3\n"),
+        ("hey", &["-n", "3", "-c", "1", &server.url], 0, "[200]\t3 responses"),
+        ("vegeta", &["attack", "-rate=10", "-duration=300ms", "-targets", targets], 0, "\"seq\":2"),
+    ] {
+        let done = called(name, words);
+        assert!(done.code == code && done.stdout.contains(said), "{name}: {}{}", done.stdout, done.stderr);
+    }
+    // Without a word each says how it is used, by the name it was called.
+    let usages =
+        [("wrk", 1, "Usage: wrk "), ("ab", 2, "ab: the URL is missing"), ("hey", 2, "hey: the URL is missing")];
+    for (name, code, said) in usages {
+        let done = called(name, &[]);
+        assert!(done.code == code && (done.stdout + &done.stderr).contains(said), "{name}");
+    }
 }
 
 #[test]

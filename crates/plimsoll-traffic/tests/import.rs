@@ -181,6 +181,30 @@ fn a_mix_that_was_imported_is_read() {
     }
 }
 
+/// As headless Chromium's recordings are: fields that stand there twice, and no bodies of forms with files.
+#[test]
+fn what_browsers_leave_out_of_a_recording_is_said() {
+    let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
+    let entry = |method: &str, fields: &[String]| {
+        let fields = fields.join(",");
+        format!(
+            "{{\"request\": {{\"method\": \"{method}\", \"url\": \"http://h/{}\", \"headers\": [{fields}]}}, \"response\": {{\"status\": 200}}}}",
+            method.to_lowercase()
+        )
+    };
+    let form = field("Content-Type", "multipart/form-data; boundary=x");
+    let entries = [
+        entry("GET", &[field("Referer", "http://h/"), field("referer", "http://h/"), form.clone()]),
+        entry("POST", &[form.clone(), form.clone()]),
+        entry("PUT", &[field("content-length", "0"), form.clone()]),
+        entry("DELETE", &[field("Content-Length", "5"), field("accept", "a/b"), field("accept", "c/d")]),
+    ];
+    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
+    assert!(imported.text.contains("referer = \"http://h/\"") && imported.text.contains("accept = \"a/b, c/d\""));
+    let said: Vec<&str> = imported.left_out.iter().map(|left| left.text.as_str()).collect();
+    assert_eq!(said, ["POST /post: its body was not recorded", "DELETE /delete: its body was not recorded"]);
+}
+
 #[test]
 fn another_host_of_a_recording_may_be_asked() {
     let imported = har(&fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");

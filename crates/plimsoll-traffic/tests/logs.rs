@@ -77,6 +77,12 @@ fn formats_are_found_by_their_lines() {
             Stamp::End,
             "971211336000 - GET /a 200 5 10.1.2.3 x",
         ),
+        (
+            r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 59 "-" "x" 89 0.250 [shop-web-80] [] 10.0.0.5:80 59 0.249 200 529a0079"#,
+            "nginx, as Kubernetes' ingress sets it",
+            Stamp::End,
+            "971211335750 250000 GET /a 200 59 10.1.2.3 x",
+        ),
         // What is no request was logged all the same.
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 157 "-" "-" "-""#,

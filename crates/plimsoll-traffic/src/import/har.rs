@@ -199,6 +199,8 @@ impl HarReader {
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
                 // Cookies aside, a field that stands there twice is one with commas.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
+                    // Some tools write what the page asked for and what went out, one after the other: that is the same field.
+                    Some((_, own)) if own.as_fixed() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::fixed(value))),
                 }
@@ -207,7 +209,22 @@ impl HarReader {
     }
 
     fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
-        let Some(data) = field(request, "postData") else { return };
+        let Some(data) = field(request, "postData") else {
+            // Browsers keep no files, and some tools no bodies at all.
+            let length = items(request, "headers").iter().find_map(|header| {
+                let is_it = text(header, "name")?.eq_ignore_ascii_case("content-length");
+                text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
+            });
+            if length.is_some_and(|length| length > 0)
+                || number(request, "bodySize").unwrap_or(0.0) > 0.0
+                || (length.is_none()
+                    && matches!(out.method.as_str(), "POST" | "PUT" | "PATCH")
+                    && out.has_header("content-type"))
+            {
+                self.draft.leave_out(request.at, format!("{shown}: its body was not recorded"));
+            }
+            return;
+        };
         let kind = text(data, "mimeType").unwrap_or_default();
         let content = text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");

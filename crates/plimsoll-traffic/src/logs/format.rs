@@ -165,8 +165,9 @@ fn named(name: &str) -> Option<Format> {
         Some(Format::of_json(name, stamp, &wanted(paths)))
     };
     match name.to_ascii_lowercase().as_str() {
-        "combined" | "nginx" | "apache" => text(7),
-        "common" => text(8),
+        "combined" | "nginx" | "apache" => text(8),
+        "common" => text(9),
+        "ingress-nginx" => text(7),
         "vhost_combined" => text(5),
         "traefik-common" => text(0),
         "alb" => text(1),

@@ -8,7 +8,7 @@ use plimsoll_model::units::{MS, SECOND};
 pub(super) const ENDS_IN_SECONDS: &str = "combined log format and $request_time";
 
 /// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`), whether more may follow.
-pub(super) const TEXTS: [(&str, Stamp, &str, bool); 10] = [
+pub(super) const TEXTS: [(&str, Stamp, &str, bool); 11] = [
     (
         "Traefik's common log format",
         Stamp::Start,
@@ -51,6 +51,12 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 10] = [
         Stamp::End,
         "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
         false,
+    ),
+    (
+        "nginx, as Kubernetes' ingress sets it",
+        Stamp::End,
+        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> <s> [<>] [<>] ",
+        true,
     ),
     (
         "combined log format",

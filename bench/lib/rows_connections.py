@@ -54,9 +54,13 @@ class Nginx(measure.Server):
                 f"http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;\n"
                 f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n"
                 "keepalive_requests 100000000; default_type text/plain;\n"
-                f"server {{ listen 127.0.0.1:{self.port} {self.listen} backlog=4096; ssl_certificate cert.pem;\n"
-                "ssl_certificate_key key.pem; location / { return 200 'hello'; } } }\n")
+                f"{self.configured()} }}\n")
         return super().__enter__()
+
+    def configured(self):
+        """What it serves."""
+        return (f"server {{ listen 127.0.0.1:{self.port} {self.listen} backlog=4096; ssl_certificate cert.pem;\n"
+                "ssl_certificate_key key.pem; location / { return 200 'hello'; } }\n")
 
     def __exit__(self, *arguments):
         super().__exit__(*arguments)

@@ -81,6 +81,11 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// How many times something is something else: `0.85`, `3.21`, `120`.
+pub fn times(value: f64) -> String {
+    rate(value)
+}
+
 /// A share as percent. Never rounds up to 100: 99.996 % is not all.
 pub fn share(value: f64) -> String {
     if value >= 1.0 {

@@ -117,6 +117,10 @@ pub fn prepare_aided(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
+    // What is drawn from a log; the record says what it is drawn by.
+    let recorded = plan.record();
+    let drawn = plan.drawn().ok_or(Error::NotWhole)?;
+    let plan: &Plan = &drawn;
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
@@ -135,7 +139,7 @@ pub fn prepare_aided(
     let known = resolved.as_ref().map(|(resolved, _)| Arc::clone(resolved));
     let resources = Resources { source, resolved: known, tls };
     let mut prepared = Prepared {
-        collector: Collector::new(plan.record(), vec![injector.clone()], workers as usize, &schedule),
+        collector: Collector::new(recorded, vec![injector.clone()], workers as usize, &schedule),
         receiver,
         workers: Workers {
             starts: Vec::new(),

@@ -6,7 +6,9 @@
 //! Not here: when a request is asked, and how a log becomes a list ([`plimsoll_model::listed`]).
 
 use crate::encode::host_field;
-use plimsoll_model::{Listed, ListedRequest, Plan, Request, RouteNumber};
+use crate::users::UserNumbers;
+use plimsoll_model::rng::mix;
+use plimsoll_model::{Listed, ListedRequest, Plan, Request, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 
@@ -18,6 +20,9 @@ pub struct Replayed {
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<Listed>,
+    /// Who asks: arrival n entry n. Users of a closed load go through the list together, each of such loads from a place of its own.
+    users: UserNumbers,
+    begins_at: u64,
     /// The requests that are under way, by the number of their exchange.
     written: Vec<EncodedRequest>,
 }
@@ -34,32 +39,50 @@ impl Replayed {
             host: host_field(plan).into(),
             keep_alive: plan.carriage.keep_alive,
             listed: Arc::clone(listed),
+            users: UserNumbers::new(Stripe::ALL, None, None),
+            begins_at: mix(plan.load.seed) % (listed.entries.len() as u64).max(1),
             written: Vec::new(),
         })
     }
 
-    /// The place in the list of arrival `number`: a load that has more of them begins it again.
+    /// The same for the users of one worker.
+    pub fn for_users(&mut self, users: UserNumbers) {
+        self.users = users;
+    }
+
+    /// A user begins.
     #[inline]
-    fn place(&self, number: u64) -> u64 {
+    pub fn begin(&mut self, user: u64) {
+        // There are no rows here that could be used up.
+        let _ = self.users.begin(user);
+    }
+
+    /// The place in the list of what a user asks: a load that has more of them begins it again.
+    #[inline]
+    fn place(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
+        let number = match self.users.stay() {
+            true => self.begins_at + self.users.number(user),
+            false => user,
+        };
         if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
     }
 
-    /// The entry of arrival `number`; none of an empty list.
+    /// The entry of what a user asks; none of an empty list.
     #[inline]
-    fn entry(&self, number: u64) -> Option<&ListedRequest> {
-        self.listed.entries.get(self.place(number) as usize)
+    fn entry(&self, user: u64) -> Option<&ListedRequest> {
+        self.listed.entries.get(self.place(user) as usize)
     }
 
-    /// What arrival `number` asks.
+    /// What a user asks, or an arrival of an open load.
     #[inline]
-    pub fn route_of(&self, number: u64) -> Option<RouteNumber> {
-        self.entry(number).map(|entry| entry.route)
+    pub fn route_of(&self, user: u64) -> Option<RouteNumber> {
+        self.entry(user).map(|entry| entry.route)
     }
 
-    /// Writes what arrival `number` asks for its exchange; `like`: the request of its route.
-    pub fn write(&mut self, exchange: u32, number: u64, like: &EncodedRequest) {
-        let Some(entry) = self.entry(number).copied() else { return };
+    /// Writes what a user asks for its exchange; `like`: the request of its route.
+    pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
+        let Some(entry) = self.entry(user).copied() else { return };
         let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
         let target = self.listed.targets.get(entry.target);
         let parts = h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive };
@@ -75,15 +98,15 @@ impl Replayed {
         &self.written[exchange as usize]
     }
 
-    /// Whether an answer to arrival `number` is to be expected, whatever it is elsewhere.
+    /// Whether an answer to a user is to be expected, whatever it is elsewhere.
     #[inline]
-    pub fn expects(&self, number: u64, status: u16) -> bool {
-        self.listed.expects(self.place(number), status)
+    pub fn expects(&self, user: u64, status: u16) -> bool {
+        self.listed.expects(self.place(user), status)
     }
 
-    /// Whether an answer to arrival `number` has another status than it had then.
+    /// Whether an answer to a user has another status than it had then.
     #[inline]
-    pub fn is_changed(&self, number: u64, status: u16) -> bool {
-        !self.listed.is_as_then(self.place(number), status)
+    pub fn is_changed(&self, user: u64, status: u16) -> bool {
+        !self.listed.is_as_then(self.place(user), status)
     }
 }

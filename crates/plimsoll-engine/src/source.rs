@@ -98,7 +98,9 @@ impl Source {
             // An author belongs to one worker.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
-                Source::Replayed { routes: routes.clone(), requests: requests.clone() }
+                let mut requests = requests.clone();
+                requests.for_users(UserNumbers::new(stripe, users, None));
+                Source::Replayed { routes: routes.clone(), requests }
             }
             #[cfg(test)]
             Source::Script { routes, steps, at } => {
@@ -319,6 +321,7 @@ impl Source {
             Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
             Source::Sessions(sessions) => sessions.next(user, last),
             Source::Replayed { requests, .. } if last.is_none() => {
+                requests.begin(user);
                 requests.route_of(user).map_or(Next::End, Next::Send)
             }
             Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
@@ -510,7 +513,8 @@ mod tests {
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
-        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+        plan.traffic.listed =
+            Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
         let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe { index: 1, of: 2 }, None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
             let Next::Send(route) = source.next(number, None) else { panic!("{number}") };
@@ -531,8 +535,24 @@ mod tests {
         ] {
             assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
         }
+        // Users go through it together, from a place of the load's own.
+        let whole = Source::compile(&plan).expect("compiles");
+        let asked: Vec<Vec<RouteNumber>> = (0..2)
+            .map(|index| {
+                let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(2));
+                let mut next = || match source.next(0, None) {
+                    Next::Send(route) => route,
+                    other => panic!("{other:?}"),
+                };
+                (0..6).map(|_| next()).collect()
+            })
+            .collect();
+        let together: Vec<RouteNumber> = (0..6).flat_map(|turn| [asked[0][turn], asked[1][turn]]).collect();
+        let begins_at = (plimsoll_model::rng::mix(plan.load.seed) % 3) as usize;
+        let expect: Vec<RouteNumber> = [0, 1, 0].into_iter().cycle().skip(begins_at).take(12).collect();
+        assert_eq!(together, expect);
         let listed = plan.traffic.listed.as_mut().expect("listed");
-        Arc::make_mut(listed).targets.push("/a b").expect("room");
+        Arc::make_mut(&mut Arc::make_mut(listed).targets).push("/a b").expect("room");
         assert!(matches!(Source::compile(&plan), Err(SourceError::Request(h1::RequestError::Target(_)))));
     }
 }

@@ -10,7 +10,7 @@ use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::intervention::{Intervention, VARIED_MAX};
-use crate::load::{Load, LoadShape};
+use crate::load::{Arrivals, Load, LoadShape};
 use crate::measures::{Figure, Held, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
@@ -173,6 +173,11 @@ fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
         LoadShape::Given { arrivals } => Some(arrivals.count()),
+        LoadShape::Open { arrivals: Arrivals::Replayed, .. }
+            if plan.traffic.listed.as_ref().is_none_or(|listed| listed.sessions.is_none()) =>
+        {
+            return false;
+        }
         LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
     };
     match (&plan.traffic.listed, plan.traffic.choice) {

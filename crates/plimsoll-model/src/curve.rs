@@ -117,6 +117,31 @@ impl Curve {
         Ok(Curve { stages })
     }
 
+    /// Its beginning: all that lies before `end_ns`.
+    pub fn until(&self, end_ns: u64) -> Curve {
+        let (mut stages, mut at_ns) = (Vec::new(), 0u64);
+        for stage in &self.stages {
+            let left_ns = end_ns.saturating_sub(at_ns);
+            match stage.duration_ns {
+                _ if left_ns == 0 => break,
+                None => stages.push(Stage { duration_ns: Some(left_ns), ..*stage }),
+                Some(ns) if ns <= left_ns => stages.push(*stage),
+                Some(ns) => {
+                    let to = stage.from + (stage.to - stage.from) * (left_ns as f64 / ns as f64);
+                    stages.push(Stage { to, duration_ns: Some(left_ns), ..*stage });
+                }
+            }
+            at_ns = at_ns.saturating_add(stage.duration_ns.unwrap_or(u64::MAX));
+        }
+        Curve { stages }
+    }
+
+    /// The same with every level so many times as high.
+    pub fn times(&self, factor: f64) -> Curve {
+        let stage = |stage: &Stage| Stage { from: stage.from * factor, to: stage.to * factor, ..*stage };
+        Curve { stages: self.stages.iter().map(stage).collect() }
+    }
+
     /// Total length in ns; `None` when open-ended.
     pub fn duration_ns(&self) -> Option<u64> {
         self.stages.iter().map(|s| s.duration_ns).sum()
@@ -125,6 +150,23 @@ impl Curve {
     /// The highest level.
     pub fn max(&self) -> f64 {
         self.stages.iter().fold(0.0, |max, s| max.max(s.from).max(s.to))
+    }
+}
+
+impl std::fmt::Display for Curve {
+    /// As it is read.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, Stage { from, to, duration_ns }) in self.stages.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { "," })?;
+            write!(f, "{from}")?;
+            if from != to {
+                write!(f, "..{to}")?;
+            }
+            if let Some(ns) = duration_ns {
+                write!(f, "@{}", units::exact_duration(*ns))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -157,5 +199,33 @@ mod tests {
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
             }
         }
+    }
+
+    #[test]
+    fn curves_are_written_as_they_are_read() {
+        for (text, expect) in [
+            ("100", "100"),
+            ("0.35@90", "0.35@90s"),
+            ("1k@1500ms,2k@20us", "1000@1500ms,2000@20000ns"),
+            ("0..5k@30s,5k@1m", "0..5000@30s,5000@60s"),
+        ] {
+            let curve = Curve::parse(text).expect(text);
+            assert_eq!(curve.to_string(), expect);
+            assert_eq!(Curve::parse(&curve.to_string()).expect(expect), curve);
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_curve_is_as_it_was() {
+        for (text, end_s, expect) in [
+            ("100", 5, "100@5s"),
+            ("100@3s", 5, "100@3s"),
+            ("100@3s,200@4s", 5, "100@3s,200@2s"),
+            ("100@3s,200@4s", 3, "100@3s"),
+            ("0..100@10s", 5, "0..50@5s"),
+        ] {
+            assert_eq!(Curve::parse(text).expect(text).until(end_s * SECOND).to_string(), expect, "{text} {end_s}");
+        }
+        assert_eq!(Curve::parse("1..2@3s,4@5s").expect("reads").times(2.5).to_string(), "2.5..5@3s,10@5s");
     }
 }

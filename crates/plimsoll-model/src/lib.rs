@@ -14,6 +14,7 @@ pub mod codec;
 pub mod completion;
 pub mod curve;
 pub mod data;
+pub mod drawn;
 pub mod expect;
 pub mod failed_answer;
 pub mod given;
@@ -57,6 +58,7 @@ pub use asked::{
 };
 pub use carriage::{Carriage, HttpChoice, ResolveSpec};
 pub use curve::{Curve, CurveError, Stage};
+pub use drawn::{ListedSessions, SessionsFacts};
 pub use failed_answer::FailedAnswer;
 pub use given::GivenArrivals;
 pub use grpc::{GrpcCall, GrpcStatus, GrpcStatusSet};

@@ -4,10 +4,12 @@
 //!
 //! Not here: when they are asked ([`crate::given`]), and how they are found in a log.
 
+use crate::drawn::{ListedSessions, SessionsFacts};
 use crate::interval::RouteNumber;
 use crate::rng::mix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One request of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,15 +83,20 @@ pub struct ReplayFacts {
     pub left_out: BTreeMap<String, u64>,
     /// Stamps that tell whole seconds only: requests lie anywhere within them.
     pub spread: bool,
+    /// Its sessions, where loads are drawn from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn_from: Option<SessionsFacts>,
 }
 
 /// Requests that are asked one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Paths and queries that are asked.
-    pub targets: ListedTargets,
-    /// What arrival n asks.
+    pub targets: Arc<ListedTargets>,
+    /// What arrival n asks; where sessions are drawn, what there is to draw from.
     pub entries: Vec<ListedRequest>,
+    /// Where loads of any rate are drawn from it.
+    pub sessions: Option<ListedSessions>,
     /// What was made of the log.
     pub facts: ReplayFacts,
 }
@@ -112,7 +119,8 @@ impl Listed {
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
             |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
-        !self.entries.is_empty() && self.entries.iter().all(of)
+        let sessions = self.sessions.as_ref().is_none_or(|it| it.starts_ns().len() == self.entries.len());
+        !self.entries.is_empty() && self.entries.iter().all(of) && sessions
     }
 
     /// What a run file holds of it.
@@ -122,6 +130,7 @@ impl Listed {
             u64::from(entry.target) << 32 | u64::from(entry.route) << 16 | u64::from(entry.status)
         };
         let digest = self.entries.iter().fold(paths, |digest, entry| mix(digest ^ word(entry)));
+        let digest = self.sessions.as_ref().map_or(digest, |sessions| mix(digest ^ sessions.digest()));
         ListedRecord {
             requests: self.entries.len() as u64,
             targets: self.targets.len() as u64,
@@ -158,7 +167,8 @@ mod tests {
             assert_eq!(targets.push(target), Some(number as u32));
         }
         let entry = |(at, status): (usize, &u16)| ListedRequest { target: at as u32 % 3, route: 0, status: *status };
-        Listed { targets, entries: statuses.iter().enumerate().map(entry).collect(), facts: ReplayFacts::default() }
+        let entries = statuses.iter().enumerate().map(entry).collect();
+        Listed { targets: Arc::new(targets), entries, sessions: None, facts: ReplayFacts::default() }
     }
 
     #[test]

@@ -15,6 +15,24 @@ pub enum Arrivals {
     Constant,
     /// As a Poisson process of the same rate: independent users.
     Poisson,
+    /// As those of a log, whose sessions are drawn anew ([`crate::drawn`]).
+    Replayed,
+}
+
+impl Arrivals {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Arrivals::Constant => "constant",
+            Arrivals::Poisson => "poisson",
+            Arrivals::Replayed => "replayed",
+        }
+    }
+
+    /// The one that a word names where people choose.
+    pub fn named(word: &str) -> Option<Arrivals> {
+        [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
+    }
 }
 
 /// Who makes requests, and when.

@@ -2,10 +2,14 @@
 //! one machine or by several; what each of them brings is its own ([`crate::injector`]).
 
 use crate::carriage::Carriage;
-use crate::load::{Load, LoadShape};
+use crate::given::GivenArrivals;
+use crate::listed::{Listed, ListedRequest};
+use crate::load::{Arrivals, Load, LoadShape};
 use crate::traffic::{Origin, Request, Route, Traffic};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What a load is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,5 +109,59 @@ impl Plan {
             load: Load::new(shape),
             carriage: Carriage::tcp(addresses),
         }
+    }
+
+    /// The plan as it is carried out: where its arrivals are drawn from a log ([`Arrivals::Replayed`]), with the moments and requests
+    /// that are drawn. `None` where there is nothing to draw from.
+    pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
+        let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
+            return Some(Cow::Borrowed(self));
+        };
+        let listed = self.traffic.listed.as_deref()?;
+        let drawn = listed.sessions.as_ref()?.drawn(&self.load);
+        let entry = |(_, entry): &(u64, u32)| listed.entries.get(*entry as usize).copied();
+        let entries: Vec<ListedRequest> = drawn.iter().map(entry).collect::<Option<_>>()?;
+        let starts_ns = drawn.iter().map(|(start_ns, _)| *start_ns).collect();
+        let end_ns = self.load.warmup_ns + self.load.duration_ns?;
+        let arrivals = GivenArrivals::new(starts_ns, self.load.warmup_ns, end_ns)?;
+        let mut plan = self.clone();
+        plan.load.shape = LoadShape::Given { arrivals };
+        let (targets, facts) = (Arc::clone(&listed.targets), listed.facts.clone());
+        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, sessions: None, facts }));
+        Some(Cow::Owned(plan))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::Curve;
+    use crate::drawn::ListedSessions;
+    use crate::listed::{ListedTargets, ReplayFacts};
+    use crate::traffic::Choice;
+    use crate::units::SECOND;
+
+    #[test]
+    fn what_is_drawn_from_a_log_is_in_the_plan_that_is_carried_out() {
+        let rate = Curve::constant_for(50.0, 2 * SECOND);
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: Arrivals::Replayed });
+        assert!(plan.drawn().is_none() && !plan.is_bounded());
+        let mut targets = ListedTargets::default();
+        let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status: 200 };
+        let entries = ["/a", "/b", "/c"].map(entry).to_vec();
+        let sessions = ListedSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
+        let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
+        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, sessions, facts }));
+        plan.traffic.choice = Choice::Listed;
+        assert!(plan.is_bounded());
+        let drawn = plan.drawn().expect("drawn").into_owned();
+        let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
+        assert_eq!((arrivals.count(), drawn.is_bounded()), (100, true));
+        let asked = drawn.traffic.listed.as_deref().expect("a list");
+        let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();
+        assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);
+        // Other loads are carried out as they stand.
+        let closed = Plan { load: Load::new(LoadShape::Closed { users: Curve::constant(1.0) }), ..plan.clone() };
+        assert!(matches!(closed.drawn(), Some(Cow::Borrowed(_))));
     }
 }

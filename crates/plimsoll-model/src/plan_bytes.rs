@@ -7,6 +7,7 @@
 use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
 use crate::curve::{Curve, Stage};
 use crate::data::{Data, Pick};
+use crate::drawn::{ListedSessions, SessionsFacts};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
 use crate::given::GivenArrivals;
 use crate::grpc::{GrpcCall, GrpcStatusSet};
@@ -492,7 +493,7 @@ pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
 
 /// Paths, then what each arrival asks: the differences to the number of the path before would be no shorter.
 fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
-    let Listed { targets, entries, facts } = listed;
+    let Listed { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));
     field(out, 2, |out| {
         for ListedRequest { target, route, status } in entries {
@@ -501,7 +502,19 @@ fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
             varint(out, u64::from(*status));
         }
     });
-    let ReplayFacts { speed_milli, scale_milli, lines, left_out, spread } = facts;
+    if let Some(sessions) = sessions {
+        field(out, 8, |out| {
+            // Moments are in order: the differences are short.
+            let mut before = 0;
+            for start_ns in sessions.starts_ns() {
+                varint(out, start_ns - std::mem::replace(&mut before, *start_ns));
+            }
+        });
+        for (tag, numbers) in [(9, sessions.by_session()), (10, sessions.ends())] {
+            field(out, tag, |out| numbers.iter().for_each(|number| varint(out, u64::from(*number))));
+        }
+    }
+    let ReplayFacts { speed_milli, scale_milli, lines, left_out, spread, drawn_from } = facts;
     number(out, 3, *speed_milli);
     number(out, 4, *scale_milli);
     number(out, 5, *lines);
@@ -512,11 +525,40 @@ fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
         });
     }
     number(out, 7, u64::from(*spread));
+    if let Some(SessionsFacts { sessions, span_ns, busiest_minute, busiest_second }) = drawn_from {
+        field(out, 11, |out| {
+            for (tag, value) in [(1, sessions), (2, span_ns), (3, busiest_minute), (4, busiest_second)] {
+                number(out, tag, *value);
+            }
+        });
+    }
+}
+
+fn read_sessions_facts(message: Reader) -> Option<SessionsFacts> {
+    let mut values = [None; 4];
+    read(message, |tag, value| once(values.get_mut((tag as usize).checked_sub(1)?)?, value.number()?))?;
+    let [sessions, span_ns, busiest_minute, busiest_second] = values;
+    Some(SessionsFacts {
+        sessions: sessions?,
+        span_ns: span_ns?,
+        busiest_minute: busiest_minute?,
+        busiest_second: busiest_second?,
+    })
+}
+
+/// Numbers one after the other.
+fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Option<T>) -> Option<Vec<T>> {
+    let mut numbers = Vec::new();
+    while !value.bytes.is_empty() {
+        numbers.push(each(value.varint()?)?);
+    }
+    Some(numbers)
 }
 
 fn read_listed(message: Reader) -> Option<Listed> {
     let (mut targets, mut entries, mut facts) = (ListedTargets::default(), None, ReplayFacts::default());
     let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
+    let (mut starts, mut by_session, mut ends) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
         2 => once(&mut entries, read_entries(value)?),
@@ -533,11 +575,27 @@ fn read_listed(message: Reader) -> Option<Listed> {
             (facts.left_out.len() < ITEMS_MAX && facts.left_out.insert(why?, count?).is_none()).then_some(())
         }
         7 => once(&mut spread, read_flag(value)?),
+        8 => {
+            let mut at_ns = 0u64;
+            let starts_ns = read_numbers(value, |step_ns| {
+                at_ns = at_ns.checked_add(step_ns)?;
+                Some(at_ns)
+            });
+            once(&mut starts, starts_ns?)
+        }
+        9 => once(&mut by_session, read_numbers(value, |number| u32::try_from(number).ok())?),
+        10 => once(&mut ends, read_numbers(value, |number| u32::try_from(number).ok())?),
+        11 => once(&mut facts.drawn_from, read_sessions_facts(value)?),
         _ => None,
     })?;
+    let sessions = match (starts, by_session, ends) {
+        (None, None, None) => None,
+        (Some(starts), Some(by_session), Some(ends)) => Some(ListedSessions::new(starts, by_session, ends)?),
+        _ => return None,
+    };
     (facts.speed_milli, facts.scale_milli) = (speed_milli?, scale_milli?);
     (facts.lines, facts.spread) = (lines?, spread?);
-    Some(Listed { targets, entries: entries?, facts })
+    Some(Listed { targets: targets.into(), entries: entries?, sessions, facts })
 }
 
 fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
@@ -693,6 +751,7 @@ fn load(out: &mut Vec<u8>, load: &Load) {
         LoadShape::Closed { users } => (0, users),
         LoadShape::Open { rate, arrivals: Arrivals::Constant } => (1, rate),
         LoadShape::Open { rate, arrivals: Arrivals::Poisson } => (2, rate),
+        LoadShape::Open { rate, arrivals: Arrivals::Replayed } => (4, rate),
         LoadShape::Given { arrivals } => {
             given(out, load, arrivals);
             (3, &follows)
@@ -740,6 +799,7 @@ fn read_load(message: Reader) -> Option<Load> {
         0 => LoadShape::Closed { users: curve },
         1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
         2 => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+        4 => LoadShape::Open { rate: curve, arrivals: Arrivals::Replayed },
         3 => LoadShape::Given { arrivals: GivenArrivals::new(starts_ns?, warmup_ns?, given_end_ns?)? },
         _ => return None,
     };

@@ -132,7 +132,8 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            LoadShape::Open { arrivals: Arrivals::Constant, .. } => Some(Spacing::Even),
+            // As many of each stage as are drawn; when each of those starts, `drawn` says.
+            LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
             LoadShape::Closed { .. } => None,
@@ -194,8 +195,7 @@ impl Schedule {
                 self.open = Some(Spacing::Poisson(first.into()));
             }
             Some(Spacing::Even) => {
-                // Arrival n starts at area n: those with n < area are before it.
-                let before = |area: f64| (area - 1e-9).ceil().max(0.0) as u64;
+                let before = even_before;
                 let by_count = self.requests_max.map(|max| before(area_warmup) + max);
                 let by_time = area_end.map(before);
                 self.arrivals = match (by_count, by_time) {
@@ -255,6 +255,18 @@ impl Schedule {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.index, block: None }
     }
 
+    /// How many arrivals of an open load start before `t_ns`.
+    pub fn arrivals_before(&self, t_ns: u64) -> u64 {
+        let area = self.area_at(t_ns as f64);
+        let before = match &self.open {
+            None => 0,
+            Some(Spacing::Even) => even_before(area),
+            Some(Spacing::Poisson(first)) => self.poisson_before(area, first),
+            Some(Spacing::Given(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
+        };
+        before.min(self.arrivals.unwrap_or(u64::MAX))
+    }
+
     /// Number of arrivals of an open load (warm-up included); `None` for closed loads and unlimited ones.
     pub fn arrivals_total(&self) -> Option<u64> {
         self.arrivals
@@ -312,6 +324,11 @@ impl Schedule {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
     }
+}
+
+/// How many even arrivals lie before this area: arrival n starts at area n.
+fn even_before(area: f64) -> u64 {
+    (area - 1e-9).ceil().max(0.0) as u64
 }
 
 fn users_of(level: f64) -> u64 {

@@ -245,6 +245,9 @@ pub struct ReplayTerms<T> {
     pub with_unsafe: bool,
     /// Only so much of the beginning, ns of the load.
     pub length_ns: Option<u64>,
+    /// Whether loads of any rate are drawn from its sessions, instead of one that is as it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drawn: bool,
 }
 
 /// How lines of a log are written, as the command line says it.
@@ -454,6 +457,7 @@ impl<T> Terms<T> {
                     skip: replay.skip.clone(),
                     with_unsafe: replay.with_unsafe,
                     length_ns: replay.length_ns,
+                    drawn: replay.drawn,
                 }),
             },
             body: match &self.body {

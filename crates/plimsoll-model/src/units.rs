@@ -83,6 +83,15 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     if total_ns > TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 
+/// A time as [`parse_duration_ns`] reads it, to the same nanosecond.
+pub fn exact_duration(ns: u64) -> String {
+    match ns {
+        ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
+        ns if ns.is_multiple_of(MS) => format!("{}ms", ns / MS),
+        ns => format!("{ns}ns"),
+    }
+}
+
 /// Reads a share: `99.9%` or `0.999`, between 0 and 1.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let text = text.trim();

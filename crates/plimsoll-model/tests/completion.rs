@@ -326,7 +326,8 @@ fn replayed(last_ns: u64, status: u16) -> Plan {
     let mut targets = ListedTargets::default();
     let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
-    plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+    plan.traffic.listed =
+        Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
     plan.traffic.choice = Choice::Listed;
     let arrivals = GivenArrivals::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
     (plan.load.shape, plan.load.duration_ns) = (LoadShape::Given { arrivals }, Some(100));
@@ -349,6 +350,7 @@ fn a_log_is_read_again_and_must_be_the_same() {
         skip: vec!["png$".to_owned()],
         with_unsafe: false,
         length_ns: None,
+        drawn: false,
     };
     let terms = Terms { replay: Some(replay), ..terms(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());

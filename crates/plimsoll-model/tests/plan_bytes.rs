@@ -177,10 +177,29 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         lines: rng.next_u64(),
         left_out: list(rng, 0, |rng| (text(rng), rng.next_u64())).into_iter().collect(),
         spread: rng.below(2) == 0,
+        drawn_from: (rng.below(2) == 0).then(|| SessionsFacts {
+            sessions: rng.next_u64(),
+            span_ns: rng.next_u64(),
+            busiest_minute: rng.next_u64(),
+            busiest_second: rng.next_u64(),
+        }),
     };
+    let sessions = (rng.below(2) == 0).then(|| {
+        let mut starts_ns: Vec<u64> = (0..count).map(|_| rng.below(1 << 40)).collect();
+        starts_ns.sort_unstable();
+        let half = (count as u32 / 2).max(1);
+        let ends = if half < count as u32 { vec![half, count as u32] } else { vec![count as u32] };
+        // The second half of the requests is the first session.
+        let by_session = (0..count as u32).map(|at| (at + half) % count as u32).collect();
+        ListedSessions::new(starts_ns, by_session, ends)
+    });
+    let sessions = sessions.flatten();
+    if sessions.is_some() && rng.below(2) == 0 {
+        plan.load.shape = LoadShape::Open { rate: Curve::constant(rng.next_f64() + 1.0), arrivals: Arrivals::Replayed };
+    }
     plan.traffic.choice = Choice::Listed;
     plan.traffic.scenarios.clear();
-    plan.traffic.listed = Some(Arc::new(Listed { targets, entries, facts }));
+    plan.traffic.listed = Some(Arc::new(Listed { targets: targets.into(), entries, sessions, facts }));
 }
 
 /// Any plan that can be carried out.

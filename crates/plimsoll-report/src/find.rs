@@ -2,11 +2,11 @@
 
 use crate::block::{Report, Tone};
 use crate::failed;
-use crate::format::{count, duration, rate, share};
+use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text, threads_text};
 use crate::wrap::{broken, width};
-use plimsoll_analysis::find::{Bracket, StoppedBy};
+use plimsoll_analysis::find::{Bracket, LogRate, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
 use plimsoll_model::{Experiment, LoadShape, PlanRecord, Purpose};
@@ -44,14 +44,22 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
+    // Of a log first how many times over it that is.
+    let times = |rps: f64| {
+        findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
+    };
     let line = match (lower > 0.0, upper) {
-        (false, Some(upper)) => format!("no load was found to hold {slo}: even {} {counted}/s did not", rate(upper)),
+        (false, Some(upper)) => {
+            format!("no load was found to hold {slo}: even {}{} {counted}/s did not", times(upper), rate(upper))
+        }
         (false, None) => format!("no load line was found under {slo}"),
         (true, None) => {
-            format!("load line: at least {} {counted}/s under {slo}; its upper end was not reached", rate(lower))
+            let times = times(lower);
+            format!("load line: at least {times}{} {counted}/s under {slo}; its upper end was not reached", rate(lower))
         }
         (true, Some(upper)) => format!(
-            "load line: {} {counted}/s under {slo} ({} did not hold; {:.1} % apart)",
+            "load line: {}{} {counted}/s under {slo} ({} did not hold; {:.1} % apart)",
+            times(lower),
             rate(lower),
             rate(upper),
             (upper / lower - 1.0) * 100.0,
@@ -185,6 +193,26 @@ fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
+/// How often the log was asked, and how many times over its busiest times the line is.
+fn log_text(log: &LogRate, line_rps: f64) -> String {
+    let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
+    let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
+    let mut text = format!(
+        "{} requests of {sessions} in {}, {}/s on average; loads are drawn from its sessions",
+        count(requests),
+        duration(span_ns as f64),
+        rate(mean_rps)
+    );
+    for (name, rps) in [("minute", busiest_minute_rps), ("second", busiest_second_rps)] {
+        let Some(rps) = rps else { continue };
+        text.push_str(&format!("; its busiest {name} {}/s", rate(rps)));
+        if line_rps > 0.0 {
+            text.push_str(&format!(": the line is {} times that", format::times(line_rps / rps)));
+        }
+    }
+    text
+}
+
 /// How many it takes.
 fn needed_text(needed: &Needed, counted: &str) -> String {
     let Needed { rate_rps, instances, instances_min, cores } = *needed;
@@ -236,6 +264,7 @@ pub(crate) fn find_report(
         };
         facts.push(("held", held));
     }
+    facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.lower))));
     facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));

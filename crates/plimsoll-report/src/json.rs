@@ -9,7 +9,7 @@ use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
-use crate::replay::{self, ReplayFields};
+use crate::replay::{self, ReplayFields, ReplayLineFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::Bracket;
@@ -540,6 +540,8 @@ struct FindDocument<'a> {
     #[serde(flatten)]
     others: OthersFields<'a>,
     load_line_rps: LoadLine,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<ReplayLineFields>,
     doubts: Vec<String>,
     stalls: Option<StallsFields<'a>>,
     slo: String,
@@ -672,6 +674,7 @@ pub(crate) fn find(
         warnings,
         others: OthersFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),
+        replay: ReplayLineFields::of(findings),
         doubts: doubts.beside().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,

@@ -115,7 +115,7 @@ pub fn model_document(shown: &ModelShown) -> Value {
         sequences: facts.sequences,
         left_out: &facts.left_out,
         duration_s: shown.model.span_ns as f64 / 1e9,
-        rate: shown.model.pace.rate_text(),
+        rate: shown.model.pace.rate.to_string(),
         arrivals: shown.model.pace.arrivals,
         verify: shown.distances.map(verify_fields),
     })

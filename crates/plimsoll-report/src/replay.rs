@@ -1,10 +1,11 @@
 //! What was made of a log that is replayed, and how its answers differ from those of then: a line of the report of a load, and its
-//! fields in JSON.
+//! fields in JSON; and how many times over a log a line is.
 //!
 //! Not here: the figures of its endpoints, which are those of routes.
 
 use crate::format::{count, share};
-use plimsoll_analysis::Summary;
+use plimsoll_analysis::find::{Bracket, LogRate};
+use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{ListedRecord, PlanRecord, ReplayFacts};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +36,52 @@ pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<Repl
         seconds_spread: facts.spread,
         status_changed: summary.whole.status_changed,
     })
+}
+
+/// `replay` of `plimsoll.find/1`: how many times over the log the line is.
+#[derive(Serialize)]
+pub(crate) struct ReplayLineFields {
+    scale: ScaleFields,
+    requests: u64,
+    sessions: u64,
+    duration_s: f64,
+    rate_rps: LogRateFields,
+}
+
+#[derive(Serialize)]
+struct ScaleFields {
+    lower: f64,
+    upper: Option<f64>,
+    of_busiest_minute: Option<f64>,
+    of_busiest_second: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct LogRateFields {
+    mean: f64,
+    peak_1s: Option<f64>,
+    peak_1min: Option<f64>,
+}
+
+impl ReplayLineFields {
+    /// The fields of a search whose loads were drawn from a log.
+    pub(crate) fn of(findings: &Findings) -> Option<ReplayLineFields> {
+        let log = findings.log?;
+        let Bracket { lower, upper, .. } = findings.load_line_rps;
+        let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
+        Some(ReplayLineFields {
+            scale: ScaleFields {
+                lower: log.times(lower),
+                upper: upper.map(|upper| log.times(upper)),
+                of_busiest_minute: busiest_minute_rps.map(|rps| lower / rps),
+                of_busiest_second: busiest_second_rps.map(|rps| lower / rps),
+            },
+            requests,
+            sessions,
+            duration_s: span_ns as f64 / 1e9,
+            rate_rps: LogRateFields { mean: mean_rps, peak_1s: busiest_second_rps, peak_1min: busiest_minute_rps },
+        })
+    }
 }
 
 /// The line of a load that replays a log.

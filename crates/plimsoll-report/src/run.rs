@@ -64,6 +64,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Closed { .. } => format!("{stages} users"),
         LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} {counted}/s, evenly spaced"),
         LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} {counted}/s, Poisson arrivals"),
+        LoadShape::Open { arrivals: Arrivals::Replayed, .. } => format!("{stages} {counted}/s, drawn from a log"),
         LoadShape::Given { arrivals } => {
             let length = duration(curve.duration_ns().unwrap_or(0) as f64);
             format!("{} requests of a log in {length}, {stages} a second on average", count(arrivals.count()))

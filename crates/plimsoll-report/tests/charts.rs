@@ -212,6 +212,7 @@ fn findings(scale: f64) -> Findings {
     let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
         counted: "requests",
+        log: None,
         load_line_rps: Bracket { lower: 9_190.0 * scale, upper: Some(9_280.0 * scale), confirmed: true },
         slo: Slo::default(),
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),

@@ -115,15 +115,18 @@ fn time_may_run_faster_and_end_early() {
         (2000, Some(S), 20, 950_000_000, S),
     ] {
         let load = load(&ReplayTiming { speed_milli, length_ns, ..TIMING });
-        let starts = load.arrivals.starts_ns();
-        assert_eq!((load.arrivals.count(), starts[0], *starts.last().expect("some")), (count, 0, last_ns));
+        let starts = load.arrivals.as_ref().expect("moments").starts_ns();
+        assert_eq!(
+            (load.arrivals.as_ref().expect("moments").count(), starts[0], *starts.last().expect("some")),
+            (count, 0, last_ns)
+        );
         assert_eq!(load.length_ns, length, "{speed_milli} {length_ns:?}");
         assert_eq!(asked(&load).len() as u64, count);
     }
     // Not one of these is spread: the stamps are finer than a second.
     assert!(!traffic(&load(&TIMING)).listed.expect("a list").facts.spread);
     // Twice the visitors: all come from one here, whose session is asked twice.
-    assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.count(), 200);
+    assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.as_ref().expect("moments").count(), 200);
 }
 
 #[test]
@@ -179,12 +182,21 @@ proptest! {
             }
         }
         let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns, lines: 0 };
-        if let Ok(load) = gathering.finish().and_then(|gathered| gathered.timed(&timing)) {
+        let gathered = gathering.finish();
+        if let Ok(load) = gathered.clone().and_then(|gathered| gathered.in_sessions(seed, 0)) {
+            let traffic = traffic(&load);
+            let listed = traffic.listed.as_deref().expect("a list");
+            prop_assert!(listed.is_whole(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
+            let facts = listed.facts.drawn_from.expect("facts");
+            prop_assert!(facts.sessions > 0 && facts.busiest_second <= facts.busiest_minute);
+            prop_assert!(facts.busiest_minute <= listed.entries.len() as u64);
+        }
+        if let Ok(load) = gathered.and_then(|gathered| gathered.timed(&timing)) {
             let traffic = traffic(&load);
             let listed = traffic.listed.as_deref().expect("a list");
             prop_assert!(listed.is_whole(traffic.routes.len()));
-            prop_assert_eq!(listed.entries.len() as u64, load.arrivals.count());
-            prop_assert!(load.arrivals.starts_ns().iter().all(|start| *start < load.length_ns));
+            prop_assert_eq!(listed.entries.len() as u64, load.arrivals.as_ref().expect("moments").count());
+            prop_assert!(load.arrivals.as_ref().expect("moments").starts_ns().iter().all(|start| *start < load.length_ns));
         }
     }
 }

@@ -29,18 +29,8 @@ use std::sync::OnceLock;
 const AUTO: &str = "auto";
 
 /// The plan of one user for each of several URLs, the first in `request` or in a file, and the terms that they share: probes,
-/// profiles, builds, conditions and places are those of nobody yet.
+/// profiles, builds, conditions and places are those of nobody yet. Beside them the load that a file carries along.
 pub fn plans(
-    request: &RequestArgs,
-    more: &[String],
-    generator: &GeneratorArgs,
-    script: &ScriptArgs,
-) -> Result<(Vec<Plan>, Terms<String>), Failure> {
-    understood(request, more, generator, script).map(|(plans, terms, _)| (plans, terms))
-}
-
-/// The same, with the load that a file carries along.
-fn understood(
     request: &RequestArgs,
     more: &[String],
     generator: &GeneratorArgs,
@@ -276,7 +266,7 @@ pub fn plan_and_load(
     generator: &GeneratorArgs,
     script: &ScriptArgs,
 ) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
-    let (plans, terms, load) = understood(request, &[], generator, script)?;
+    let (plans, terms, load) = plans(request, &[], generator, script)?;
     let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
     Ok((plan, terms, load))
 }
@@ -366,12 +356,12 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
     user_info
 }
 
-/// How arrivals of an open load are spaced.
-pub fn arrivals(generator: &GeneratorArgs) -> Result<Arrivals, Failure> {
+/// How arrivals of an open load are spaced; flags win over a file.
+pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
     match generator.arrivals.as_deref() {
-        None | Some("constant") => Ok(Arrivals::Constant),
-        Some("poisson") => Ok(Arrivals::Poisson),
-        Some(other) => Err(Failure::usage(format!("--arrivals: '{other}' is not constant or poisson"))),
+        None => Ok(file.arrivals.unwrap_or_default()),
+        Some(word) => Arrivals::named(word)
+            .ok_or_else(|| Failure::usage(format!("--arrivals: '{word}' is not constant or poisson"))),
     }
 }
 

@@ -6,10 +6,10 @@
 use crate::target::default_port;
 use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, START_NS_MAX};
-use plimsoll_model::units::{MS, SECOND};
+use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, Curve, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
-    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, PlanRecord,
+    Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 
 /// Defaults of flags that are left out where they are meant.
@@ -74,7 +74,10 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     output(&mut words, terms);
     let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
     if let Some(replay) = &terms.replay {
-        words.0.extend(replay.logs.iter().map(|log| log.text.clone()));
+        match replay.drawn {
+            true => words.0.push(replay.target.text.clone()),
+            false => words.0.extend(replay.logs.iter().map(|log| log.text.clone())),
+        }
     } else if let Some(mix) = &terms.mix {
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
     } else if !terms.demo {
@@ -107,7 +110,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
         }
     };
     if timeout_ns != TIMEOUT_NS {
-        words.value("--timeout", time(timeout_ns));
+        words.value("--timeout", exact_duration(timeout_ns));
     }
     if *ok_status != StatusSet::default() {
         words.value("--ok-status", String::from(ok_status.clone()));
@@ -136,7 +139,10 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
 
 /// What of logs is asked, and how.
 fn replayed(words: &mut CommandLine, replay: &ReplayTerms<Redacted>) {
-    words.value("--target", &replay.target.text);
+    match replay.drawn {
+        true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
+        false => words.value("--target", &replay.target.text),
+    }
     replay.headers.iter().for_each(|header| words.value("--header", &header.text));
     let times = |milli: u64| Some(milli).filter(|milli| *milli != 1000).map(|milli| milli as f64 / 1e3);
     words.optional("--speed", times(replay.speed_milli));
@@ -144,7 +150,7 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<Redacted>) {
     replay.only.iter().for_each(|pattern| words.value("--only", pattern));
     replay.skip.iter().for_each(|pattern| words.value("--skip", pattern));
     words.switch("--allow-unsafe", replay.with_unsafe);
-    words.optional("--duration", replay.length_ns.map(time));
+    words.optional("--duration", replay.length_ns.map(exact_duration));
     let LogReadingTerms { log_format, field, session, fold, strict } = &replay.reading;
     words.optional("--log-format", log_format.as_ref());
     words.optional("--field", field.as_ref());
@@ -180,7 +186,7 @@ fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacte
     words.optional("--unix", carriage.unix.as_ref());
     let sources: Vec<String> = terms.injector.sources.iter().map(ToString::to_string).collect();
     words.optional("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
-    words.optional("--resolve-every", carriage.resolve.as_ref().map(|resolve| time(resolve.every_ns)));
+    words.optional("--resolve-every", carriage.resolve.as_ref().map(|resolve| exact_duration(resolve.every_ns)));
     words.switch("--close=reset", carriage.close_reset);
     words.switch("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
     words.text("--cacert", &terms.issuers);
@@ -202,23 +208,23 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
             words.value("--concurrency", levels.join(","));
             match sweep.lengths {
-                Lengths::Fixed(ns) => words.value("--for", time(ns)),
-                Lengths::Budget(ns) => words.value("--budget", time(ns)),
+                Lengths::Fixed(ns) => words.value("--for", exact_duration(ns)),
+                Lengths::Budget(ns) => words.value("--budget", exact_duration(ns)),
             }
-            words.value("--warmup", time(sweep.warmup_ns));
+            words.value("--warmup", exact_duration(sweep.warmup_ns));
         }
         Asked::Find(find) => {
             if !terms.demo {
                 words.value("--slo", &find.slo);
             }
-            words.value("--budget", time(find.budget_ns));
+            words.value("--budget", exact_duration(find.budget_ns));
             words.optional("--max-rate", find.max_rate);
             words.optional("--headroom", find.planning.headroom.map(percent));
             words.optional("--need", find.planning.need_rps);
         }
         Asked::Explain(explain) => {
             words.value("--slo", &explain.search.slo);
-            words.value("--budget", time(explain.budget_ns));
+            words.value("--budget", exact_duration(explain.budget_ns));
             words.optional("--max-rate", explain.search.max_rate);
             words.switch("--no-intervene", terms.changes.none);
             words.text("--reference", &terms.changes.reference);
@@ -231,7 +237,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
         }
         Asked::Overload(overload) => {
             words.value("--slo", &overload.search.slo);
-            words.value("--budget", time(overload.budget_ns));
+            words.value("--budget", exact_duration(overload.budget_ns));
             words.optional("--line", overload.line_rps);
             words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
             words.optional("--against", overload.against.as_ref().map(url));
@@ -255,30 +261,30 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
 
 fn one_load(words: &mut CommandLine, load: &Load) {
     let name = if load.shape.is_open() { "--rate" } else { "--concurrency" };
-    words.value(name, curve(load.shape.curve()));
+    words.value(name, load.shape.curve());
     words.optional("--requests", load.requests_max);
     let staged = load.shape.curve().duration_ns().is_some();
-    words.optional("--duration", load.duration_ns.filter(|_| !staged).map(time));
-    words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(time));
+    words.optional("--duration", load.duration_ns.filter(|_| !staged).map(exact_duration));
+    words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(exact_duration));
 }
 
 fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
     let builds = &terms.builds;
     words.text("--a", &builds.a);
     words.text("--b", &builds.b);
-    words.optional("--start-timeout", Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(time));
+    words.optional("--start-timeout", Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration));
     words.text("--before-block", &builds.before_block);
     words.switch("--record-commands", builds.record_commands);
 }
 
 fn blocks(words: &mut CommandLine, blocks: &BlocksAsked) {
-    words.value("--budget", time(blocks.budget_ns));
+    words.value("--budget", exact_duration(blocks.budget_ns));
     words.optional("--blocks", blocks.blocks_max);
     words.switch("--count-disturbed", blocks.count_disturbed);
     words.optional("--concurrency", blocks.users);
     words.optional("--rate", blocks.rate);
-    words.optional("--for", blocks.load_ns.map(time));
-    words.optional("--warmup", blocks.warmup_ns.map(time));
+    words.optional("--for", blocks.load_ns.map(exact_duration));
+    words.optional("--warmup", blocks.warmup_ns.map(exact_duration));
 }
 
 fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<Redacted>) {
@@ -341,31 +347,8 @@ fn url(plan: &PlanRecord) -> String {
     }
 }
 
-/// A time that reads back to the same nanosecond.
-fn time(ns: u64) -> String {
-    match ns {
-        ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
-        ns if ns.is_multiple_of(MS) => format!("{}ms", ns / MS),
-        ns => format!("{ns}ns"),
-    }
-}
-
 /// A share as a percentage that reads back to the same.
 fn percent(share: f64) -> String {
     let digits = format!("{:.9}", share * 100.0);
     format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
-}
-
-fn curve(curve: &Curve) -> String {
-    let stage = |stage: &plimsoll_model::Stage| {
-        let levels = match stage.from == stage.to {
-            true => stage.from.to_string(),
-            false => format!("{}..{}", stage.from, stage.to),
-        };
-        match stage.duration_ns {
-            Some(ns) => format!("{levels}@{}", time(ns)),
-            None => levels,
-        }
-    };
-    curve.stages.iter().map(stage).collect::<Vec<_>>().join(",")
 }

@@ -4,6 +4,7 @@
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::grid::index_below;
 use super::line::{self, Ceiling};
+use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
 use super::so_far::TrialsSoFar;
@@ -47,6 +48,8 @@ pub struct Findings {
     pub load_line_rps: Bracket,
     /// What is offered and counted: `requests`, or `sessions`.
     pub counted: &'static str,
+    /// The log from which loads were drawn, where they were.
+    pub log: Option<LogRate>,
     /// The promise it is under.
     pub slo: Slo,
     /// The peak; `None` if nothing succeeded or it was not reached.
@@ -193,6 +196,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let mut findings = Findings {
         load_line_rps: Bracket { lower, upper, confirmed },
         counted: settings.base.traffic.counted(),
+        log: LogRate::of(&settings.base),
         slo: settings.slo.clone(),
         peak: peak::of(history),
         knee: peak::knee(history),

@@ -16,6 +16,8 @@ enum DemandFigure {
     Peak,
     /// The users at the knee.
     Knee,
+    /// The lower end of the load line, as so many times the log from which loads are drawn.
+    Scale,
     /// CPU time of the server for each request at the line, ns.
     Cpu,
 }
@@ -36,7 +38,7 @@ pub enum DemandError {
     Shape(String),
     /// A search has no such figure.
     #[error(
-        "'{0}' is no figure of a search; there are line (also rate), peak (also goodput), knee and cpu: write for example \
+        "'{0}' is no figure of a search; there are line (also rate), peak (also goodput), knee, scale and cpu: write for example \
          line<5000"
     )]
     Figure(String),
@@ -70,14 +72,21 @@ impl Demand {
             "line" | "rate" | "rps" => DemandFigure::Line,
             "peak" | "goodput" | "throughput" => DemandFigure::Peak,
             "knee" => DemandFigure::Knee,
+            "scale" => DemandFigure::Scale,
             "cpu" => DemandFigure::Cpu,
             _ => return Err(DemandError::Figure(name.to_owned())),
         };
         let value = match figure {
             DemandFigure::Cpu => parse_duration_ns(value)? as f64,
+            DemandFigure::Scale => parse_number(value.trim_end_matches(['x', 'X']))?,
             DemandFigure::Line | DemandFigure::Peak | DemandFigure::Knee => parse_number(value)?,
         };
         Ok(Demand { figure, op, value })
+    }
+
+    /// Whether it is of a log, from which loads are drawn.
+    pub fn is_of_log(&self) -> bool {
+        self.figure == DemandFigure::Scale
     }
 
     /// Whether it is true of what was found, and the figure in words. What was not found or seen is true of it: a gate that
@@ -87,6 +96,10 @@ impl Demand {
             DemandFigure::Line => Some(findings.load_line_rps.lower).filter(|line| *line > 0.0),
             DemandFigure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
             DemandFigure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
+            DemandFigure::Scale => {
+                let line = Some(findings.load_line_rps.lower).filter(|line| *line > 0.0);
+                findings.log.zip(line).map(|(log, line)| log.times(line))
+            }
             DemandFigure::Cpu => cpu_ns,
         };
         match figure {
@@ -94,6 +107,7 @@ impl Demand {
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
                 DemandFigure::Line => format!("the line was {} {}/s", format::rate(figure), findings.counted),
                 DemandFigure::Peak => format!("the peak was {} {}/s", format::rate(figure), findings.counted),
+                DemandFigure::Scale => format!("the line was {} times the log", format::times(figure)),
                 DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
                 DemandFigure::Cpu => format!("it was {} at the line", format::duration(figure)),
             }),
@@ -108,6 +122,7 @@ impl fmt::Display for Demand {
             DemandFigure::Line => ("line", format_number(self.value)),
             DemandFigure::Peak => ("peak", format_number(self.value)),
             DemandFigure::Knee => ("knee", format_number(self.value)),
+            DemandFigure::Scale => ("scale", format_number(self.value)),
             DemandFigure::Cpu => ("cpu", duration_syntax(self.value)),
         };
         write!(f, "{name}{}{value}", self.op)
@@ -117,7 +132,7 @@ impl fmt::Display for Demand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::{Settings, StoppedBy, findings};
+    use crate::find::{LogRate, Settings, StoppedBy, findings};
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
     #[test]
@@ -138,7 +153,8 @@ mod tests {
             ("CPU > 1.5ms", Ok(Some("it was 2.00 ms at the line"))),
             ("cpu>2.5ms", Ok(None)),
             ("p99>5ms", Err("line<5000")),
-            ("p99>5ms", Err("line (also rate), peak (also goodput), knee and cpu")),
+            ("p99>5ms", Err("line (also rate), peak (also goodput), knee, scale and cpu")),
+            ("scale<2x", Ok(Some("nothing was measured"))),
             ("line", Err("no condition")),
             ("line<fast", Err("not a number")),
             ("cpu<fast", Err("not a time")),
@@ -148,6 +164,14 @@ mod tests {
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
             }
+        }
+        let (requests, sessions, span_ns, mean_rps) = (1, 1, 1, 1000.0);
+        let (busiest_minute_rps, busiest_second_rps) = (None, None);
+        let log = LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps };
+        found.log = Some(log);
+        for (text, expect) in [("scale<5x", Some("the line was 4.00 times the log")), ("scale<4", None)] {
+            let demand = Demand::parse(text).expect("read");
+            assert_eq!((demand.crossed(&found, None).as_deref(), demand.is_of_log()), (expect, true), "{text}");
         }
         let list = Demand::parse_list("rate<5k, cpu>1.5ms").expect("read");
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["line<5000", "cpu>1.5ms"]);

@@ -1,13 +1,13 @@
 //! What stands above charts: the finding in one sentence, and under it what was measured.
 
 use super::Heading;
-use crate::format::{count, duration, rate, share};
+use crate::format::{self, count, duration, rate, share};
 use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Summary};
-use plimsoll_model::{HttpChoice, PlanRecord, Purpose};
+use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
 
 /// The request of a plan in a few words, without secrets.
 pub fn target(plan: &PlanRecord) -> String {
@@ -52,12 +52,17 @@ pub fn line_title(findings: &Findings) -> String {
         (true, Some(_)) => "probably carries",
         (false, _) => "may carry (not confirmed)",
     };
+    let over = match findings.log {
+        Some(log) if line.lower > 0.0 => format!("the log {} times over: ", format::times(log.times(line.lower))),
+        _ => String::new(),
+    };
     match (line.lower > 0.0, upper) {
         (true, Some(_)) => {
-            format!("The service {carries} about {} {counted} a second while {promise}", about(line.lower))
+            format!("The service {carries} {over}about {} {counted} a second while {promise}", about(line.lower))
         }
         (true, None) => {
-            format!("The service {carries} {} {counted} a second, and maybe more, while {promise}", about(line.lower))
+            let rate = about(line.lower);
+            format!("The service {carries} {over}{rate} {counted} a second, and maybe more, while {promise}")
         }
         (false, Some(upper)) => {
             format!("Even at {} {counted} a second it is not so that {promise}", about(upper))
@@ -209,11 +214,20 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 
 /// What was measured in one load, as the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
+    let length = duration(summary.duration_ns as f64);
+    // Of a log it is said with its requests.
+    let of_log = match &plan.load.shape {
+        LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
+        LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
+    };
+    let length = match of_log.is_some_and(|ns| duration(ns as f64) == length) {
+        true => String::new(),
+        false => format!(" for {length}"),
+    };
     format!(
-        "{}; {} for {}; {} requests, {} succeeded",
+        "{}; {}{length}; {} requests, {} succeeded",
         target(plan),
         crate::run::load_text(plan),
-        duration(summary.duration_ns as f64),
         count(summary.requests),
         share(summary.success_rate),
     )

@@ -4,7 +4,7 @@
 pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
 
 /// Of what is carried over of a load.
-pub const LOAD: [&str; 4] = ["users", "rate", "sessions", "duration"];
+pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
 /// What a request is asked with: each is a method, and its value the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];

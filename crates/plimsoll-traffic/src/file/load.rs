@@ -2,8 +2,8 @@
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode};
-use plimsoll_model::Curve;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
+use plimsoll_model::{Arrivals, Curve};
 
 /// What a file says of the load.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +12,8 @@ pub struct FileLoad {
     pub users: Option<Curve>,
     /// Sessions a second of an open one; of a mix requests.
     pub rate: Option<Curve>,
+    /// How arrivals of an open one are spaced.
+    pub arrivals: Option<Arrivals>,
     /// The load ends after so many sessions; of a mix requests.
     pub sessions: Option<u64>,
     /// The load ends after this, ns.
@@ -27,6 +29,13 @@ impl FileLoad {
         if let (Some(_), Some(node)) = (&users, table.get("rate")) {
             return node.error("'users' and 'rate' exclude each other: leave one out");
         }
+        let arrivals = table.get("arrivals").map(|node| match (&rate, node.text("'arrivals'")?) {
+            (None, _) => node.error("'arrivals': only a rate has arrivals to space: add 'rate'"),
+            (Some(_), text) => match Arrivals::named(text) {
+                Some(arrivals) => Ok(arrivals),
+                None => node.error(format!("'arrivals': '{text}' is not constant or poisson")),
+            },
+        });
         let sessions = table.get("sessions").map(|node| match node.read("'sessions'", parse_count)? {
             0 => node.error("'sessions': more than 0"),
             count => Ok(count),
@@ -40,6 +49,8 @@ impl FileLoad {
         if let (Some(_), Some(node)) = (stages_ns, duration) {
             return node.error("the stages say how long the load lasts: leave 'duration' out");
         }
-        Ok(FileLoad { users, rate, sessions: sessions.transpose()?, duration_ns: duration_ns.transpose()? })
+        let (arrivals, sessions, duration_ns) =
+            (arrivals.transpose()?, sessions.transpose()?, duration_ns.transpose()?);
+        Ok(FileLoad { users, rate, arrivals, sessions, duration_ns })
     }
 }

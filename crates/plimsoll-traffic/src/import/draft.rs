@@ -4,6 +4,7 @@
 //! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
 
 use crate::file::{TextPlace, TrafficFileError};
+use plimsoll_model::Arrivals;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -263,6 +264,8 @@ pub struct DraftLoad {
     pub users: Option<String>,
     /// Sessions a second.
     pub rate: Option<String>,
+    /// How arrivals of a rate are spaced.
+    pub arrivals: Option<Arrivals>,
     pub sessions: Option<u64>,
     /// How long; not where stages say it.
     pub duration: Option<String>,
@@ -376,7 +379,7 @@ impl Draft {
 
 impl Draft {
     fn load_written(&self, out: &mut String) {
-        let DraftLoad { users, rate, sessions, duration } = &self.load;
+        let DraftLoad { users, rate, arrivals, sessions, duration } = &self.load;
         if self.load == DraftLoad::default() {
             return;
         }
@@ -386,6 +389,9 @@ impl Draft {
                 let is_plain = value.parse::<f64>().is_ok();
                 _ = writeln!(out, "{key} = {}", if is_plain { value.clone() } else { toml_text(value) });
             }
+        }
+        if let Some(arrivals) = arrivals {
+            _ = writeln!(out, "arrivals = {}", toml_text(arrivals.word()));
         }
         if let Some(sessions) = sessions {
             _ = writeln!(out, "sessions = {sessions}");

@@ -86,8 +86,8 @@ pub struct ModelNames<'n> {
     pub base: &'n str,
     /// The folder of its files of paths.
     pub folder: &'n str,
-    /// What the file begins with, by the pace.
-    pub about: &'n dyn Fn(&ModelPace) -> Vec<String>,
+    /// What the file begins with.
+    pub about: &'n [String],
 }
 
 /// The path of a request, as a row: without the slash that it begins with.
@@ -136,8 +136,8 @@ impl TrafficModel {
         }
         stream.sort_by_key(|request| request.start_ns);
         let pace = ModelPace::of(&starts_ns, first_ns, span_ns);
-        let (base, about) = (Some(names.base.to_owned()), (names.about)(&pace));
-        let mut draft = Draft { base, about, ..Draft::default() };
+        let (base, about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
+        let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
         let models: Vec<RouteModel> = routes
             .iter()

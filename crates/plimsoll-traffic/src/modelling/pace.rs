@@ -3,6 +3,8 @@
 //! Counts in stretches of time vary by chance, too. Taken as they are for rates, chance would count twice: rates are drawn towards
 //! their mean by as much as chance explains, so that counts drawn from them vary as those of the log.
 
+use crate::import::draft::DraftLoad;
+use plimsoll_model::units::exact_duration;
 use plimsoll_model::{Arrivals, Curve, Stage};
 
 /// Widths of stretches, s.
@@ -40,7 +42,9 @@ impl ModelPace {
         let width_ns = widths
             .into_iter()
             .find(|width_ns| STRETCHES.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN);
-        let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), span_ns), arrivals };
+        // A file has whole milliseconds.
+        let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
+        let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), whole_ms(span_ns)), arrivals };
         let Some(width_ns) = width_ns else {
             return constant(Arrivals::Poisson);
         };
@@ -54,7 +58,7 @@ impl ModelPace {
             return constant(Arrivals::Poisson);
         }
         let kept = (1.0 - 1.0 / index).sqrt();
-        let last_ns = span_ns - width_ns * (counts.len() as u64 - 1);
+        let last_ns = whole_ms(span_ns - width_ns * (counts.len() as u64 - 1));
         let stage = |(at, count): (usize, &u64)| {
             let rate = rounded((each + kept * (*count as f64 - each)).max(0.0) * 1e9 / width_ns as f64);
             let length_ns = if at + 1 == counts.len() { last_ns } else { width_ns };
@@ -64,13 +68,14 @@ impl ModelPace {
         ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
     }
 
-    /// The rate as the command line has it.
-    pub fn rate_text(&self) -> String {
-        let stage = |stage: &Stage| match stage.duration_ns {
-            Some(ns) => format!("{}@{}ms", stage.from, ns.div_ceil(1_000_000)),
-            None => stage.from.to_string(),
+    /// The load that a file carries along for it.
+    pub(super) fn load(&self) -> DraftLoad {
+        let (rate, duration_ns) = match self.rate.stages.as_slice() {
+            [only] if only.from == only.to => (only.from.to_string(), only.duration_ns),
+            _ => (self.rate.to_string(), None),
         };
-        self.rate.stages.iter().map(stage).collect::<Vec<_>>().join(",")
+        let duration = duration_ns.map(exact_duration);
+        DraftLoad { rate: Some(rate), arrivals: Some(self.arrivals), duration, ..DraftLoad::default() }
     }
 }
 
@@ -109,7 +114,7 @@ mod tests {
     fn chance_alone_is_one_rate_and_what_is_more_is_kept() {
         let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
         let pace = ModelPace::of(&even, 0, 60 * S);
-        assert_eq!((pace.arrivals, pace.rate_text().as_str()), (Arrivals::Constant, "50@60000ms"));
+        assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
         let pace = ModelPace::of(&by_chance(&[50.0; 60]), 0, 60 * S);
         assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
         let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
@@ -123,6 +128,9 @@ mod tests {
     #[test]
     fn few_visits_are_one_rate() {
         let pace = ModelPace::of(&[0, 5 * S], 0, 10 * S);
-        assert_eq!(pace.rate_text(), "0.2@10000ms");
+        assert_eq!(pace.rate.to_string(), "0.2@10s");
+        let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));
+        let duration = Some("10s".to_owned());
+        assert_eq!(pace.load(), DraftLoad { rate, arrivals, duration, ..DraftLoad::default() });
     }
 }

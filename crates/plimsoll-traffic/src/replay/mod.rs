@@ -8,6 +8,7 @@
 mod logged;
 mod scaled;
 mod sendable;
+mod sessions;
 mod spread;
 
 use crate::logs::Entry;
@@ -91,9 +92,9 @@ pub struct Gathered {
 pub struct Replay {
     routes: Vec<ReplayRoute>,
     listed: Arc<Listed>,
-    /// When each is asked.
-    pub arrivals: GivenArrivals,
-    /// How long the load lasts, ns.
+    /// When each is asked; `None` where sessions are drawn from it.
+    pub arrivals: Option<GivenArrivals>,
+    /// How long the load lasts, or where it is drawn from the log, ns.
     pub length_ns: u64,
 }
 
@@ -309,20 +310,37 @@ impl Gathered {
         let kept = starts_ns.partition_point(|start| *start < length_ns);
         starts_ns.truncate(kept);
         requests.truncate(kept);
-        let entry = |request: &LoggedRequest| {
-            let LoggedRequest { target, route, status, .. } = *request;
-            ListedRequest { target, route, status }
-        };
         let entries: Vec<ListedRequest> = requests.iter().map(entry).collect();
         let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
-        let facts = ReplayFacts { speed_milli, scale_milli, lines, left_out, spread };
+        let facts = ReplayFacts { speed_milli, scale_milli, lines, left_out, spread, drawn_from: None };
+        let targets = Arc::new(targets);
         Ok(Replay {
             routes,
-            listed: Arc::new(Listed { targets, entries, facts }),
-            arrivals: GivenArrivals::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?,
+            listed: Arc::new(Listed { targets, entries, sessions: None, facts }),
+            arrivals: Some(GivenArrivals::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?),
             length_ns,
         })
     }
+
+    /// Its sessions, to draw loads of any rate from. `lines` were read.
+    pub fn in_sessions(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
+        let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
+        let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
+        let (sessions, facts) = sessions::sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
+        let spread = resolution_ns >= SECOND;
+        let drawn_from = Some(facts);
+        let facts = ReplayFacts { speed_milli: 1000, scale_milli: 1000, lines, left_out, spread, drawn_from };
+        let entries = requests.iter().map(entry).collect();
+        let targets = Arc::new(targets);
+        let listed = Arc::new(Listed { targets, entries, sessions: Some(sessions), facts });
+        Ok(Replay { routes, listed, arrivals: None, length_ns: span_ns })
+    }
+}
+
+/// A request as it stands in a list.
+fn entry(request: &LoggedRequest) -> ListedRequest {
+    let LoggedRequest { target, route, status, .. } = *request;
+    ListedRequest { target, route, status }
 }
 
 /// What the log leaves open of its requests.
@@ -337,6 +355,11 @@ pub struct ReplayDefaults {
 }
 
 impl Replay {
+    /// How many requests there are.
+    pub fn requests(&self) -> u64 {
+        self.listed.entries.len() as u64
+    }
+
     /// How many endpoints are asked.
     pub fn endpoints(&self) -> usize {
         self.routes.len()

@@ -12,6 +12,11 @@ const MOVED_NS_MAX: u64 = 300_000_000_000;
 /// Sets what is drawn here apart from what else follows from the same seed.
 const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
 
+/// Whether a request, next to another one in the order of visitors and times, belongs to the same session.
+pub(super) fn goes_on(a: &LoggedRequest, b: &LoggedRequest) -> bool {
+    a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
+}
+
 /// The requests of so many times the sessions, in order, within the time of the log. `None`: more than `room`.
 pub(super) fn by_sessions(
     mut requests: Vec<LoggedRequest>,
@@ -21,7 +26,6 @@ pub(super) fn by_sessions(
 ) -> Option<Vec<LoggedRequest>> {
     requests.sort_by_key(|request| (request.visitor, request.start_ns));
     let mut sessions: Vec<Range<usize>> = Vec::new();
-    let goes_on = |a: &LoggedRequest, b: &LoggedRequest| a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS;
     let mut at = 0;
     for session in requests.chunk_by(goes_on) {
         sessions.push(at..at + session.len());

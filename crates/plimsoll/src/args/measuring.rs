@@ -3,6 +3,7 @@
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
+use super::reading::LogArgs;
 use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
 use clap::Args;
 use std::net::SocketAddr;
@@ -69,6 +70,7 @@ pub struct RunArgs {
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
     plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
+    plimsoll find --replay access.log http://localhost:8080/   how many times over\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -76,6 +78,22 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
+    /// How many times over the traffic of this access log is carried: loads are drawn from its sessions; - is standard input
+    /// (repeatable)
+    #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
+          conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"])]
+    pub logs: Vec<PathBuf>,
+    /// Ask only what matches, as 'GET /path?query' (repeatable: one of them)
+    #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
+    pub only: Vec<String>,
+    /// Leave out what matches (repeatable)
+    #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
+    pub skip: Vec<String>,
+    /// Ask also with methods that change things: all but GET and HEAD
+    #[arg(long, requires = "logs", help_heading = "Log")]
+    pub allow_unsafe: bool,
+    #[command(flatten)]
+    pub log: LogArgs,
     /// Afterwards measure what is left when so much of the line stays free, such as 30%: the rate to plan with
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,

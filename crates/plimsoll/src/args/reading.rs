@@ -209,20 +209,20 @@ pub struct CleanArgs {
 pub struct LogArgs {
     /// How lines are written: an nginx log_format ($...), an Apache LogFormat (%...), an Envoy format (%...%), or combined,
     /// common, caddy, traefik, envoy, alb, ... [default: found by the first lines]
-    #[arg(long, value_name = "FORMAT", help_heading = "Log")]
+    #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log")]
     pub log_format: Option<String>,
     /// Where lines of JSON have what: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
     /// user_agent
-    #[arg(long, value_name = "NAME=.PATH,...", help_heading = "Log")]
+    #[arg(long, value_name = "NAME=.PATH,...", requires = "logs", help_heading = "Log")]
     pub field: Option<String>,
     /// What tells visitors apart: a path in JSON, a name in --log-format, or client [default: address and user agent]
-    #[arg(long, value_name = "FIELD", help_heading = "Log")]
+    #[arg(long, value_name = "FIELD", requires = "logs", help_heading = "Log")]
     pub session: Option<String>,
     /// Fold what matches in a path to {}, beside ids, UUIDs, hashes and dates (repeatable)
-    #[arg(long, value_name = "REGEX", help_heading = "Log")]
+    #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub fold: Vec<String>,
     /// Fail if a line is not understood
-    #[arg(long, help_heading = "Log")]
+    #[arg(long, requires = "logs", help_heading = "Log")]
     pub strict: bool,
 }
 
@@ -234,8 +234,8 @@ pub struct LogArgs {
     plimsoll traffic - --json < access.log          as one document\n  \
     plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
     plimsoll traffic access.log --log-format '$msec \"$request\" $status'\n\n\
-    Reads combined, common, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy, Traefik,\n\
-    Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
+    Reads combined, common, ingress-nginx, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy,\n\
+    Traefik, Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
 pub struct TrafficArgs {
     /// Access logs; - is standard input
     #[arg(required = true, value_name = "LOG")]
@@ -261,7 +261,7 @@ pub struct TrafficArgs {
     plimsoll model app.*.gz -o scenario.toml --target http://localhost:8080/ --verify --json\n\n\
     Kept are the mix of endpoints, what visitors ask one after the other and how long they wait, how\n\
     often each path is asked, and how the rate changes. With --verify exit code 1 says that the model\n\
-    lies farther from the log than is alike. The first lines of the file say with which rate to run it.")]
+    lies farther from the log than is alike. What it asks, and at which rate: plimsoll replay scenario.toml.")]
 pub struct ModelArgs {
     /// Access logs; - is standard input
     #[arg(required = true, value_name = "LOG")]

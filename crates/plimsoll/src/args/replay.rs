@@ -13,17 +13,18 @@ use std::path::PathBuf;
     plimsoll replay access.log --target http://localhost:8080/ --speed 2x      an hour in half of one\n  \
     plimsoll replay access.log --target http://localhost:8080/ --scale 2x      twice the visitors\n  \
     plimsoll replay access.log.*.gz --target http://localhost:8080/ -d 10m --skip '\\.(png|css|js)'\n  \
+    plimsoll replay model.toml --scale 2x     what plimsoll model made\n  \
     zcat access.log.gz | plimsoll replay - --target http://localhost:8080/ --only '^GET /api/' --json\n\n\
     Only GET and HEAD are asked, unless --allow-unsafe is given; what is left out is counted. A log has no\n\
     bodies and few header fields: add what the server needs with -H. An answer with the status that the\n\
     log has counts as a success, unless it is a fault of the server (5xx).")]
 pub struct ReplayArgs {
-    /// Access logs; - is standard input
-    #[arg(required = true, value_name = "LOG")]
+    /// Access logs; - is standard input. Or one file of traffic with a [load], such as plimsoll model writes (.toml, .yaml)
+    #[arg(required = true, value_name = "LOG|FILE")]
     pub logs: Vec<PathBuf>,
-    /// Ask it there
+    /// Ask it there; of a file of traffic in place of its base
     #[arg(long, value_name = "URL", help_heading = "Request")]
-    pub target: String,
+    pub target: Option<String>,
     /// Let time run so much faster: everything, also the pauses of visitors, is shortened
     #[arg(long, value_name = "2x", help_heading = "Load", conflicts_with = "scale")]
     pub speed: Option<String>,

@@ -1,5 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
+use super::replay::{self, LogWords};
 use super::search::{self, PreparedSearch};
 use crate::args::FindArgs;
 use crate::asking;
@@ -9,21 +10,54 @@ use crate::probes::Effort;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings};
+use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
-use plimsoll_model::{Asked, FindAsked, Plan, Planning, Terms};
+use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
 
 /// What the flags ask for.
 pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
-    let (mut asked, mut terms) = search::asked(&args.search, positive_time("--budget", &args.budget)?)?;
-    asked.planning = planning(args)?;
-    if let Some(text) = &args.fail_if {
-        demands(text)?;
+    let planning = planning(args)?;
+    let demands = args.fail_if.as_deref().map(demands).transpose()?.unwrap_or_default();
+    if args.logs.is_empty() && demands.iter().any(Demand::is_of_log) {
+        return Err(Failure::usage("--fail-if: 'scale' is how many times over a log is carried: add --replay LOG"));
     }
+    let budget_ns = positive_time("--budget", &args.budget)?;
+    let (mut asked, mut terms) = match args.logs.is_empty() {
+        true => search::asked(&args.search, budget_ns)?,
+        false => search::asked_other(&args.search, budget_ns, &mut |plan, terms| draw_from_logs(args, plan, terms))?,
+    };
+    if terms.replay.is_some() {
+        asked.arrivals = Arrivals::Replayed;
+    }
+    asked.planning = planning;
     terms.fail_if.clone_from(&args.fail_if);
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))
+}
+
+/// Has loads drawn from the sessions of logs.
+fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
+    let request = &args.search.request;
+    if plan.traffic.origin.is_grpc() {
+        return Err(Failure::usage(
+            "--replay: a log does not hold the messages of gRPC; ask an http:// or https:// URL",
+        ));
+    }
+    let words = LogWords {
+        logs: &args.logs,
+        target: request.url.as_deref().unwrap_or_default(),
+        headers: &request.headers,
+        reading: &args.log,
+        only: &args.only,
+        skip: &args.skip,
+        with_unsafe: args.allow_unsafe,
+    };
+    let replay = ReplayTerms { drawn: true, ..words.terms(plan)? };
+    plan.traffic = replay::of_logs(&replay, plan.load.seed, request.redact, args.out.quiet)?.traffic;
+    terms.replay = Some(replay);
+    Ok(())
 }
 
 /// The demands of --fail-if.
@@ -68,8 +102,12 @@ pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 
 /// What is going to be found out, in a sentence.
 fn question(settings: &Settings, forecast: &Forecast) -> String {
+    let what = match &settings.base.traffic.listed {
+        Some(_) => "how many times over the log",
+        None => "the highest rate",
+    };
     format!(
-        "looking for the highest rate at which {} holds {}: {} at most, which can tell it to about {:.0} %",
+        "looking for {what} at which {} holds {}: {} at most, which can tell it to about {:.0} %",
         heading::target(&settings.base),
         settings.slo,
         format::duration(settings.budget_ns as f64),

@@ -17,6 +17,7 @@ pub mod overload;
 pub mod profile;
 pub mod prove;
 pub mod replay;
+mod replay_file;
 pub mod report;
 pub mod rerun;
 pub mod run;

@@ -14,7 +14,7 @@ use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSe
 use plimsoll_report::model::{ModelShown, model_document, model_report};
 use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
-    ModelDistances, ModelNames, ModelPace, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
+    ModelDistances, ModelNames, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -48,12 +48,11 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let (gathered, logs, counts) = gathered(&choice)?;
     let names: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
     let file = path_text("-o", path)?;
-    let about = |pace: &ModelPace| {
-        vec![
-            format!("A model of {}.", names.join(", ")),
-            format!("As there: plimsoll run -f {file} --rate {} --arrivals {}", pace.rate_text(), spacing(pace)),
-        ]
+    let command = match args.target {
+        Some(_) => format!("plimsoll replay {file}"),
+        None => format!("plimsoll replay {file} --target URL"),
     };
+    let about = [format!("A model of {}.", names.join(", ")), format!("Asked as there: {command}")];
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
     let Some(model) = TrafficModel::of(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
@@ -80,11 +79,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         logs: &names,
         lines_read: counts.read,
         lines_unparsed: counts.unparsed,
-        command: format!(
-            "plimsoll run -f {file} --rate {} --arrivals {}",
-            pace_shown(&model.pace),
-            spacing(&model.pace)
-        ),
+        command,
         model: &model,
         distances: distances.as_ref(),
     };
@@ -96,21 +91,6 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         Some(distances) if !distances.apart().is_empty() => exit::CROSSED,
         _ => exit::DONE,
     })
-}
-
-fn spacing(pace: &ModelPace) -> &'static str {
-    match pace.arrivals {
-        plimsoll_model::Arrivals::Constant => "constant",
-        plimsoll_model::Arrivals::Poisson => "poisson",
-    }
-}
-
-/// The rate in few words.
-fn pace_shown(pace: &ModelPace) -> String {
-    match pace.rate.stages.len() {
-        0..=3 => pace.rate_text(),
-        _ => "...".to_owned(),
-    }
 }
 
 /// How far what the file asks lies from the log. It is read, and asked what it would ask, as every load does.

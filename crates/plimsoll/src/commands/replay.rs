@@ -1,7 +1,7 @@
 //! `plimsoll replay`: what access logs hold, asked again at its times. From what is asked on it goes the way of a load (`run`).
 
-use super::run;
 use super::traffic::{ReadingMeter, folded, folds, patterns, reading, refuse_unread, strictly};
+use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs};
 use crate::asking;
 use crate::failure::Failure;
@@ -23,30 +23,31 @@ const TIMES: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// What the flags ask for. The logs are read.
 pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+    let speed_milli = times("--speed", args.speed.as_deref())?;
+    let scale_milli = times("--scale", args.scale.as_deref())?;
+    if let Some(file) = replay_file::among(&args.logs) {
+        return replay_file::asked(args, file, request(args), scale_milli);
+    }
     let (stop_if, fail_if) = run::conditions(&args.stop_if, &args.fail_if)?;
+    let Some(target) = &args.target else {
+        return Err(Failure::usage("--target URL: a log does not say where to ask"));
+    };
     if args.generator.arrivals.is_some() {
         return Err(Failure::usage("--arrivals: the log says when requests arrive; leave it out"));
     }
-    let speed_milli = times("--speed", args.speed.as_deref())?;
-    let scale_milli = times("--scale", args.scale.as_deref())?;
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // Everything that can be wrong with flags is found before a long log is read.
     let (mut plan, mut terms) = asking::plan(&request(args), &args.generator, &ScriptArgs::default())?;
-    let LogArgs { log_format, field, session, fold, strict } = args.log.clone();
-    let replay = ReplayTerms {
-        logs: args.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
-        target: args.target.clone(),
-        headers: args.headers.iter().map(|text| header_text(text)).collect::<Result<_, _>>()?,
-        ok_status: plan.traffic.routes[0].ok_status.clone(),
-        timeout_ns: plan.traffic.routes[0].timeout_ns,
-        reading: LogReadingTerms { log_format, field, session, fold, strict },
-        speed_milli,
-        scale_milli,
-        only: args.only.clone(),
-        skip: args.skip.clone(),
+    let words = LogWords {
+        logs: &args.logs,
+        target,
+        headers: &args.headers,
+        reading: &args.log,
+        only: &args.only,
+        skip: &args.skip,
         with_unsafe: args.allow_unsafe,
-        length_ns,
     };
+    let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.terms(&plan)? };
     terms.probes = asking::probes(&args.probes)?;
     terms.profiles = asking::profiles(&args.profiles);
     terms.output = asking::output(&args.out, args.output.as_deref())?;
@@ -64,10 +65,44 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
 
+/// What is said of logs, wherever they are asked again.
+pub struct LogWords<'a> {
+    pub logs: &'a [PathBuf],
+    /// Where: a URL.
+    pub target: &'a str,
+    pub headers: &'a [String],
+    pub reading: &'a LogArgs,
+    pub only: &'a [String],
+    pub skip: &'a [String],
+    pub with_unsafe: bool,
+}
+
+impl LogWords<'_> {
+    /// The terms of this, all of it and as it was; what answers are to be is that of `plan`.
+    pub fn terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
+        let LogArgs { log_format, field, session, fold, strict } = self.reading.clone();
+        Ok(ReplayTerms {
+            logs: self.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
+            target: self.target.to_owned(),
+            headers: self.headers.iter().map(|text| header_text(text)).collect::<Result<_, _>>()?,
+            ok_status: plan.traffic.routes[0].ok_status.clone(),
+            timeout_ns: plan.traffic.routes[0].timeout_ns,
+            reading: LogReadingTerms { log_format, field, session, fold, strict },
+            speed_milli: 1000,
+            scale_milli: 1000,
+            only: self.only.to_vec(),
+            skip: self.skip.to_vec(),
+            with_unsafe: self.with_unsafe,
+            length_ns: None,
+            drawn: false,
+        })
+    }
+}
+
 /// The request that everything of the log has in common: its target, and how it is carried.
 fn request(args: &ReplayArgs) -> RequestArgs {
     RequestArgs {
-        url: Some(args.target.clone()),
+        url: args.target.clone(),
         file: None,
         curl: None,
         target: None,
@@ -123,14 +158,18 @@ pub fn of_logs(replay: &ReplayTerms<String>, seed: u64, redact: Redact, quiet: b
     let (gathered, logs, counts) = gathered(&choice)?;
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
-    let timed = gathered.timed(&timing).map_err(|error| refused(replay, &error))?;
+    let timed = match replay.drawn {
+        true => gathered.in_sessions(seed, lines),
+        false => gathered.timed(&timing),
+    };
+    let timed = timed.map_err(|error| refused(replay, &error))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.listed {
-        let asked = (timed.arrivals.count(), timed.endpoints(), timed.length_ns);
+        let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
         note(&said(&logs, &counts, asked, &listed.facts));
     }
-    Ok(FromFile { traffic, arrivals: Some(timed.arrivals) })
+    Ok(FromFile { traffic, arrivals: timed.arrivals })
 }
 
 /// What of which logs is taken.
@@ -193,8 +232,12 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError) -> Failure {
 fn said(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
+    let (what, sessions) = match facts.drawn_from {
+        None => ("replays", String::new()),
+        Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
+    };
     let mut text = format!(
-        "replays {} requests to {} endpoints in {}: {}",
+        "{what} {} requests{sessions} to {} endpoints in {}: {}",
         format::count(requests),
         format::count(endpoints as u64),
         format::duration(length_ns as f64),

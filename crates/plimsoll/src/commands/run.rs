@@ -45,7 +45,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     let ends = (duration_ns, requests_max);
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
     let by_flags = of_flags.is_some();
-    let of_file = || match (file.rate, file.users) {
+    let of_file = || match (file.rate.clone(), file.users.clone()) {
         (Some(rate), _) => ("the rate of the file", rate, true),
         (None, Some(users)) => ("the users of the file", users, false),
         (None, None) => ("--concurrency", Curve::constant(10.0), false),
@@ -64,7 +64,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         let seconds = stages_ns as f64 / 1e9;
         return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
     }
-    let arrivals = asking::arrivals(&args.generator)?;
+    let arrivals = asking::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
         // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);

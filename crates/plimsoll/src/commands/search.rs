@@ -47,11 +47,33 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
     Ok((asked, terms))
 }
 
+/// The same where what is asked is not what the request says: `become_other` makes it so.
+pub fn asked_other(
+    args: &SearchArgs,
+    budget_ns: u64,
+    become_other: &mut BecomeOther,
+) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+    let (asked, _, terms) = asked_with(args, &[], budget_ns, become_other)?;
+    Ok((asked, terms))
+}
+
+/// Puts something else into a plan and its terms.
+pub type BecomeOther<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(), Failure> + 'a;
+
 /// What is asked of a target, and the plans of others that are asked the same.
 pub type AskedBeside = (FindAsked<Plan>, Vec<Plan>, Terms<String>);
 
 /// The same, and the plans of other targets that are asked the same.
 pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<AskedBeside, Failure> {
+    asked_with(args, others, budget_ns, &mut |_, _| Ok(()))
+}
+
+fn asked_with(
+    args: &SearchArgs,
+    others: &[String],
+    budget_ns: u64,
+    become_other: &mut BecomeOther,
+) -> Result<AskedBeside, Failure> {
     let slo = flag("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
         None => None,
@@ -60,10 +82,11 @@ pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Res
             _ => return Err(Failure::usage("--max-rate: must be more than 0")),
         },
     };
-    let arrivals = asking::arrivals(&args.generator)?;
-    let (plans, mut terms) = asking::plans(&args.request, others, &args.generator, &args.script)?;
+    let (plans, mut terms, file) = asking::plans(&args.request, others, &args.generator, &args.script)?;
+    let arrivals = asking::arrivals(&args.generator, &file)?;
     let mut plans = plans.into_iter();
-    let base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    become_other(&mut base, &mut terms)?;
     flag("--slo", slo.is_of(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::rows_again(&base)?;

@@ -48,6 +48,8 @@ fn what_is_left_out_can_be_given_again() {
             let asked = matches!(class, Some(Class::Plain | Class::Switch | Class::Place));
             let flag = arg.get_long().unwrap_or("url");
             // What a line of curl asks is recorded as URL, header fields and body.
+            // Logs are given again under one name, whether they are replayed or drawn from.
+            let flag = if arg.get_id() == "logs" && arg.get_long().is_some() { "log" } else { flag };
             let known = flag == "curl" || rerun.get_arguments().any(|arg| arg.get_long() == Some(flag));
             assert!(asked || known, "rerun has no --{flag} to give again what {name} leaves out of its record");
         }
@@ -237,6 +239,14 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         let target = (id != "target").then(|| format!("--target={target}"));
         let log = (id != "logs").then(|| log.display().to_string());
         return more.map(str::to_owned).into_iter().chain(target).chain(log).collect();
+    }
+    if command == "find"
+        && ["logs", "only", "skip", "allow_unsafe", "log_format", "field", "session", "fold", "strict"].contains(&id)
+    {
+        let [text, json, _] = log_files();
+        let log = if id == "field" { json } else { text };
+        let log = (id != "logs").then(|| format!("--replay={}", log.display()));
+        return log.into_iter().chain([URL.to_owned()]).collect();
     }
     let words: &[&str] = match (command, id) {
         ("prove", "words") => {

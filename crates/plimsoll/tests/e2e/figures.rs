@@ -249,6 +249,8 @@ fn every_example_of_a_help_text_works() {
         std::fs::copy(at("find.plimsoll"), at(&format!("find-{name}.plimsoll"))).expect("copied");
         std::fs::copy(at("sweep.dat"), at(&format!("{name}.dat"))).expect("copied");
     }
+    let asked = "127.0.0.1 - - [22/Nov/2026:10:00:00 +0000] \"GET /bytes/5 HTTP/1.1\" 200 5 \"-\" \"-\"\n";
+    std::fs::write(at("access.log"), asked.repeat(9)).expect("written");
     let mut run = 0;
     for command in ["run", "find", "sweep", "show", "diff", "report"] {
         let help = done(&[command, "--help"]).stdout;
@@ -265,6 +267,10 @@ fn every_example_of_a_help_text_works() {
 fn check_example(example: &str, server: &str, folder: &Path) {
     let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/healthz"));
     line = line.replace("http://localhost:8080/", &format!("{server}/healthz"));
+    if line.contains("--replay") {
+        // A log says the rest of each path.
+        line = line.replace(&format!("{server}/healthz"), &format!("{server}/"));
+    }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
     for (long, short) in
         [("-d 30s", "-d 300ms"), ("@30s", "@300ms"), ("@60s", "@300ms"), ("--budget 2m", "--budget 3s")]

@@ -66,6 +66,20 @@ fn a_model_asks_as_its_log_does() {
     assert_eq!(checked.code, 0, "{}", checked.stderr);
     let run = json(&["run", "-f", text(&file), "--rate", "50", "-d", "1s"]);
     assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
+    // Asked again as it came, and half of its visitors.
+    let text_of_file = std::fs::read_to_string(&file).expect("text");
+    for key in ["[load]", "rate = ", "arrivals = \"poisson\""] {
+        assert!(text_of_file.contains(key), "{key}: {}", &text_of_file[..text_of_file.len().min(2000)]);
+    }
+    let carried_rps = 3000.0 / 300.0;
+    for (scale, rate) in [("1x", carried_rps), ("0.5x", carried_rps / 2.0)] {
+        let replayed = json(&["replay", text(&file), "--scale", scale, "-d", "2s", "--seed", "3"]);
+        assert_eq!(number(&replayed, "success_rate"), 1.0, "{replayed:#}");
+        let load = replayed["load"].as_str().expect("a load");
+        assert!(load.contains("sessions/s, Poisson arrivals"), "{load}");
+        let started = number(&replayed, "sessions.started") / 2.0;
+        assert!((0.3 * rate..=2.0 * rate).contains(&started), "{scale}: {started} sessions/s, {load}");
+    }
     // Requests for themselves: a log without sessions is a mix.
     let mix = folder("modelled").join("mix.toml");
     let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /healthz", "\"POST /healthz");
@@ -85,6 +99,44 @@ fn what_is_no_model_is_refused() {
         (vec![text(&log), "--log-format", FORMAT, "-o", "a.toml", "--only", "^PUT"], "--only"),
     ] {
         let done = plimsoll(&[&["model"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_file_of_traffic_is_replayed_with_its_load_or_refused() {
+    let server = baseline(1);
+    let at = |name: &str, load: &str, verb: &str| {
+        let path = folder("replayed-files").join(name);
+        let file = format!("base = \"{}\"\n{load}[[request]]\n{verb} = \"/healthz\"\n", server.url);
+        std::fs::write(&path, file).expect("written");
+        path
+    };
+    let mix = at("mix.toml", "[load]\nrate = \"20@1s,60@1s\"\narrivals = \"constant\"\n", "get");
+    let users = at("users.toml", "[load]\nusers = 2\nsessions = 30\n", "get");
+    let post = at("post.toml", "[load]\nrate = 10\nduration = \"500ms\"\n", "post");
+    let bare = at("bare.toml", "", "get");
+    for (words, scheduled) in [
+        (vec![text(&mix)], 80.0),
+        (vec![text(&mix), "--scale", "2x", "-d", "1500ms"], 100.0),
+        (vec![text(&users), "--scale", "2"], 60.0),
+        (vec![text(&post), "--allow-unsafe"], 5.0),
+    ] {
+        let document = json(&[&["replay"][..], &words].concat());
+        assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{words:?}");
+    }
+    for (words, said) in [
+        (vec![text(&bare)], "has no [load]"),
+        (vec![text(&post)], "--allow-unsafe"),
+        (vec![text(&mix), text(&bare)], "alone"),
+        (vec![text(&mix), "--speed", "2"], "--speed"),
+        (vec![text(&mix), "--only", "a"], "--only"),
+        (vec![text(&mix), "--strict"], "--strict"),
+        (vec![text(&users), "--scale", "0.01"], "--scale"),
+        (vec!["nowhere.toml"], "nowhere.toml"),
+    ] {
+        let done = plimsoll(&[&["replay"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
     }

@@ -1,6 +1,7 @@
 //! `plimsoll replay` from the outside: a log is asked again as it came, its statuses are compared, and what cannot be is refused.
 
 use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use plimsoll_bench::servers::slots;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +113,78 @@ fn a_replay_is_repeated_from_its_record() {
     std::fs::write(&log, other).expect("written");
     let refused = plimsoll(&["rerun", text(&file), "--yes"]);
     assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
+}
+
+/// The capacity of the server is known, and how often the log was asked: 190 requests in about 2 s.
+#[test]
+fn how_many_times_over_a_log_is_carried_is_found() {
+    let (server, log) = (slots(4, 10.0).expect("starts"), log());
+    let file = folder("drawn").join("a.plimsoll");
+    let words = [
+        "find",
+        "--replay",
+        text(&log),
+        "--log-format",
+        FORMAT,
+        "--ok-status",
+        "100-499",
+        "--budget",
+        "15s",
+        "--seed",
+        "3",
+    ];
+    let document = json(&[&words[..], &["-o", text(&file), "--fail-if", "scale<1", &server.url("/")]].concat());
+    assert_eq!(document["schema"], "plimsoll.find/1");
+    let mean = number(&document, "replay.rate_rps.mean");
+    assert!((94.0..=96.0).contains(&mean), "{mean}");
+    for (path, expect) in [("replay.requests", 190.0), ("replay.sessions", 19.0), ("replay.rate_rps.peak_1s", 95.0)] {
+        assert_eq!(number(&document, path), expect, "{path}: {:#}", document["replay"]);
+    }
+    let (lower, scale) = (number(&document, "load_line_rps.lower"), number(&document, "replay.scale.lower"));
+    assert!((0.85..1.1).contains(&(lower / 400.0)), "{lower}: {document:#}");
+    assert!((scale / (lower / mean) - 1.0).abs() < 0.01, "{scale} of {lower}");
+    // A record says the same, in each format, and asks the same again.
+    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    assert_eq!(shown["replay"], document["replay"]);
+    let said = plimsoll(&["show", text(&file)]);
+    for part in ["times the log", "190 requests of 19 sessions", "its busiest second"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    let page = file.with_extension("html");
+    let reported = plimsoll(&["report", text(&file), "-o", text(&page)]);
+    assert_eq!(reported.code, 0, "{}", reported.stderr);
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("times over"));
+    let printed = plimsoll(&["rerun", "--print", text(&file)]);
+    assert!(printed.stdout.contains("--replay=") && printed.stdout.contains("--budget=15s"), "{}", printed.stdout);
+    let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
+    std::fs::write(&log, other).expect("written");
+    let refused = plimsoll(&["rerun", text(&file), "--yes"]);
+    assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
+}
+
+#[test]
+fn what_cannot_be_drawn_from_is_refused() {
+    let (log, url) = (log(), "http://127.0.0.1:9/");
+    let empty = folder("replay").join("nothing.log");
+    std::fs::write(&empty, "").expect("written");
+    for (words, said) in [
+        (vec!["--replay", "/nowhere/a.log", url], "/nowhere/a.log"),
+        (vec!["--replay", text(&empty), url], "nothing.log"),
+        (vec!["--replay", text(&log), "--log-format", FORMAT, "--only", "^PUT", url], "--only"),
+        (vec!["--replay", text(&log)], "URL"),
+        (vec!["--replay", text(&log), "-b", "x", url], "--body"),
+        (vec!["--replay", text(&log), "-f", "a.toml"], "--file"),
+        (vec!["--replay", text(&log), "--arrivals", "poisson", url], "--arrivals"),
+        (vec!["--replay", text(&log), "grpc://127.0.0.1:9/a.B/C"], "gRPC"),
+        (vec!["--replay", text(&log), "--log-format", FORMAT, "--slo", "order.p99<=5ms", url], "--slo"),
+        (vec!["--only", "^PUT", url], "--replay"),
+        (vec!["--fold", "x", url], "--replay"),
+        (vec!["--fail-if", "scale<2", url], "--replay"),
+    ] {
+        let done = plimsoll(&[&["find"][..], &words].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
 }
 
 #[test]

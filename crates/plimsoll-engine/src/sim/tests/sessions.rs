@@ -330,7 +330,8 @@ fn replayed(requests: u64) -> Setup {
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;
-        it.traffic.listed = Some(Arc::new(Listed { targets, entries, facts: ReplayFacts::default() }));
+        it.traffic.listed =
+            Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
     })
 }
 

@@ -12,6 +12,7 @@ use plimsoll_model::terms::{BuildsTerms, ProfilesTerms};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{Arm, Asked, BlocksAsked, Criterion, LadderAsked, Plan, ProveAsked, Served, Terms, completion};
 use plimsoll_report::format::flag_time;
+use plimsoll_traffic::file::FileLoad;
 
 fn margin(text: &str) -> Result<f64, Failure> {
     let bad =
@@ -113,9 +114,11 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
             )));
         }
     }
-    let arrivals = asking::arrivals(&args.generator)?;
     // Both sides meet the same arrivals: one seed for all.
-    let (mut plans, mut terms) = asking::plans(&args.request, &args.more, &args.generator, &args.script)?;
+    let (mut plans, mut terms, file) = asking::plans(&args.request, &args.more, &args.generator, &args.script)?;
+    // Only a rate has arrivals that a file could space.
+    let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
+    let arrivals = asking::arrivals(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::rows_again)?;
     let mut started = vec![None; plans.len()];
     if let (Some(a), Some(b)) = (&args.a, &args.b) {

@@ -1,0 +1,69 @@
+//! The rate of a log from which the loads of a search were drawn, and how many times over it a server carries it.
+//!
+//! Not here: the line itself.
+
+use plimsoll_model::PlanRecord;
+use plimsoll_model::units::SECOND;
+
+/// Shorter logs have no busiest minute, and none has a busiest second below the second.
+const MINUTE_NS: u64 = 60 * SECOND;
+
+/// How often a log was asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogRate {
+    /// Requests that are drawn from.
+    pub requests: u64,
+    /// Sessions that they are.
+    pub sessions: u64,
+    /// How long it lasts, ns.
+    pub span_ns: u64,
+    /// Requests a second on average.
+    pub mean_rps: f64,
+    /// In its busiest minute; of a shorter log nothing.
+    pub busiest_minute_rps: Option<f64>,
+    /// In its busiest second; of a shorter log nothing.
+    pub busiest_second_rps: Option<f64>,
+}
+
+impl LogRate {
+    /// That of the log from which loads of this plan are drawn, where they are.
+    pub fn of(plan: &PlanRecord) -> Option<LogRate> {
+        let listed = plan.traffic.listed.as_ref()?;
+        let facts = listed.facts.drawn_from?;
+        let busiest = |count: u64, ns: u64| (facts.span_ns >= ns).then(|| count as f64 * 1e9 / ns as f64);
+        (facts.span_ns > 0 && listed.requests > 0).then(|| LogRate {
+            requests: listed.requests,
+            sessions: facts.sessions,
+            span_ns: facts.span_ns,
+            mean_rps: listed.requests as f64 * 1e9 / facts.span_ns as f64,
+            busiest_minute_rps: busiest(facts.busiest_minute, MINUTE_NS),
+            busiest_second_rps: busiest(facts.busiest_second, SECOND),
+        })
+    }
+
+    /// How many times over it this rate is.
+    pub fn times(&self, rate_rps: f64) -> f64 {
+        rate_rps / self.mean_rps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, ListedRecord, LoadShape, Plan, ReplayFacts, SessionsFacts};
+
+    #[test]
+    fn a_rate_is_so_many_times_that_of_the_log() {
+        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        assert_eq!(LogRate::of(&plan), None);
+        for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {
+            let facts =
+                SessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
+            let facts = ReplayFacts { drawn_from: Some(facts), ..ReplayFacts::default() };
+            plan.traffic.listed = Some(ListedRecord { requests: 1200, targets: 7, digest: String::new(), facts });
+            let rate = LogRate::of(&plan).expect("drawn");
+            assert_eq!((rate.mean_rps, rate.busiest_minute_rps), (1200.0 / span_s as f64, busiest_minute_rps));
+            assert_eq!((rate.busiest_second_rps, rate.times(rate.mean_rps * 3.0)), (Some(20.0), 3.0));
+        }
+    }
+}

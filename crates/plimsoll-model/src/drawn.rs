@@ -1,0 +1,246 @@
+//! Sessions of a log, drawn anew ([`ListedSessions`]): a load of any rate and length that asks as the log does. It is a look of that
+//! length at a world in which sessions like those of the log begin at any time, more or fewer of them: each stands where it was caught,
+//! with its requests as far apart as they were. So the mix of requests and what happens within a session are the log's, and many
+//! visitors arrive independently of each other: how the log's rate changed over hours is not in it.
+//!
+//! What is drawn is a function of the load (its seed, rate and length) and the list: a record of the load says which requests came when,
+//! and never the list. Not here: how a log becomes a list (`plimsoll-traffic`), a list that is asked as it stands
+//! ([`crate::given`]), and what a plan makes of it ([`crate::Plan::drawn`]).
+
+use crate::curve::Stage;
+use crate::load::Load;
+use crate::rng::{Rng, mix};
+use crate::schedule::Schedule;
+use serde::{Deserialize, Serialize};
+
+/// Sets what is drawn here apart from what else follows from the same seed.
+const SEED_OF_DRAWN: u64 = 0x0044_5241_574e_2121;
+/// A stage whose level changes is drawn in pieces that are no longer than this, each at its mean level, ns.
+const PIECE_NS: u64 = 100_000_000;
+
+/// What of a log is drawn from: when each entry of a list came, and which are one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedSessions {
+    /// When each came, ns since the first.
+    starts_ns: Vec<u64>,
+    /// Numbers of entries, session by session, in order within each.
+    by_session: Vec<u32>,
+    /// Where each session ends among them.
+    ends: Vec<u32>,
+}
+
+/// What is known of the sessions of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsFacts {
+    /// How many there are.
+    pub sessions: u64,
+    /// How long the log lasts, ns.
+    pub span_ns: u64,
+    /// Requests in its busiest minute, and in its busiest second, both by the clock; of a shorter log in all of it.
+    pub busiest_minute: u64,
+    /// The same of a second.
+    pub busiest_second: u64,
+}
+
+impl ListedSessions {
+    /// Sessions of entries that came at these moments, in order. `None` where these are not sessions of them.
+    pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
+        let count = starts_ns.len();
+        let mut seen = vec![false; count];
+        let each_once = by_session.len() == count
+            && by_session
+                .iter()
+                .all(|entry| seen.get_mut(*entry as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
+        let sessions = ListedSessions { starts_ns, by_session, ends };
+        let are_parts = sessions.ends.is_sorted_by(|a, b| a < b)
+            && sessions.ends.first().is_some_and(|first| *first > 0)
+            && sessions.ends.last().is_some_and(|last| *last as usize == count);
+        let in_order = |session: usize| {
+            let range = sessions.range(session);
+            sessions.by_session[range].is_sorted_by_key(|entry| sessions.starts_ns[*entry as usize])
+        };
+        let sound = each_once && are_parts && sessions.starts_ns.is_sorted();
+        (sound && (0..sessions.ends.len()).all(in_order)).then_some(sessions)
+    }
+
+    /// When each entry came, ns since the first.
+    pub fn starts_ns(&self) -> &[u64] {
+        &self.starts_ns
+    }
+
+    /// Numbers of entries, session by session.
+    pub fn by_session(&self) -> &[u32] {
+        &self.by_session
+    }
+
+    /// Where each session ends among them.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// Tells them from others.
+    pub(crate) fn digest(&self) -> u64 {
+        let starts = self.starts_ns.iter().fold(0, |digest, start| mix(digest ^ start));
+        let words = self.by_session.iter().chain(&self.ends);
+        words.fold(starts, |digest, word| mix(digest ^ u64::from(*word)))
+    }
+
+    fn range(&self, session: usize) -> std::ops::Range<usize> {
+        let from = session.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        from..self.ends[session] as usize
+    }
+
+    /// `count` requests in `length_ns`: when each comes, ns, and its entry; not in order.
+    ///
+    /// A request is drawn and put anywhere in that time, and with it come those of its session that then lie in it, too. Sessions with
+    /// several would be met more often for it, by just that number: so often they are passed over. Of the last one only as many stay as
+    /// the rate has room for.
+    fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
+        let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
+        let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
+        while drawn.len() < end {
+            let at = rng.below(self.by_session.len() as u64) as usize;
+            let (anchor_ns, placed_ns) = (start_ns(&self.by_session[at]), rng.below(length_ns));
+            let session = &self.by_session[self.range(self.ends.partition_point(|end| *end as usize <= at))];
+            let (from_ns, to_ns) = (anchor_ns.saturating_sub(placed_ns), anchor_ns + (length_ns - placed_ns));
+            let first = session.partition_point(|entry| start_ns(entry) < from_ns);
+            let caught = &session[first..session.partition_point(|entry| start_ns(entry) < to_ns)];
+            if rng.below(caught.len() as u64) > 0 {
+                continue;
+            }
+            for (number, entry) in caught.iter().enumerate() {
+                let (left, room) = ((caught.len() - number) as u64, (end - drawn.len()) as u64);
+                if room >= left || rng.below(left) < room {
+                    drawn.push((start_ns(entry) + placed_ns - anchor_ns, *entry));
+                }
+            }
+        }
+    }
+
+    /// The requests of an open load: when each starts, in order, and its entry.
+    pub fn drawn(&self, load: &Load) -> Vec<(u64, u32)> {
+        let schedule = Schedule::compile(load);
+        let total = schedule.arrivals_total().unwrap_or(0);
+        let mut drawn = Vec::with_capacity(total as usize);
+        let (mut at_ns, mut number) = (0u64, 0u64);
+        for piece_ns in pieces(load) {
+            let end_ns = at_ns + piece_ns;
+            let before = drawn.len();
+            let mut rng = Rng::stream(load.seed ^ SEED_OF_DRAWN, number);
+            let until = schedule.arrivals_before(end_ns).min(total);
+            self.look(piece_ns, until.saturating_sub(before as u64), &mut rng, &mut drawn);
+            drawn[before..].iter_mut().for_each(|(start_ns, _)| *start_ns += at_ns);
+            (at_ns, number) = (end_ns, number + 1);
+        }
+        drawn.sort_unstable();
+        drawn
+    }
+}
+
+/// Stretches of a load that have one level each, ns: its warm-up, and its stages.
+fn pieces(load: &Load) -> Vec<u64> {
+    let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
+    let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
+    for Stage { from, to, duration_ns } in &load.shape.curve().stages {
+        let mut stage_ns = duration_ns.unwrap_or(left_ns).min(left_ns);
+        left_ns -= stage_ns;
+        while from != to && stage_ns > PIECE_NS {
+            pieces.push(PIECE_NS);
+            stage_ns -= PIECE_NS;
+        }
+        pieces.push(stage_ns);
+    }
+    pieces.retain(|ns| *ns > 0);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::Curve;
+    use crate::load::{Arrivals, LoadShape};
+    use crate::units::{MS, SECOND};
+
+    /// A hundred visitors who ask for three things, each 200 ms after the one before, and then once more after a minute.
+    fn sessions() -> ListedSessions {
+        let mut starts: Vec<(u64, u32)> = Vec::new();
+        for visitor in 0..100u32 {
+            for (step, after_ms) in [0, 200, 400, 60_400].into_iter().enumerate() {
+                starts.push((u64::from(visitor) * 3 * SECOND + after_ms * MS, visitor * 4 + step as u32));
+            }
+        }
+        starts.sort_unstable();
+        let mut by_session: Vec<u32> = (0..400).collect();
+        by_session.sort_by_key(|entry| starts[*entry as usize].1);
+        let starts_ns = starts.iter().map(|(start_ns, _)| *start_ns).collect();
+        ListedSessions::new(starts_ns, by_session, (1..=100).map(|n| n * 4).collect()).expect("sessions")
+    }
+
+    fn load(rate: &str, seed: u64) -> Load {
+        let shape = LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Replayed };
+        Load { seed, ..Load::new(shape) }
+    }
+
+    #[test]
+    fn a_load_has_the_rate_that_was_asked_for() {
+        let sessions = sessions();
+        for (rate, warmup_ms, expect) in [
+            ("1000@5s", 0, vec![(0, 5 * SECOND, 5000)]),
+            ("200@2s,50@4s", 0, vec![(0, 2 * SECOND, 400), (2 * SECOND, 6 * SECOND, 200)]),
+            ("100@2s", 500, vec![(0, 500 * MS, 50), (500 * MS, 2500 * MS, 200)]),
+            ("0..1000@2s", 0, vec![(0, SECOND, 250), (SECOND, 2 * SECOND, 750)]),
+        ] {
+            let load = Load { warmup_ns: warmup_ms * MS, ..load(rate, 3) };
+            let drawn = sessions.drawn(&load);
+            assert!(drawn.is_sorted() && drawn.iter().all(|(_, entry)| *entry < 400));
+            for (from, to, count) in expect {
+                let got = drawn.iter().filter(|(start, _)| (from..to).contains(start)).count();
+                assert_eq!(got, count, "{rate}: {from} to {to}");
+            }
+            assert_eq!(sessions.drawn(&load), drawn);
+            assert_ne!(sessions.drawn(&Load { seed: 4, ..load }), drawn);
+        }
+    }
+
+    /// What is in a look is as likely as in the log, and stands as it stood: three requests, 200 ms apart, and one alone.
+    #[test]
+    fn sessions_are_as_they_were() {
+        let (sessions, load) = (sessions(), load("40000@2s", 9));
+        let drawn = sessions.drawn(&load);
+        let place: Vec<u32> = {
+            let mut place = vec![0; 400];
+            sessions.by_session.iter().enumerate().for_each(|(at, entry)| place[*entry as usize] = at as u32 % 4);
+            place
+        };
+        let mut steps = [0u32; 4];
+        drawn.iter().for_each(|(_, entry)| steps[place[*entry as usize] as usize] += 1);
+        assert!(steps.iter().all(|count| (19_000..=21_000).contains(count)), "{steps:?}");
+        // Of one visitor, whose requests are drawn hundreds of times: a second step follows each first one, but at the end.
+        let of = |step: u32| -> Vec<u64> {
+            let entry = sessions.by_session[(40 + step) as usize];
+            drawn.iter().filter(|(_, other)| *other == entry).map(|(start, _)| *start).collect()
+        };
+        let (first, second) = (of(0), of(1));
+        let follows = |start: &&u64| second.binary_search(&(**start + 200 * MS)).is_ok();
+        let inside: Vec<&u64> = first.iter().filter(|start| **start < 1800 * MS).collect();
+        let missing = inside.iter().filter(|start| !follows(start)).count();
+        assert!(inside.len() > 100 && missing <= 1, "{missing} of {}", inside.len());
+    }
+
+    #[test]
+    fn what_are_no_sessions_is_refused() {
+        for (starts, by_session, ends, sound) in [
+            (vec![0, 5, 7], vec![0, 2, 1], vec![2, 3], true),
+            (vec![0, 5, 7], vec![2, 0, 1], vec![2, 3], false),
+            (vec![0, 5, 7], vec![0, 0, 1], vec![2, 3], false),
+            (vec![0, 5, 7], vec![0, 1, 3], vec![2, 3], false),
+            (vec![0, 5, 7], vec![0, 1, 2], vec![2], false),
+            (vec![0, 5, 7], vec![0, 1, 2], vec![0, 3], false),
+            (vec![5, 0, 7], vec![0, 1, 2], vec![3], false),
+            (vec![], vec![], vec![], false),
+        ] {
+            let got = ListedSessions::new(starts.clone(), by_session.clone(), ends.clone());
+            assert_eq!(got.is_some(), sound, "{starts:?} {by_session:?} {ends:?}");
+        }
+    }
+}

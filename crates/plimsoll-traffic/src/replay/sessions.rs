@@ -1,0 +1,61 @@
+//! The sessions of a log, to draw loads of any rate from, and how its own rate compares: on average, in its busiest minute and second.
+//!
+//! Not here: what is drawn of them (`plimsoll_model::drawn`).
+
+use super::logged::LoggedRequest;
+use super::scaled::goes_on;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{ListedSessions, SessionsFacts};
+
+/// The sessions of requests, which are in order, and what is known of them. `None`: there are none, or more than are held.
+pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
+    let first_ns = requests.first()?.start_ns;
+    let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
+    let mut by_session: Vec<u32> = (0..u32::try_from(requests.len()).ok()?).collect();
+    let of = |entry: &u32| &requests[*entry as usize];
+    by_session.sort_by_key(|entry| (of(entry).visitor, *entry));
+    let mut ends = Vec::new();
+    let mut at = 0;
+    for session in by_session.chunk_by(|a, b| goes_on(of(a), of(b))) {
+        at += session.len() as u32;
+        ends.push(at);
+    }
+    let facts = SessionsFacts {
+        sessions: ends.len() as u64,
+        span_ns,
+        busiest_minute: busiest(requests, 60 * SECOND),
+        busiest_second: busiest(requests, SECOND),
+    };
+    Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
+}
+
+/// Requests in the busiest stretch of this length, by the clock.
+fn busiest(requests: &[LoggedRequest], length_ns: u64) -> u64 {
+    let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
+    stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visitors_and_pauses_make_sessions() {
+        let request = |(start_s, visitor): (u64, u32)| LoggedRequest {
+            start_ns: start_s * SECOND,
+            target: 0,
+            visitor,
+            duration_us: 0,
+            route: 0,
+            status: 200,
+        };
+        // Two visitors, of whom one comes again after an hour.
+        let requests: Vec<LoggedRequest> =
+            [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
+        let (sessions, facts) = sessions(&requests, 3941 * SECOND).expect("sessions");
+        assert_eq!((sessions.by_session(), sessions.ends()), (&[0, 2, 4, 5, 1, 3][..], &[3, 4, 6][..]));
+        assert_eq!(sessions.starts_ns()[5], 3940 * SECOND);
+        let expect = SessionsFacts { sessions: 3, span_ns: 3941 * SECOND, busiest_minute: 4, busiest_second: 2 };
+        assert_eq!(facts, expect);
+    }
+}

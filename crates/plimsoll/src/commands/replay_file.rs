@@ -1,0 +1,133 @@
+//! `plimsoll replay` of a model: a file of traffic, asked with the load that it carries along, as `plimsoll model` writes it. It is what
+//! `plimsoll run -f` asks of the same file; what differs is what may be said of it: how many times its visitors, and how much of it.
+//!
+//! Not here: logs (`replay`), and what the file means (`plimsoll-traffic`).
+
+use super::run;
+use crate::args::{ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::quantity::positive_time;
+use crate::traffic_file;
+use plimsoll_model::curve::USERS_MAX;
+use plimsoll_model::{LoadShape, Plan, RunAsked, Terms};
+use plimsoll_report::load_text;
+use std::path::{Path, PathBuf};
+
+/// The model among what is to be replayed, if there is one: it is told by its name.
+pub fn among(logs: &[PathBuf]) -> Option<&Path> {
+    let is_model = |path: &&PathBuf| {
+        let suffix = path.extension().map(|suffix| suffix.to_ascii_lowercase());
+        suffix.is_some_and(|suffix| ["toml", "yaml", "yml"].iter().any(|it| suffix == *it))
+    };
+    logs.iter().find(is_model).map(PathBuf::as_path)
+}
+
+/// What the flags ask for of this file, with `request` as far as it is the same for all that is asked. The file is read.
+pub fn asked(
+    args: &ReplayArgs,
+    file: &Path,
+    request: RequestArgs,
+    scale_milli: u64,
+) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+    let named = file.display();
+    refuse_of_logs(args, file)?;
+    let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let carried = traffic_file::read(file)?.load().clone();
+    if carried.rate.is_none() && carried.users.is_none() {
+        return Err(Failure::usage(format!(
+            "{named} has no [load] with a rate or users: plimsoll run -f {named} --rate N says it"
+        )));
+    }
+    let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
+    let (mut asked, terms) = run::asked(&RunArgs {
+        request,
+        concurrency: None,
+        rate: None,
+        requests: None,
+        duration: None,
+        warmup: "0s".to_owned(),
+        generator: args.generator.clone(),
+        probes: args.probes.clone(),
+        stop_if: args.stop_if.clone(),
+        fail_if: args.fail_if.clone(),
+        profiles: args.profiles.clone(),
+        output: args.output.clone(),
+        out: args.out.clone(),
+        script: ScriptArgs::default(),
+    })?;
+    let plan = &mut asked.plan;
+    let is_safe = |method: &str| matches!(method, "GET" | "HEAD");
+    if let Some(route) = plan.traffic.routes.iter().find(|route| !is_safe(&route.request.method))
+        && !args.allow_unsafe
+    {
+        return Err(Failure::usage(format!(
+            "{named} asks '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
+            route.label, route.request.method
+        )));
+    }
+    scale(plan, scale_milli)?;
+    if let Some(length_ns) = length_ns {
+        let load = &mut plan.load;
+        load.duration_ns = Some(load.duration_ns.map_or(length_ns, |ns| ns.min(length_ns)));
+        if let LoadShape::Open { rate: curve, .. } | LoadShape::Closed { users: curve } = &mut load.shape
+            && curve.duration_ns().is_some()
+        {
+            *curve = curve.until(length_ns);
+        }
+    }
+    if !args.out.quiet {
+        note(&format!("replays {named}: {}", load_text(&plan.record())));
+    }
+    Ok((asked, terms))
+}
+
+/// So many times the visitors.
+fn scale(plan: &mut Plan, scale_milli: u64) -> Result<(), Failure> {
+    let times = scale_milli as f64 / 1e3;
+    let load = &mut plan.load;
+    match &mut load.shape {
+        LoadShape::Open { rate, .. } => *rate = rate.times(times),
+        LoadShape::Closed { users } => {
+            *users = users.times(times);
+            for level in users.stages.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]) {
+                *level = level.round();
+            }
+            if !(1.0..=USERS_MAX).contains(&users.max()) {
+                return Err(Failure::usage(format!("--scale: {} users are too few, or too many", users.max())));
+            }
+            load.connections_ready = (f64::from(load.connections_ready) * times).round() as u32;
+        }
+        LoadShape::Given { .. } => {}
+    }
+    load.requests_max = load.requests_max.map(|max| (max as f64 * times).round().max(1.0) as u64);
+    Ok(())
+}
+
+/// Refuses what only logs have a use for.
+fn refuse_of_logs(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
+    let named = file.display();
+    if args.logs.len() > 1 {
+        return Err(Failure::usage(format!("{named} is a file of traffic, not a log: replay it alone")));
+    }
+    let log = &args.log;
+    for (given, flag, why) in [
+        (
+            args.speed.is_some(),
+            "--speed",
+            "a file of traffic has no times to compress; --scale 2x has twice the sessions",
+        ),
+        (!args.only.is_empty(), "--only", "a file of traffic is asked as it stands"),
+        (!args.skip.is_empty(), "--skip", "a file of traffic is asked as it stands"),
+        (log.log_format.is_some(), "--log-format", "this is a file of traffic, and no log"),
+        (log.field.is_some(), "--field", "this is a file of traffic, and no log"),
+        (log.session.is_some(), "--session", "this is a file of traffic, and no log"),
+        (!log.fold.is_empty(), "--fold", "this is a file of traffic, and no log"),
+        (log.strict, "--strict", "this is a file of traffic, and no log"),
+    ] {
+        if given {
+            return Err(Failure::usage(format!("{flag}: {named}: {why}; leave it out")));
+        }
+    }
+    Ok(())
+}

@@ -694,7 +694,7 @@ fn messages_in_turn_are_each_sent_when_one_more_has_come() {
         let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
         let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
         assert_eq!(content, *message, "{number}");
-        assert_eq!(data.iter().map(|frame| frame.1 & END != 0).any(|ends| ends), number + 1 == messages.len());
+        assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
         assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
         // Half of an answer is none.
         for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {

@@ -35,8 +35,7 @@ impl GoRequest<'_> {
         }
         let given = self.headers.iter().filter(|(name, _)| !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)));
         lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
-        let asked_otherwise = field("Accept-Encoding").is_some() || field("Range").is_some() || self.method == "HEAD";
-        if self.compresses && !asked_otherwise {
+        if self.compresses && asks_for_gzip(self.method, self.headers) {
             lines.push("Accept-Encoding: gzip".to_owned());
         }
         if !self.keep_alive {
@@ -47,6 +46,12 @@ impl GoRequest<'_> {
         bytes.extend_from_slice(self.body);
         bytes
     }
+}
+
+/// Whether Go asks for gzip by itself: where nothing else is asked for.
+pub fn asks_for_gzip(method: &str, headers: &[(String, String)]) -> bool {
+    let otherwise = ["Accept-Encoding", "Range"];
+    method != "HEAD" && !headers.iter().any(|(name, _)| otherwise.iter().any(|other| other.eq_ignore_ascii_case(name)))
 }
 
 /// A field's name as Go writes it.

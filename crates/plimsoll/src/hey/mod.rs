@@ -9,6 +9,7 @@ use crate::as_run::as_run;
 use crate::commands::run::{self, MeasuredRun};
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
+use crate::go_request::asks_for_gzip;
 use crate::heard::{Heard, Hearing};
 use crate::output;
 use crate::results::Results;
@@ -64,6 +65,9 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
     let mut headers = if asked.is_2 { asked.headers.clone() } else { Vec::new() };
     if let (true, Some(host)) = (asked.is_2, &asked.host) {
         headers.push(("Host".to_owned(), host.clone()));
+    }
+    if asked.is_2 && asked.compresses && asks_for_gzip(&asked.method, &asked.headers) {
+        headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
     // What is asked is as it was written, braces too.
     (route.request, route.filled) =

@@ -129,7 +129,8 @@ fn shown(request: &[u8], is_call: bool) -> Vec<String> {
     let told = |line: &&str| {
         let line = line.to_ascii_lowercase();
         let is_usual = line.starts_with("user-agent: plimsoll/") || line == "accept: */*";
-        !is_usual && !(is_call && line.starts_with("content-length:"))
+        let of_body = is_call && line.starts_with("content-length:");
+        !(is_usual || of_body)
     };
     let mut lines: Vec<String> = head.split("\r\n").filter(told).map(|line| visible(line).into_owned()).collect();
     let body = request.get(end + 4..).unwrap_or_default();

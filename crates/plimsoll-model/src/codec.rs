@@ -314,6 +314,40 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     (crc32fast::hash(&bytes[at + 4..end]) == checksum).then(|| (head[4], &bytes[at + HEAD..end], end + TAIL))
 }
 
+/// Why bytes are no frame that can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("damaged, or of another version")]
+pub struct NotAFrame;
+
+/// The first frame of bytes that come piece by piece, and how long it is; `None`: it is not whole yet. Numbers in it lie where those of a
+/// load can lie ([`crate::bounds`]).
+pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
+    let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if length > PAYLOAD_MAX {
+        return Err(NotAFrame);
+    }
+    if bytes.len() < HEAD + length + TAIL {
+        return Ok(None);
+    }
+    let (kind, payload, next) = next_frame(bytes, 0).ok_or(NotAFrame)?;
+    let (frame, _) = Frame::decode(kind, payload).ok_or(NotAFrame)?;
+    let is_bounded = match &frame {
+        Frame::Interval { interval, .. } => interval.is_bounded(),
+        Frame::Probes(probes) => probes.is_bounded(),
+        Frame::TrialStart { plan, injectors, start_ns, .. } => {
+            plan.is_bounded() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
+        }
+        Frame::TrialEnd { window_ns, failed_answers, .. } => {
+            window_ns.0.max(window_ns.1) <= TIME_NS_MAX
+                && failed_answers.len() <= KINDS_MAX
+                && failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX)
+        }
+        Frame::Experiment(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => true,
+    };
+    if is_bounded { Ok(Some((frame, next))) } else { Err(NotAFrame) }
+}
+
 fn begin(header: Header) -> Experiment {
     Experiment {
         asked: header.asked,

@@ -260,6 +260,11 @@ pub fn body_file(terms: &Terms<Redacted>) -> Option<&str> {
     }
 }
 
+/// The file that the other body of an experiment is in, where the record names it.
+pub fn other_body_file(terms: &Terms<Redacted>) -> Option<&str> {
+    terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
+}
+
 /// All that was left out of a record and is needed again, in the order in which it is asked for.
 pub fn missing(asked: &Asked, terms: &Terms<Redacted>) -> Vec<Missing> {
     // A server of plimsoll's own has no secrets.

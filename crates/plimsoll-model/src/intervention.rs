@@ -28,14 +28,29 @@ pub enum Intervention {
     Sources,
     /// Just below the line, in bursts of a tenth of a second.
     Bursts,
+    /// Half of the load is made by a second process of plimsoll's.
+    SecondGenerator,
+    /// A longer body, of the same requests.
+    LargerBody,
+    /// A shorter body.
+    SmallerBody,
+    /// The first byte of an answer in place of all of it (a range).
+    SmallerAnswer,
+    /// What is behind the server is stopped a part of the time ([`STOP_NS`]).
+    Stopped,
 }
+
+/// A process that is stopped under load is stopped for so long each [`STOP_PERIOD_NS`], ns.
+pub const STOP_NS: u64 = 60_000_000;
+/// See [`STOP_NS`].
+pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
 /// Turns of the steady loads that are made with a change; lower ones are those without.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
     /// All, in the order of their turns: new ones come last, since records have the numbers.
-    pub const ALL: [Intervention; 9] = [
+    pub const ALL: [Intervention; 14] = [
         Intervention::Control,
         Intervention::Reference,
         Intervention::MoreUsers,
@@ -45,6 +60,11 @@ impl Intervention {
         Intervention::Identities,
         Intervention::Sources,
         Intervention::Bursts,
+        Intervention::SecondGenerator,
+        Intervention::LargerBody,
+        Intervention::SmallerBody,
+        Intervention::SmallerAnswer,
+        Intervention::Stopped,
     ];
 
     /// Its word.
@@ -59,6 +79,11 @@ impl Intervention {
             Intervention::Identities => "identities",
             Intervention::Sources => "sources",
             Intervention::Bursts => "bursts",
+            Intervention::SecondGenerator => "second_generator",
+            Intervention::LargerBody => "larger_body",
+            Intervention::SmallerBody => "smaller_body",
+            Intervention::SmallerAnswer => "smaller_answer",
+            Intervention::Stopped => "stopped",
         }
     }
 
@@ -74,6 +99,11 @@ impl Intervention {
             Intervention::Identities => "requests of several clients",
             Intervention::Sources => "requests from several addresses",
             Intervention::Bursts => "bursts just below the line",
+            Intervention::SecondGenerator => "half of it from a second process of plimsoll's",
+            Intervention::LargerBody => "a longer body",
+            Intervention::SmallerBody => "a shorter body",
+            Intervention::SmallerAnswer => "one byte of the answer",
+            Intervention::Stopped => "what is behind it stopped a third of the time",
         }
     }
 

@@ -67,6 +67,8 @@ pub enum TextKind {
     Identity,
     /// The command that changes a setting of the server's.
     Vary,
+    /// Another body for the requests that have one: text, or `@` and a file.
+    OtherBody,
     /// The command that starts build A.
     BuildA,
     /// The command that starts build B.
@@ -96,6 +98,10 @@ impl TextKind {
             | TextKind::Place => redact::path(text),
             // A file; what was written out is never kept.
             TextKind::Body => redact::path(text),
+            TextKind::OtherBody => match text.strip_prefix('@') {
+                Some(path) => format!("@{}", redact::path(path)),
+                None => format!("[{} bytes, sha256 {}]", text.len(), redact::digest(text.as_bytes())),
+            },
             TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock | TextKind::Vary => redact::command(text),
             TextKind::Argument => redact::argument(text, how),
             TextKind::Header | TextKind::Identity => match text.split_once(": ") {
@@ -337,11 +343,24 @@ pub struct ChangeTerms<T> {
     /// The command that changes a setting of the server's, with a place for its value.
     #[serde(default = "Option::default")]
     pub vary: Option<T>,
+    /// Another body for the requests that have one: text, or `@` and a file.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub other_body: Option<T>,
+    /// Processes behind the server that may be stopped for moments, by name or number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_signal: Vec<String>,
 }
 
 impl<T> Default for ChangeTerms<T> {
     fn default() -> Self {
-        ChangeTerms { none: false, reference: None, identities: Vec::new(), vary: None }
+        ChangeTerms {
+            none: false,
+            reference: None,
+            identities: Vec::new(),
+            vary: None,
+            other_body: None,
+            may_signal: Vec::new(),
+        }
     }
 }
 
@@ -509,6 +528,8 @@ impl<T> Terms<T> {
                     .map(|header| each(TextKind::Identity, header))
                     .collect::<Result<_, E>>()?,
                 vary: optional(each, TextKind::Vary, &self.changes.vary)?,
+                other_body: optional(each, TextKind::OtherBody, &self.changes.other_body)?,
+                may_signal: self.changes.may_signal.clone(),
             },
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,

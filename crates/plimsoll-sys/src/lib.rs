@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod epoll;
 pub mod group;
+pub mod pause;
 pub mod probe;
 pub mod process;
 pub mod signal;

@@ -94,9 +94,9 @@ impl<'a> Conduct<'a> {
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(Unready::Failed(failure)) => return Err(failure),
-                    // A setting that cannot be changed ends nothing that was measured before.
+                    // What cannot be changed ends nothing that was measured before.
                     Err(Unready::Unheld(reason))
-                        if matches!(study, Study::Sweep(_)) || varied_number(&trial.tag).is_some() =>
+                        if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
                         self.unheld(trial.tag, Unheld::Machine(reason), after);
                     }
@@ -395,6 +395,11 @@ impl<'a> Conduct<'a> {
         }
         (experiment, note, live)
     }
+}
+
+/// Whether a load is made with something changed.
+fn is_an_experiment(tag: &Tag) -> bool {
+    varied_number(tag).is_some() || Intervention::of(tag).is_some()
 }
 
 /// What is shown of a load.

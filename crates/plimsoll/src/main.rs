@@ -32,6 +32,7 @@ mod kept;
 mod live;
 mod logs;
 mod output;
+mod part;
 mod pictures;
 mod pprof;
 mod preflight;
@@ -45,6 +46,7 @@ mod runner;
 mod scripted;
 mod secrets;
 mod spelling;
+mod stopper;
 mod subject;
 mod target;
 mod traffic_file;
@@ -65,6 +67,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     keeper::keep_if_asked();
+    part::carry_out_if_asked();
+    stopper::stop_if_asked();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     if let Some(result) = front_door(std::env::args_os().collect()) {

@@ -50,7 +50,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         }
         (_, "curl") => Class::Secret,
         (_, "headers" | "identities") => Class::Header,
-        (_, "body") => Class::Body,
+        (_, "body" | "other_body") => Class::Body,
         (_, "a" | "b" | "before_block" | "vary") => Class::Command,
         (_, "words") => Class::Argument,
         (
@@ -74,7 +74,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip",
+            | "scale" | "only" | "skip" | "may_signal",
         ) => Class::Plain,
         _ => return None,
     })

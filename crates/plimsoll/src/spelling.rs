@@ -229,6 +229,8 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.switch("--no-intervene", terms.changes.none);
             words.text("--reference", &terms.changes.reference);
             terms.changes.identities.iter().for_each(|header| words.value("--identity", &header.text));
+            words.text("--other-body", &terms.changes.other_body);
+            terms.changes.may_signal.iter().for_each(|word| words.value("--may-signal", word));
             if let Some(command) = &terms.changes.vary {
                 words.value("--vary", &command.text);
                 let values: Vec<String> = explain.varied.iter().map(f64::to_string).collect();

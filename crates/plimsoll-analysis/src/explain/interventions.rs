@@ -12,7 +12,8 @@ use super::cause::Cause;
 use super::signals::{LoadSignals, Signal};
 use super::weigh::Weighed;
 use crate::format;
-use plimsoll_model::{Intervention, Run};
+use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
+use plimsoll_model::{Ending, Intervention, Run, Stop};
 use std::collections::BTreeMap;
 
 /// What becomes of what is answered.
@@ -48,6 +49,11 @@ const fn loose(effects: &'static [Effect]) -> Prediction {
     Prediction { effects, speaks: 2.0, denies: 1.0 }
 }
 
+/// It may matter or not; that it does says something, that it goes the other way says the contrary.
+const fn leaning(effects: &'static [Effect]) -> Prediction {
+    Prediction { effects, speaks: 1.0, denies: 1.0 }
+}
+
 /// Nothing follows from it.
 const OPEN: Prediction = Prediction { effects: &[Rises, Stays, Falls], speaks: 0.0, denies: 0.0 };
 
@@ -55,6 +61,9 @@ const OPEN: Prediction = Prediction { effects: &[Rises, Stays, Falls], speaks: 0
 pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
     use Cause::*;
     match (intervention, cause) {
+        // What makes more of a longer body makes less of a shorter one. Memory that is short is so of large bodies first.
+        (Intervention::LargerBody, Memory) => leaning(&[Falls, Stays]),
+        (Intervention::SmallerBody, Memory) => leaning(&[Rises, Stays]),
         // What is no limit of the server's, or is not known, predicts nothing.
         (_, None | Unknown | Neighbour | WarmUp | Memory) | (Intervention::Control, _) => OPEN,
         // A path that does little needs none of what the asked one waits for. Who waits on every path (a session in a store, a
@@ -86,13 +95,41 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         }
         (Intervention::KeptConnections, Workers) => OPEN,
         (Intervention::KeptConnections, _) => loose(&[Stays]),
-        (Intervention::Head, Network | SlowReader) => firm(&[Rises]),
+        (Intervention::Head | Intervention::SmallerAnswer, Network | SlowReader) => firm(&[Rises]),
         // Many servers make the body all the same; some do not.
-        (Intervention::Head, OneThread | Cpu | CpuQuota | Gc | Client) => {
+        (Intervention::Head | Intervention::SmallerAnswer, OneThread | Cpu | CpuQuota | Gc | Client) => {
             Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 }
         }
-        (Intervention::Head, Limiter | AcceptBacklog) => firm(&[Stays]),
-        (Intervention::Head, _) => loose(&[Stays]),
+        // Of a file only the part is read that is asked for.
+        (Intervention::SmallerAnswer, Disk) => leaning(&[Rises, Stays]),
+        (Intervention::Head | Intervention::SmallerAnswer, Limiter | AcceptBacklog) => firm(&[Stays]),
+        (Intervention::Head | Intervention::SmallerAnswer, _) => loose(&[Stays]),
+        // A body has to be carried, read, kept in memory, and mostly worked at or passed on: who has none of that to spare answers
+        // fewer long ones and more short ones, if the body matters to it at all. It never goes the other way.
+        (
+            Intervention::LargerBody,
+            Network | SlowReader | Gc | OneThread | Cpu | CpuQuota | Disk | Downstream | Lock | Client,
+        ) => leaning(&[Falls, Stays]),
+        (
+            Intervention::SmallerBody,
+            Network | SlowReader | Gc | OneThread | Cpu | CpuQuota | Disk | Downstream | Lock | Client,
+        ) => leaning(&[Rises, Stays]),
+        // Who counts requests counts no bytes.
+        (Intervention::LargerBody | Intervention::SmallerBody, Limiter | AcceptBacklog | Files | Ports) => {
+            firm(&[Stays])
+        }
+        (Intervention::LargerBody | Intervention::SmallerBody, _) => loose(&[Stays]),
+        // Two of plimsoll make twice as much, if there is a core for the other. A server is as full of requests from two processes.
+        (Intervention::SecondGenerator, Client) => Prediction { effects: &[Rises], speaks: 4.0, denies: 1.0 },
+        (Intervention::SecondGenerator, OneThread | Cpu | CpuQuota | Gc) => loose(&[Stays, Falls]),
+        (Intervention::SecondGenerator, _) => firm(&[Stays]),
+        // What is behind is away for a part of the time. If that is what is full, as much is lost; else requests that wait elsewhere
+        // are enough to go on with, and what is behind makes up for it afterwards.
+        (Intervention::Stopped, Downstream) => Prediction { effects: &[Falls], speaks: 3.0, denies: 3.0 },
+        (Intervention::Stopped, Pool) => loose(&[Falls]),
+        // Their requests wait for what is behind as well, with nobody in their place.
+        (Intervention::Stopped, Workers | Lock | Delay | SlowReader) => OPEN,
+        (Intervention::Stopped, _) => loose(&[Stays]),
         // A limit for each client is another for another client; one for all is not.
         (Intervention::Identities | Intervention::Sources, Limiter) => {
             Prediction { effects: &[Rises, Stays], speaks: 4.0, denies: 1.0 }
@@ -160,19 +197,42 @@ pub fn worth_making(weighed: &Weighed, possible: &[Intervention]) -> Vec<Interve
         let clients = matches!(intervention, Intervention::Identities | Intervention::Sources);
         told + if clients && standing.contains(&Cause::Limiter) { 50 } else { 0 }
     };
-    let asked_for = |intervention: &Intervention| *intervention == Intervention::Identities;
-    let beginning = |intervention: &Intervention| {
-        standing.is_empty() && matches!(intervention, Intervention::Reference | Intervention::MoreUsers)
+    // Where nothing stands: what does not need the asked path, then whether it is us, then what waits.
+    let beginning = |intervention: &Intervention| match intervention {
+        _ if !standing.is_empty() => 0,
+        Intervention::Reference => 3,
+        Intervention::SecondGenerator => 2,
+        Intervention::MoreUsers => 1,
+        _ => 0,
+    };
+    // A second process of ours tells of us only: of nothing else is there a doubt that it could take away.
+    let ours = [Cause::Client, Cause::Ports, Cause::Files];
+    let tells = |intervention: &Intervention| {
+        *intervention != Intervention::SecondGenerator
+            || standing.is_empty()
+            || standing.iter().any(|cause| ours.contains(cause))
     };
     let mut worth: Vec<(usize, Intervention)> = possible
         .iter()
-        .filter(|intervention| **intervention != Intervention::Control)
-        .map(|intervention| (score(*intervention), *intervention))
-        .filter(|(score, intervention)| *score > 0 || asked_for(intervention) || beginning(intervention))
+        .filter(|intervention| **intervention != Intervention::Control && tells(intervention))
+        .map(|intervention| (score(*intervention) + beginning(intervention), *intervention))
+        .filter(|(score, intervention)| *score > 0 || is_asked_for(*intervention))
         .collect();
-    worth.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-    worth.truncate(CHANGES_MAX);
+    // What somebody gave a flag for is made, and first.
+    worth.sort_by_key(|(score, it)| (!is_asked_for(*it), std::cmp::Reverse(*score), *it));
+    let mut left = CHANGES_MAX.saturating_sub(worth.iter().filter(|(_, it)| is_asked_for(*it)).count());
+    worth.retain(|(_, intervention)| {
+        let kept = is_asked_for(*intervention) || left > 0;
+        left -= usize::from(kept && !is_asked_for(*intervention));
+        kept
+    });
     worth.into_iter().map(|(_, intervention)| intervention).collect()
+}
+
+/// Whether it is made only where a flag says with what.
+fn is_asked_for(intervention: Intervention) -> bool {
+    use Intervention::{Identities, LargerBody, SmallerBody, Stopped};
+    matches!(intervention, Identities | LargerBody | SmallerBody | Stopped)
 }
 
 /// What the causes that stand predict, as far as they predict anything.
@@ -233,6 +293,9 @@ impl MadeChanges {
         };
         let held_back = controls.iter().find_map(hindered);
         let of = |(intervention, run): &(Intervention, &Run)| {
+            if let Some(Ending::Stopped(Stop::Died(why))) = &run.ending {
+                return MadeChange::void(*intervention, control_rps, why.clone());
+            }
             let sight = LoadSignals::of(run);
             if *intervention == Intervention::Bursts {
                 return of_bursts(&sight, loads.line.map(LoadSignals::of).as_ref());
@@ -244,12 +307,22 @@ impl MadeChanges {
                 // A path or client that the server does not answer says nothing of its limits.
                 (None, Some("nothing was answered with it".to_owned()))
             } else {
-                match (effect(changed_rps / control_rps, noise), held_back.clone().or_else(|| hindered(&sight))) {
+                let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
+                let effect = match intervention {
+                    Intervention::Stopped => effect_of_stops(change, noise, users, control_rps),
+                    _ => effect(change, noise).ok_or("the difference is not clear of noise"),
+                };
+                let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
+                match (effect, held_back.clone().or_else(|| hindered(&sight))) {
+                    // Whether we are the limit is what it is made for.
+                    (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
+                        (Some(effect), None)
+                    }
                     // Less of us would be more of it: what rises in spite of that has risen.
-                    (Some(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
+                    (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
                     (_, Some(reason)) => (None, Some(reason)),
-                    (Some(effect), None) => (Some(effect), None),
-                    (None, None) => (None, Some("the difference is not clear of noise".to_owned())),
+                    (Ok(effect), None) => (Some(effect), None),
+                    (Err(why), None) => (None, Some(why.to_owned())),
                 }
             };
             MadeChange { intervention: *intervention, control_rps, changed_rps, effect, void }
@@ -274,9 +347,27 @@ impl MadeChanges {
 
 /// What kept a load from saying anything of the server.
 fn hindered(sight: &LoadSignals) -> Option<String> {
-    let others = sight.disturbed.as_ref().map(|reason| format!("others disturbed it: {reason}"));
-    let own = sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned());
-    others.or(own)
+    disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
+}
+
+fn disturbed(sight: &LoadSignals) -> Option<String> {
+    sight.disturbed.as_ref().map(|reason| format!("others disturbed it: {reason}"))
+}
+
+/// What is behind a server was stopped for a share of the time. Where it is what is full, that share is lost; what is held up
+/// besides must be bridged by requests that wait elsewhere. The error says why nothing follows.
+fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
+    let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
+    // Half of that share, or hardly any of it.
+    let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
+    let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
+    match change {
+        _ if noise > -stays_above.ln() => Err("the difference is not clear of noise"),
+        change if change <= falls_below && bridged => Ok(Effect::Falls),
+        change if change <= falls_below => Err("fewer users than it takes to go on while it is stopped"),
+        change if change >= stays_above => Ok(Effect::Stays),
+        _ => Err("the difference is not clear"),
+    }
 }
 
 fn effect(ratio: f64, noise: f64) -> Option<Effect> {
@@ -305,6 +396,11 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
 }
 
 impl MadeChange {
+    /// One that says nothing.
+    fn void(intervention: Intervention, control_rps: f64, why: String) -> MadeChange {
+        MadeChange { intervention, control_rps, changed_rps: 0.0, effect: None, void: Some(why) }
+    }
+
     /// What was measured, in words.
     pub fn measured(&self) -> String {
         let rates =
@@ -383,11 +479,28 @@ mod tests {
 
     #[test]
     fn what_tells_the_standing_apart_is_made() {
-        let all = Intervention::ALL;
+        let without_flags: Vec<Intervention> = Intervention::ALL.into_iter().filter(|it| !is_asked_for(*it)).collect();
+        let all = without_flags.as_slice();
         for (standing, possible, first) in [
             (vec![(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)], &all[..4], Some(Intervention::Reference)),
             (vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)], &all[..], Some(Intervention::Head)),
             (vec![(Cause::Limiter, 6.0)], &[Intervention::Sources][..], Some(Intervention::Sources)),
+            // A second process of ours where we, or what is ours, may be to blame, and nowhere else.
+            (vec![(Cause::Client, 6.0)], &[Intervention::SecondGenerator][..], Some(Intervention::SecondGenerator)),
+            (vec![], &[Intervention::SecondGenerator], Some(Intervention::SecondGenerator)),
+            (vec![(Cause::Pool, 6.0)], &[Intervention::SecondGenerator], None),
+            (
+                vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)],
+                &[Intervention::SmallerAnswer],
+                Some(Intervention::SmallerAnswer),
+            ),
+            (
+                vec![(Cause::Downstream, 4.0), (Cause::OneThread, 4.0)],
+                &[Intervention::Stopped],
+                Some(Intervention::Stopped),
+            ),
+            // What a flag was given for is made though nothing that stands predicts anything of it.
+            (vec![(Cause::None, 6.0)], &[Intervention::LargerBody], Some(Intervention::LargerBody)),
             (vec![(Cause::None, 6.0)], &all[1..2], None),
             (vec![], &all[..], Some(Intervention::Reference)),
             (vec![(Cause::Pool, 5.0)], &[], None),
@@ -396,6 +509,75 @@ mod tests {
             assert_eq!(chosen.first().copied(), first, "{standing:?}: {chosen:?}");
             assert!(chosen.len() <= CHANGES_MAX && !chosen.contains(&Intervention::Control));
         }
+        let standing = weighed(&[(Cause::Downstream, 5.0), (Cause::Network, 4.0), (Cause::Limiter, 4.0)]);
+        let chosen = worth_making(&standing, &Intervention::ALL);
+        assert!(
+            Intervention::ALL.into_iter().filter(|it| is_asked_for(*it)).all(|it| chosen.contains(&it)),
+            "{chosen:?}"
+        );
+    }
+
+    /// What each cause says of the changes that tell of one thing only.
+    #[test]
+    fn what_tells_of_one_thing_is_predicted_by_it_alone() {
+        let effects = |intervention, cause| prediction(intervention, cause).effects;
+        for cause in Cause::ALL {
+            let second = effects(Intervention::SecondGenerator, cause);
+            let is_told = prediction(Intervention::SecondGenerator, cause).is_open() || cause == Cause::Client;
+            assert!(is_told || !second.contains(&Rises), "{cause}");
+            let stopped = prediction(Intervention::Stopped, cause);
+            let behind = matches!(cause, Cause::Downstream | Cause::Pool);
+            assert_eq!(stopped.effects == [Falls], behind, "{cause}");
+            assert!(behind || stopped.is_open() || stopped.effects == [Stays], "{cause}");
+            // No cause answers more of what is longer.
+            let longer = prediction(Intervention::LargerBody, cause);
+            assert!(longer.is_open() || !longer.effects.contains(&Rises), "{cause}");
+            let shorter = prediction(Intervention::SmallerBody, cause);
+            assert!(shorter.is_open() || !shorter.effects.contains(&Falls), "{cause}");
+            assert_eq!(longer.effects.len(), shorter.effects.len(), "{cause}");
+        }
+        assert_eq!(effects(Intervention::SecondGenerator, Cause::Client), [Rises]);
+        assert_eq!(effects(Intervention::SmallerAnswer, Cause::Network), [Rises]);
+    }
+
+    #[test]
+    fn a_stop_of_what_is_behind_shows_in_proportion() {
+        // Change, noise, users, what is answered a second without it.
+        for (change, noise, users, rps, expect) in [
+            (0.67, 0.0, 64.0, 200.0, Ok(Effect::Falls)),
+            (0.80, 0.02, 64.0, 200.0, Ok(Effect::Falls)),
+            (0.97, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
+            (1.10, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
+            (0.87, 0.0, 64.0, 200.0, Err("not clear")),
+            (0.67, 0.2, 64.0, 200.0, Err("noise")),
+            // Each of 64 users has asked within 6 ms: then all wait.
+            (0.67, 0.0, 64.0, 10_000.0, Err("fewer users")),
+            (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
+        ] {
+            match (effect_of_stops(change, noise, users, rps), expect) {
+                (Ok(got), Ok(expect)) => assert_eq!(got, expect, "{change}"),
+                (Err(got), Err(expect)) => assert!(got.contains(expect), "{change}: {got}"),
+                (got, expect) => panic!("{change}: {got:?}, not {expect:?}"),
+            }
+        }
+    }
+
+    /// A load whose second process died says so, and nothing else; that plimsoll is the limit does not keep its doubling from telling.
+    #[test]
+    fn what_was_not_made_whole_says_nothing() {
+        let mut run = Run::new(plimsoll_model::Plan::get(
+            "h",
+            80,
+            vec![],
+            plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(8.0) },
+        ));
+        run.ending = Some(Ending::Stopped(Stop::Died("the second process is gone".into())));
+        let loads =
+            ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
+        let made = MadeChanges::of(&loads);
+        assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
+        assert!(made.0[0].measured().contains("the second process is gone"), "{}", made.0[0].measured());
+        assert!(made.weights(&weighed(&[(Cause::Client, 5.0)])).is_empty());
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
-use crate::doubts::{Doubted, Doubts};
+use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain};
+use crate::format::unheld;
+use crate::sentence::Sentence;
 use crate::study::explain::{changed, loads};
-use plimsoll_model::{Experiment, ExplainAsked};
+use plimsoll_model::intervention::varied_number;
+use plimsoll_model::{Experiment, ExplainAsked, Intervention, Remark};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]
@@ -33,7 +36,25 @@ pub(super) fn conclude<'a>(
 ) -> Result<Doubted<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &asked.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    Ok(explained(&searched, &loads, &changed(&experiment.trials, &asked.varied)))
+    let explained = explained(&searched, &loads, &changed(&experiment.trials, &asked.varied));
+    let (doubts, found) = explained.open();
+    Ok(Doubted::new(doubts.clone().into_iter().chain(unmade(experiment, asked)).collect(), found.clone()))
+}
+
+/// Changes that could not be made, and why.
+fn unmade(experiment: &Experiment, asked: &ExplainAsked) -> Doubts {
+    let mut doubts = Doubts::default();
+    for remark in &experiment.remarks {
+        let Remark::Unheld { tag, reason } = remark else { continue };
+        let value = varied_number(tag).and_then(|number| asked.varied.get(number));
+        let what = match (Intervention::of(tag), value) {
+            (Some(intervention), _) => intervention.text().to_owned(),
+            (None, Some(value)) => format!("the setting at {value}"),
+            (None, None) => continue,
+        };
+        doubts.add(DoubtKind::Unmeasured, Sentence::from(format!("{what} was not tried: ")).then(&unheld(reason)));
+    }
+    doubts
 }
 
 /// The same of a search, as far as its own trials tell.

@@ -12,7 +12,7 @@ use crate::find::{self, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;
-use plimsoll_model::intervention::{varied_number, varied_tag};
+use plimsoll_model::intervention::{STOP_NS, varied_number, varied_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
     Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Run,
@@ -110,6 +110,8 @@ const KEPT_FROM_NS: u64 = 1500 * MS;
 /// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
+/// Users who go on while what is behind the server is stopped, at most.
+const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
@@ -213,10 +215,7 @@ impl Explain {
 
     /// The next load with another value of the setting. What could not be made is not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let unheld = |tag: Tag| {
-            history.remarks.iter().any(|remark| matches!(remark, Remark::Unheld { tag: other, .. } if *other == tag))
-        };
-        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || unheld(tag);
+        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
             // Twice the users of the other changes: what holds no longer must not be they.
@@ -240,7 +239,8 @@ impl Explain {
         let made = |intervention: Intervention| made(history.trials, intervention).count();
         let controls = made(Intervention::Control);
         let chosen = self.chosen(history.trials, findings);
-        let wanted = chosen.iter().copied().find(|intervention| made(*intervention) == 0);
+        let missing = |it: &Intervention| made(*it) == 0 && !is_unheld(history, it.tag());
+        let wanted = chosen.iter().copied().find(missing);
         let any = chosen.iter().any(|intervention| made(*intervention) > 0);
         // A change without what it is held against says nothing, so that time for the last load is kept.
         let next = match (controls, wanted) {
@@ -283,7 +283,18 @@ impl Explain {
                 let most = u64::from(base.carriage.connections_max).clamp(1, *USERS.end());
                 let users = (USERS_TIMES * peak).clamp(*USERS.start(), *USERS.end()).min(most);
                 let twice = (2 * users).min(u64::from(base.carriage.connections_max).max(1));
-                closed(base, if intervention == Intervention::MoreUsers { twice } else { users })
+                // So many that enough of them wait elsewhere while what is behind is stopped.
+                let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
+                closed(
+                    base,
+                    match intervention {
+                        Intervention::MoreUsers => twice,
+                        Intervention::Stopped => {
+                            users.max(bridging.min(BRIDGING_MAX).min(u64::from(base.carriage.connections_max)))
+                        }
+                        _ => users,
+                    },
+                )
             }
         };
         plan.load = Load {
@@ -393,6 +404,11 @@ fn of(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
 /// The loads with this change that were carried out.
 fn made(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
+}
+
+/// Whether it turned out that a load cannot be made.
+fn is_unheld(history: &History, tag: Tag) -> bool {
+    history.remarks.iter().any(|remark| matches!(remark, Remark::Unheld { tag: other, .. } if *other == tag))
 }
 
 fn has_changed(trials: &[Trial]) -> bool {

@@ -116,6 +116,8 @@ pub struct FindArgs {
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
+    plimsoll explain -b '{\"n\":1}' --other-body @big.json http://localhost:8080/orders\n  \
+    plimsoll explain --may-signal redis-server http://localhost:8080/items\n  \
     plimsoll explain --vary './pool {\u{1b}[0mn}' --values 2,4,8 http://localhost:8080/\n  \
     plimsoll explain find.plimsoll                       of a recorded search\n\n\
     Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
@@ -177,7 +179,7 @@ pub struct OverloadArgs {
 #[command(next_help_heading = "Experiments")]
 pub struct ChangeArgs {
     /// Change nothing: no other path, method or client is asked, and no more users (as with --max-rate)
-    #[arg(long, conflicts_with_all = ["reference", "identities"])]
+    #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
     /// A path of the same server that does little [default: one that it does not have]
     #[arg(long, value_name = "URL")]
@@ -185,6 +187,13 @@ pub struct ChangeArgs {
     /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
+    /// Another body for the requests that have one, longer or shorter than theirs: text, or @FILE
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub other_body: Option<String>,
+    /// You may stop this process behind the server for 60 ms in each 180 ms of one load of two seconds, such as a
+    /// database (repeatable)
+    #[arg(long, value_name = "NAME|PID")]
+    pub may_signal: Vec<String>,
     // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out again, it stays as it is.
     #[arg(
         help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure what is answered then: \
@@ -338,6 +347,9 @@ pub struct RerunArgs {
     /// A header by which another client names itself (repeatable, in their order)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
     pub identities: Vec<String>,
+    /// The other body of an experiment: text, or @FILE
+    #[arg(long, value_name = "TEXT|@FILE", help_heading = "Left out of the record")]
+    pub other_body: Option<String>,
     /// The unix socket
     #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
     pub unix: Option<String>,

@@ -5,15 +5,18 @@
 
 use crate::args::ChangeArgs;
 use crate::failure::Failure;
+use crate::files::{self, Use};
 use crate::quantity::flag;
 use crate::runner::{PLACE, Variant};
 use crate::target::Url;
+use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, StatusSet, Terms};
+use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -22,6 +25,9 @@ const NOWHERE: &str = "/plimsoll-reference";
 /// Any answer of a path that does little will do, but that it is too much.
 const ANY_ANSWER: &str = "100-428,430-502,504-599";
 
+/// The status of an answer that is a part of the whole.
+const PARTIAL_CONTENT: u16 = 206;
+
 /// What the flags say.
 pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
     let identities = args.identities.iter().map(|text| identity(text)).collect::<Result<_, Failure>>()?;
@@ -29,7 +35,41 @@ pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
     if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
         return Err(Failure::usage(format!("--vary: it has no {PLACE}, where the value goes")));
     }
-    Ok(ChangeTerms { none: args.no_intervene, reference: args.reference.clone(), identities, vary })
+    let (other_body, may_signal) = (args.other_body.clone(), args.may_signal.clone());
+    if other_body.as_deref() == Some("-") {
+        return Err(Failure::usage("--other-body: give the text, or @FILE; standard input may be the body's"));
+    }
+    if may_signal.iter().any(|word| word.trim().is_empty()) {
+        return Err(Failure::usage("--may-signal: give the name or the number of a process"));
+    }
+    Ok(ChangeTerms {
+        none: args.no_intervene,
+        reference: args.reference.clone(),
+        identities,
+        vary,
+        other_body,
+        may_signal,
+    })
+}
+
+/// Another body, where one is given and requests have one, and whether it is the longer one.
+fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
+    let Some(text) = &terms.changes.other_body else { return Ok(None) };
+    let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
+    if longest == 0 || terms.script.is_some() {
+        return Err(Failure::usage("--other-body: no request has a body that it could take the place of (-b)"));
+    }
+    let bytes = match text.strip_prefix('@') {
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::start(format!("--other-body: the file '{path}' {why}")))?,
+        None => text.as_bytes().to_vec(),
+    };
+    match bytes.len().cmp(&longest) {
+        Ordering::Equal => Err(Failure::usage(format!(
+            "--other-body: it is as long as the body ({longest} bytes); give a longer or a shorter one"
+        ))),
+        order => Ok(Some((bytes, order == Ordering::Greater))),
+    }
 }
 
 /// A header field by which another client names itself, as it is recorded.
@@ -58,6 +98,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
         return Ok(Vec::new());
     }
     reference(plan, terms)?;
+    let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
     // What one answer gives the next request is not in that of another path, nor in that of a HEAD; and what a script asks is asked
     // in no other way.
     let scripted = terms.script.is_some();
@@ -75,6 +116,12 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
+            // Whose limit is the number of connections has it in two processes as well.
+            Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
+            Intervention::LargerBody => longer == Some(true),
+            Intervention::SmallerBody => longer == Some(false),
+            Intervention::SmallerAnswer => gets && terms.preflight,
+            Intervention::Stopped => !terms.changes.may_signal.is_empty(),
         })
         .collect())
 }
@@ -89,7 +136,7 @@ pub fn variants(
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
-            Intervention::Control | Intervention::MoreUsers | Intervention::Bursts => None,
+            Intervention::Control | Intervention::MoreUsers | Intervention::Bursts | Intervention::Stopped => None,
             Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
@@ -112,6 +159,23 @@ pub fn variants(
                 }
                 Some((plan, injector))
             }
+            Intervention::SecondGenerator => Some((plan.clone(), beside_another(injector))),
+            Intervention::LargerBody | Intervention::SmallerBody => {
+                let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
+                if longer != (*change == Intervention::LargerBody) {
+                    let was = if longer { "shorter" } else { "longer" };
+                    return Err(Failure::usage(format!(
+                        "--other-body: it was {was} than the body when it was recorded"
+                    )));
+                }
+                Some((of_other_body(plan, &bytes, terms)?, injector.clone()))
+            }
+            Intervention::SmallerAnswer => {
+                let part = of_first_byte(plan);
+                let answer = preflight::ask(&part, injector).ok().flatten();
+                let is_served = answer.is_some_and(|answer| answer.status == PARTIAL_CONTENT);
+                is_served.then(|| (part, injector.clone()))
+            }
             Intervention::Identities => Some((of_identities(plan, &terms.changes.identities), injector.clone())),
             Intervention::Sources => {
                 sources(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
@@ -124,8 +188,47 @@ pub fn variants(
 
 /// Those of `wanted` that can be made: their plan is there, or they need none of their own.
 pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
-    let needs_none = |change: &Intervention| matches!(change, Intervention::MoreUsers | Intervention::Bursts);
-    wanted.iter().copied().filter(|change| needs_none(change) || variants.contains_key(change)).collect()
+    use Intervention::{Bursts, Head, MoreUsers, SmallerAnswer, Stopped};
+    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Stopped);
+    // A part of the answer that the server is known to give says what a HEAD could.
+    let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
+    let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
+    wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
+}
+
+/// One of two on this machine: where their workers have no cores to spare, neither keeps one busy by looking.
+fn beside_another(injector: &Injector) -> Injector {
+    let crowded = 2 * injector.workers >= plimsoll_sys::process::cores();
+    let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
+    Injector { spin, ..injector.clone() }
+}
+
+/// The same requests with another body, as it is written, for all that have one.
+fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
+    let mut plan = plan.clone();
+    for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
+        route.request.body = bytes.to_vec();
+        route.filled.body = false;
+        // What was expected of the answer was that to the other body.
+        route.expect = Expectations::default();
+    }
+    grpc::make_messages(&mut plan, terms)
+        .map_err(|failure| Failure::usage(failure.to_string().replace("--body", "--other-body")))?;
+    Ok(plan)
+}
+
+/// Of each answer the first byte.
+fn of_first_byte(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for route in &mut plan.traffic.routes {
+        route.request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("range"));
+        route.request.headers.push(("Range".to_owned(), "bytes=0-0".to_owned()));
+        route.expect = Expectations::default();
+        if !route.ok_status.contains(PARTIAL_CONTENT) {
+            route.ok_status = StatusSet::parse(&PARTIAL_CONTENT.to_string()).unwrap_or_default();
+        }
+    }
+    plan
 }
 
 /// Over HTTP/2 a connection for each request is nobody's way.
@@ -243,6 +346,41 @@ mod tests {
         let sources = changed(Intervention::Sources, &plan, &terms).expect("a plan");
         assert_eq!((sources.plan == plan, sources.injector.sources.len()), (true, 1));
         assert!(changed(Intervention::MoreUsers, &plan, &terms).is_none());
+        let second = changed(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
+        assert_eq!((second.plan == plan, second.injector.workers), (true, 1));
+        let part = of_first_byte(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
+        assert_eq!(part.traffic.routes[0].request.headers.last().expect("a field").1, "bytes=0-0");
+        assert!(part.traffic.routes[0].ok_status.contains(206));
+    }
+
+    #[test]
+    fn another_body_is_longer_or_shorter() {
+        let posting = |body: &str| {
+            let mut plan = plan();
+            plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
+            plan
+        };
+        let with_body = |text: &str| with(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() });
+        let (plan, terms) = (posting("12345"), with_body("1234567"));
+        let offered = |plan: &Plan, terms: &Terms<String>| {
+            let all = possible(plan, terms).expect("understood");
+            (all.contains(&Intervention::LargerBody), all.contains(&Intervention::SmallerBody))
+        };
+        assert_eq!(offered(&plan, &terms), (true, false));
+        assert_eq!(offered(&plan, &with_body("1")), (false, true));
+        assert_eq!(offered(&plan, &Terms::default()), (false, false));
+        let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
+        assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
+        // It became shorter since it was recorded.
+        assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
+        for (plan, text, expect) in [
+            (posting("12345"), "54321", "as long as"),
+            (posting(""), "54321", "no request has a body"),
+            (posting("12345"), "@/no/such/file", "--other-body"),
+        ] {
+            let refused = possible(&plan, &with_body(text)).expect_err(expect);
+            assert!(refused.to_string().contains(expect), "{refused}");
+        }
     }
 
     #[test]
@@ -259,6 +397,39 @@ mod tests {
         let made = made(&all, &variants);
         assert!(!made.contains(&Intervention::Sources) && !made.contains(&Intervention::NewConnections));
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
+    }
+
+    /// A server that answers every request with this.
+    fn answering(status: &'static str) -> SocketAddr {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            let (mut asked, mut bytes) = (Vec::new(), [0; 1024]);
+            while !asked.ends_with(b"\r\n\r\n") {
+                let count = stream.read(&mut bytes).expect("a request");
+                asked.extend_from_slice(&bytes[..count]);
+            }
+            let asks_for_part = String::from_utf8_lossy(&asked).to_lowercase().contains("range: bytes=0-0");
+            let status = if asks_for_part { status } else { "400 Bad Request" };
+            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 1\r\n\r\nx");
+        });
+        address
+    }
+
+    #[test]
+    fn a_part_of_the_answer_is_asked_for_where_it_is_served() {
+        for (status, is_served) in [("206 Partial Content", true), ("200 OK", false)] {
+            let mut plan = plan();
+            plan.carriage.addresses = vec![answering(status)];
+            let wanted = [Intervention::Head, Intervention::SmallerAnswer];
+            let variants = variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
+            let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
+            assert_eq!(made(&wanted, &variants), [expect], "{status}");
+        }
+        let unasked = Terms { preflight: false, ..Terms::default() };
+        assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
     #[test]

@@ -9,10 +9,10 @@ use crate::live::Live;
 use crate::probes::Effort;
 use crate::quantity::positive_time;
 use crate::results::{Results, read};
-use crate::runner::PlanChange;
+use crate::runner::{PlanChange, stopped};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::explain::search_part_ns;
-use plimsoll_model::{Asked, ExplainAsked, Plan, Terms};
+use plimsoll_model::{Asked, ExplainAsked, Intervention, Plan, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
 use std::path::Path;
@@ -42,11 +42,15 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
 pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ExplainAsked { search, budget_ns, interventions, varied } = asked;
     let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
+    let may_stop = match interventions.contains(&Intervention::Stopped) {
+        true => stopped::find(terms, &prepared.base)?,
+        false => Vec::new(),
+    };
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::made(&interventions, &variants);
     let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, varied });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
-    let prepared = PreparedSearch { variants, ..prepared };
+    let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "looking for what holds the load line of {} under {}: {} at most",

@@ -17,7 +17,8 @@ use crate::results;
 use crate::spelling::words;
 use crate::target::Url;
 use plimsoll_model::completion::{
-    FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, script_file, traffic_file,
+    FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, other_body_file,
+    script_file, traffic_file,
 };
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
@@ -122,6 +123,7 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::Reference => "--reference",
         TextKind::Identity => "--identity",
         TextKind::Vary => "--vary",
+        TextKind::OtherBody => "--other-body",
         TextKind::BuildA => "--a",
         TextKind::BuildB => "--b",
         TextKind::BeforeBlock => "--before-block",
@@ -171,6 +173,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         (TextKind::Metrics, &args.metrics),
         (TextKind::Reference, &args.reference),
         (TextKind::Vary, &args.vary),
+        (TextKind::OtherBody, &args.other_body),
         (TextKind::Unix, &args.unix),
         (TextKind::Issuers, &args.cacert),
         (TextKind::Certificate, &args.cert),
@@ -243,8 +246,12 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     if script_file(terms).is_some_and(|file| !file.is_empty()) {
         reasons.push("runs a script of this machine");
     }
-    if body_file(terms).or_else(|| traffic_file(terms)).is_some() || logs(terms).is_some() {
+    let sent = body_file(terms).or_else(|| traffic_file(terms)).or_else(|| other_body_file(terms));
+    if sent.is_some() || logs(terms).is_some() {
         reasons.push("sends a file of this machine");
+    }
+    if !terms.changes.may_signal.is_empty() {
+        reasons.push("stops processes of this machine for moments (--may-signal)");
     }
     if unix {
         reasons.push("uses a unix socket");

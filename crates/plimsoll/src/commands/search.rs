@@ -18,6 +18,7 @@ use crate::quantity::flag;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
+use crate::runner::stopped::MayStop;
 use crate::runner::{PlanChange, Setting, ThisMachine, Variant};
 use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
@@ -39,6 +40,8 @@ pub struct PreparedSearch {
     pub watcher: Option<Watcher>,
     /// Plans with something changed, for loads that ask for it.
     pub variants: BTreeMap<PlanChange, Variant>,
+    /// Processes that may be stopped for loads that ask for it.
+    pub may_stop: Vec<MayStop>,
 }
 
 /// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
@@ -115,8 +118,8 @@ impl PreparedSearch {
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let watcher = Watcher::begin(&terms.probes, &base, effort)?;
-        let variants = BTreeMap::new();
-        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, watcher, variants })
+        let (variants, may_stop) = (BTreeMap::new(), Vec::new());
+        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, watcher, variants, may_stop })
     }
 
     /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends where nobody interrupts it,
@@ -128,7 +131,7 @@ impl PreparedSearch {
         live: Live,
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
-        let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, .. } = self;
+        let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, may_stop, .. } = self;
         let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
         let setting = match &asked {
             Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
@@ -138,7 +141,8 @@ impl PreparedSearch {
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
         let scripted = Scripted::of(&plan, terms)?;
         let mut runner = ThisMachine::new(watcher, plan, injector, None);
-        runner = runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting);
+        runner =
+            runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
         let mut conduct = Conduct::new(&mut runner, recording, live);
         conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
         conduct.carry_out(&mut study, &mut |_, _| ())?;

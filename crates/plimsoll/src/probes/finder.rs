@@ -211,7 +211,7 @@ impl Finder {
 }
 
 /// Whether a process bears a name: the kernel's name for it, or the file name of its program.
-fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
+pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;
     }

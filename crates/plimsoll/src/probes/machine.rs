@@ -11,11 +11,18 @@ use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{CpuClock, numbers_in, parse_schedstat, ticks_per_second};
 use plimsoll_sys::probe::{ProcFile, host};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub struct MachineProbe {
     local: bool,
     stat: OptionalFile,
     clock: Option<CpuClock>,
+    /// Another process that makes a part of the load (0: none), and its clock with what it has read last, ns.
+    ours: Arc<AtomicU32>,
+    other: Option<(u32, CpuClock, u64)>,
+    /// What such processes used that are gone.
+    others_ns: u64,
     /// Threads of ours by number, with the time that each has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
     /// The same of those that have ended.
@@ -26,10 +33,18 @@ pub struct MachineProbe {
 impl MachineProbe {
     /// `local`: whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
+        MachineProbe::with(local, Arc::default())
+    }
+
+    /// The same with another process of ours, whose number is in `ours` once there is one.
+    pub fn with(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
             clock: CpuClock::of(std::process::id()).ok(),
+            ours,
+            other: None,
+            others_ns: 0,
             threads: BTreeMap::new(),
             ended_wait_ns: 0,
             buffer: Vec::new(),
@@ -63,6 +78,20 @@ impl MachineProbe {
         }
     }
 
+    /// CPU time that other processes of ours have used, ns.
+    fn others_cpu_ns(&mut self) -> u64 {
+        let pid = self.ours.load(Ordering::Relaxed);
+        if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
+            self.others_ns += self.other.take().map_or(0, |(_, _, used_ns)| used_ns);
+            self.other = CpuClock::of(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
+        }
+        if let Some((_, clock, used_ns)) = &mut self.other {
+            // Of one that has ended the last reading counts.
+            *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
+        }
+        self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
+    }
+
     /// Time that threads of this process waited for a core. Each load has threads of its own: what one waited after it was
     /// last read is lost with it, at most a sample's time.
     fn waiting(&mut self, sink: &mut Sink) {
@@ -93,8 +122,9 @@ impl MachineProbe {
 impl Probe for MachineProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.host(sink);
+        let others_ns = self.others_cpu_ns();
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
-            sink.counter("client.cpu", "ns", cpu_ns as f64);
+            sink.counter("client.cpu", "ns", (cpu_ns + others_ns) as f64);
         }
         if sink.extent() != Extent::Least {
             self.waiting(sink);

@@ -20,7 +20,7 @@ mod sockets;
 mod tests;
 mod threads;
 
-pub use finder::{Finder, FoundServer};
+pub use finder::{Finder, FoundServer, is_called};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 pub use probe::LiveServer;
@@ -34,6 +34,7 @@ use plimsoll_model::{Probes, Served};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -56,6 +57,8 @@ struct SharedState {
 }
 
 struct Shared {
+    /// Another process that makes a part of the load; 0: none.
+    ours: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
 }
@@ -105,7 +108,7 @@ impl Watcher {
         });
         let metrics = named.map(|named| Metrics::new(named, &base.plan, base.allow_public)).transpose()?;
         let live = LiveServer::unseen();
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
@@ -120,7 +123,7 @@ impl Watcher {
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
                 let (roots, tables) = (server.roots().to_vec(), server.tables());
                 probes.push(Box::new(server));
-                probes.push(Box::new(machine::MachineProbe::new(local)));
+                probes.push(Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours))));
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));
@@ -145,6 +148,11 @@ impl Watcher {
     /// What can be shown while it runs.
     pub fn live(&self) -> LiveServer {
         self.live.clone()
+    }
+
+    /// What this process does is plimsoll's doing as well, from now on.
+    pub fn watch_as_ours(&self, pid: u32) {
+        self.shared.ours.store(pid, Ordering::Relaxed);
     }
 
     /// Takes a sample now, and waits for it within reason: at the edges of a load.

@@ -1,15 +1,19 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
+use super::stopped::{MayStop, Stopping};
+use super::together::{self, OtherPart};
 use super::{Authoring, Driven, Glance, OnTick, Runner, Setting, Unready, aids};
 use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
+use crate::part::Task;
 use crate::probes::{LiveServer, Watcher};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
-use plimsoll_model::{ArmIndex, Injector, Intervention, Plan, Probes, Purpose, Run, Stripe, Tag};
+use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::signal;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,6 +35,11 @@ pub struct ThisMachine {
     variant: Option<PlanChange>,
     /// What changes a setting of the server's before a load that asks for it.
     setting: Option<Setting>,
+    /// What may be stopped while a load runs that asks for it, and what stops it for the load that is ready.
+    may_stop: Vec<MayStop>,
+    stopping: Option<Stopping>,
+    /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
+    other: Option<Result<OtherPart, String>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     warnings: Vec<String>,
@@ -91,8 +100,8 @@ impl ThisMachine {
     pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
-        let (around, warnings) = (None, Vec::new());
-        let authoring = None;
+        let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
+        let (authoring, stopping, other) = (None, None, None);
         ThisMachine {
             began,
             watcher,
@@ -103,6 +112,9 @@ impl ThisMachine {
             variants,
             variant,
             setting,
+            may_stop,
+            stopping,
+            other,
             around,
             warnings,
             ready,
@@ -131,6 +143,11 @@ impl ThisMachine {
         ThisMachine { setting, ..self }
     }
 
+    /// While loads run whose tag asks for it these are stopped for moments.
+    pub fn with_stopped(self, may_stop: Vec<MayStop>) -> ThisMachine {
+        ThisMachine { may_stop, ..self }
+    }
+
     /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
@@ -155,6 +172,18 @@ impl Runner for ThisMachine {
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
         }
+        (self.stopping, self.other) = (None, None);
+        match Intervention::of(&trial.tag) {
+            Some(Intervention::Stopped) => {
+                self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
+            }
+            Some(Intervention::SecondGenerator) => {
+                let other = OtherPart::start().map_err(Unready::Unheld)?;
+                self.watcher.iter().for_each(|watcher| watcher.watch_as_ours(other.pid()));
+                self.other = Some(Ok(other));
+            }
+            _ => {}
+        }
         self.plan.load.become_recorded(&trial.plan.load);
         let fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
@@ -165,7 +194,8 @@ impl Runner for ThisMachine {
     }
 
     fn injectors(&self) -> Vec<Injector> {
-        vec![self.injector.clone()]
+        // The other process does as this one.
+        vec![self.injector.clone(); 1 + usize::from(self.other.is_some())]
     }
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
@@ -173,9 +203,21 @@ impl Runner for ThisMachine {
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
-        self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
+        let mut stripe = Stripe::ALL;
+        if let Some(Ok(other)) = &mut self.other {
+            let theirs = Stripe { index: 1, of: 2 };
+            stripe = Stripe { index: 0, of: 2 };
+            let (plan, injector) = (self.plan.clone(), self.injector.clone());
+            other.tell(&Task { plan, injector, stripe: theirs });
+        }
+        self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {
             on_tick(tick, Glance { part: None, server_cores: live.cores() })
         })?);
+        if let Some(Ok(other)) = &mut self.other
+            && let Err(why) = other.ready()
+        {
+            self.other = Some(Err(why));
+        }
         Ok(())
     }
 
@@ -184,13 +226,30 @@ impl Runner for ThisMachine {
         let watcher = self.watcher.as_ref();
         let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
-        let run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
+        let mut on_tick = |tick: &Tick| {
             let part = seen.tick(tick, watcher);
             on_tick(tick, Glance { part, server_cores: live.cores() })?;
             authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)
-        });
+        };
+        let origin_ns = on_clock(self.began, start_ns);
+        self.stopping.iter_mut().for_each(Stopping::begin);
+        let run = match &mut self.other {
+            None => ready.run(origin_ns, &mut on_tick),
+            Some(Ok(other)) => {
+                let injectors = vec![self.injector.clone(); 2];
+                together::run(ready, other, &self.plan, injectors, origin_ns, &mut on_tick)
+            }
+            // Half a load is another load.
+            Some(Err(why)) => {
+                drop(ready);
+                let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
+                Run { ending: Some(Ending::Stopped(stop)), ..Run::new(self.plan.record()) }
+            }
+        };
+        self.stopping = None;
         authoring.into_iter().for_each(Authoring::unload);
         let seen_last = seen.end(watcher);
+        self.other = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }

@@ -6,6 +6,8 @@
 pub mod builds;
 pub mod machine;
 mod setting;
+pub mod stopped;
+mod together;
 
 pub use builds::Builds;
 pub use machine::{PlanChange, ThisMachine, Variant};

@@ -13,6 +13,7 @@ mod curl;
 #[cfg(feature = "png")]
 mod diff;
 mod doors;
+mod experiments;
 mod explain;
 mod extremes;
 mod faults;

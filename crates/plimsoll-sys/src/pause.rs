@@ -1,0 +1,69 @@
+//! Another process, held so that nothing else can take its number, to be stopped for a moment and to go on ([`Pausable`]).
+//!
+//! Not here: which process, when, and that it surely goes on.
+
+use crate::check;
+use crate::probe::process::look_at;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A process that can be stopped and go on.
+pub struct Pausable {
+    process: OwnedFd,
+    pid: u32,
+}
+
+impl Pausable {
+    /// Holds the process of this number that was started at that time (`started_ticks` of its stat). An error where it has ended, another
+    /// one has its number, or the kernel is older than Linux 5.3.
+    pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
+        let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: takes numbers and no memory; what it gives is a descriptor that nobody else has.
+        let process = unsafe {
+            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32)?;
+            OwnedFd::from_raw_fd(fd)
+        };
+        // Looked at after it is held: from here on the number cannot become another's unseen.
+        let (stat, _) = look_at(pid, &mut Vec::new())?;
+        match stat.started_ticks == started_ticks && !stat.has_ended() {
+            true => Ok(Pausable { process, pid }),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Stops it, with all its threads.
+    pub fn stop(&self) -> io::Result<()> {
+        self.send(libc::SIGSTOP)
+    }
+
+    /// Lets it go on; nothing happens to one that was not stopped.
+    pub fn go_on(&self) -> io::Result<()> {
+        self.send(libc::SIGCONT)
+    }
+
+    fn send(&self, signal: libc::c_int) -> io::Result<()> {
+        // SAFETY: no memory is passed; the descriptor is open for as long as this lives.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.process.as_raw_fd(),
+                signal,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        check(sent as i32)?;
+        Ok(())
+    }
+}
+
+/// The user on whose behalf this process acts.
+pub fn own_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}

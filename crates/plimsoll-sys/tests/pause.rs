@@ -1,0 +1,31 @@
+//! Another process is stopped and goes on. In a process of its own: a test of the crate ends all children of its process.
+
+use plimsoll_sys::pause::Pausable;
+use plimsoll_sys::probe::process::look_at;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_process_is_stopped_and_goes_on() {
+    let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
+    let stat = || look_at(child.id(), &mut Vec::new()).expect("is there").0;
+    let soon = |state: &[u8]| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !state.contains(&stat().state) {
+            assert!(Instant::now() < deadline, "not one of {state:?} but {}", stat().state);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let held = Pausable::hold(child.id(), stat().started_ticks).expect("Linux 5.3 or newer");
+    held.stop().expect("is ours");
+    soon(b"T");
+    held.go_on().expect("is ours");
+    soon(b"SR");
+    assert!(Pausable::hold(child.id(), stat().started_ticks + 1).is_err(), "another one with its number");
+    child.kill().expect("is ours");
+    child.wait().expect("ended");
+    assert!(held.stop().is_err(), "it is gone, whoever has its number now");
+    for pid in [0, 1, u32::MAX] {
+        assert!(Pausable::hold(pid, 0).is_err(), "{pid}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What `plimsoll explain` changes to tell causes apart, where more than plimsoll itself takes part in it: another body, a second
+//! process of plimsoll's, a process behind the server that is stopped for moments.
+
+use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
+use plimsoll_model::codec::{self, Frame, MAGIC};
+use plimsoll_model::{Curve, Ending, Injector, LoadShape, Plan, Stop};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::process::look_at;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process that makes a part of a load, as plimsoll starts it, told what to do; and what it says, from its second word on.
+fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
+    let mut child =
+        command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let injector = serde_json::to_vec(&Injector::default()).expect("serialises");
+    let to = child.stdin.as_mut().expect("piped");
+    for part in [plan.to_bytes(), injector] {
+        to.write_all(&(part.len() as u64).to_le_bytes()).and_then(|()| to.write_all(&part)).expect("is read");
+    }
+    of.into_iter().for_each(|number| to.write_all(&number.to_le_bytes()).expect("is read"));
+    let mut greeting = [0; 8];
+    child.stdout.as_mut().expect("piped").read_exact(&mut greeting).expect("a greeting");
+    assert_eq!(greeting, MAGIC);
+    (child, Vec::new())
+}
+
+/// The next frame that it says; `None`: it has ended.
+fn next((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
+    loop {
+        if let Some((frame, length)) = codec::first_frame(come).expect("a frame") {
+            come.drain(..length);
+            return Some(frame);
+        }
+        let mut piece = [0; 4096];
+        match child.stdout.as_mut().expect("piped").read(&mut piece).expect("reads") {
+            0 => return None,
+            count => come.extend_from_slice(&piece[..count]),
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_load_is_made_by_another_process() {
+    let server = baseline(1);
+    let port: u16 = server.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let address = ([127, 0, 0, 1], port).into();
+    let mut plan = Plan::get("127.0.0.1", port, vec![address], LoadShape::Closed { users: Curve::constant(4.0) });
+    plan.traffic.routes[0].request.target = "/healthz".into();
+    plan.load.duration_ns = Some(500_000_000);
+    // Half of it, to its end; and all of it, stopped.
+    for (of, stops) in [([1, 2], false), ([0, 1], true)] {
+        let mut part = part(&plan, of);
+        assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
+        let origin_ns = monotonic_ns() + 20_000_000;
+        part.0.stdin.as_mut().expect("piped").write_all(&origin_ns.to_le_bytes()).expect("is read");
+        let (mut scheduled, mut ended, mut ticks) = (0, 0, 0);
+        let ending = loop {
+            match next(&mut part).expect("an end") {
+                Frame::Interval { interval, .. } => {
+                    let ledger = interval.whole().ledger;
+                    scheduled += ledger.scheduled;
+                    ended += ledger.requests() + ledger.unsent + ledger.in_flight;
+                    ticks += 1;
+                    if stops && ticks == 2 {
+                        part.0.stdin.as_mut().expect("piped").write_all(&[0]).expect("is read");
+                    }
+                }
+                Frame::TrialEnd { ending, .. } => break ending,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(ending, if stops { Ending::Stopped(Stop::Interrupted) } else { Ending::Finished });
+        assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
+        drop(part.0.stdin.take());
+        assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
+    }
+    // Who started it is gone: it ends by itself, whatever it does.
+    plan.load.duration_ns = Some(60_000_000_000);
+    let mut left = part(&plan, [0, 1]);
+    assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
+    let origin = monotonic_ns().to_le_bytes();
+    left.0.stdin.as_mut().expect("piped").write_all(&origin).expect("is read");
+    drop(left.0.stdin.take());
+    let began = Instant::now();
+    while next(&mut left).is_some() {}
+    assert!(!left.0.wait().expect("ends").success() && began.elapsed() < Duration::from_secs(20));
+    // It cannot do what it does not understand.
+    let mut damaged =
+        command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    damaged.stdin.take().expect("piped").write_all(&[9; 40]).expect("is read");
+    let done = finish_quietly(damaged);
+    let frame = codec::first_frame(&done[MAGIC.len()..]).expect("a frame");
+    assert!(matches!(frame, Some((Frame::Remark(plimsoll_model::Remark::Broken { .. }), _))), "{frame:?}");
+}
+
+fn finish_quietly(mut child: Child) -> Vec<u8> {
+    let mut said = Vec::new();
+    child.stdout.take().expect("piped").read_to_end(&mut said).expect("reads");
+    child.wait().expect("ends");
+    said
+}
+
+/// Another body is put in the place of the first; half of a load comes from a second process: both are told, with what was predicted.
+#[test]
+fn another_body_and_a_second_process_are_tried() {
+    let server = baseline(1);
+    let file = folder("experiments").join("explain.plimsoll");
+    let path = file.to_str().expect("text");
+    let url = format!("{}/healthz", server.url);
+    let flags =
+        ["--no-probes", "--slo", "p99<=100ms", "-b", "four", "--other-body", "a longer body, not kept", "--json"];
+    let done = plimsoll(&[&["explain", &url, "--budget", "60s", "-o", path][..], &flags].concat());
+    let document = done.json();
+    let made = document["interventions"].as_array().expect("changes");
+    for name in ["larger_body", "second_generator"] {
+        let change = made.iter().find(|change| change["name"] == name).unwrap_or_else(|| panic!("{name}: {made:#?}"));
+        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
+    }
+    // The load of two processes is recorded as one of two machines.
+    let shown = plimsoll(&["show", "--json", path]).json();
+    assert_eq!(shown["interventions"], document["interventions"]);
+    let again = plimsoll(&["rerun", "--print", path]);
+    assert!(
+        again.stdout.contains("--other-body='[23 bytes") || again.stdout.contains("--other-body=[23 bytes"),
+        "{}",
+        again.stdout
+    );
+    assert!(again.stderr.contains("--other-body"), "{}", again.stderr);
+    let bytes = std::fs::read(&file).expect("a run file");
+    assert!(!String::from_utf8_lossy(&bytes).contains("a longer body"));
+    let experiment = codec::decode(&bytes).expect("a run file").experiment;
+    let two: Vec<usize> =
+        experiment.trials.iter().map(|trial| trial.run.injectors.len()).filter(|it| *it == 2).collect();
+    assert_eq!(two, [2]);
+    for (flags, expect) in [
+        (&["--other-body", "x"][..], "--other-body"),
+        (&["-b", "four", "--other-body", "fore"], "as long as"),
+        (&["-b", "four", "--other-body", "-"], "--other-body"),
+        (&["-b", "four", "--other-body", "@/no/such/file"], "--other-body"),
+    ] {
+        let refused = plimsoll(&[&["explain", &url][..], flags].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
+    }
+}
+
+fn state(pid: u32) -> u8 {
+    look_at(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
+}
+
+/// What is behind the server is stopped with leave of the user, and goes on whatever becomes of plimsoll.
+#[test]
+fn what_is_stopped_goes_on() {
+    let store = baseline(1);
+    let behind = format!("{}/delay/20", store.url);
+    let server = serve(
+        &mut command(&["baseline", "--listen", "127.0.0.1:0", "--threads", "1", "--behind", &behind, "--pool", "2"]),
+        "plimsoll",
+    );
+    let url = format!("{}/items", server.url);
+    let pid = store.pid().to_string();
+    for (whom, expect) in [
+        ("1", "the first of the system"),
+        (&server.pid().to_string(), "is the server itself"),
+        (&std::process::id().to_string(), "was started by"),
+        ("no-such-program", "no process is called"),
+    ] {
+        let refused = plimsoll(&["explain", &url, "--may-signal", whom, "-q"]);
+        assert!(refused.code == 2 && refused.stderr.contains(expect), "{whom}: {}", refused.stderr);
+    }
+    // Killed at the worst moment it leaves nobody stopped; ended in peace neither.
+    for end in ["KILL", "INT"] {
+        let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "30s", "--slo", "p99<=200ms", "-q"];
+        let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let (ours, deadline) = (child.id(), Instant::now() + Duration::from_secs(60));
+        while state(store.pid()) != b'T' {
+            assert!(Instant::now() < deadline && state(ours) != b'Z', "it was never stopped");
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        signal(ours, end);
+        finish(child);
+        let (deadline, mut going) = (Instant::now() + Duration::from_secs(10), 0);
+        while going < 40 {
+            going = if state(store.pid()) == b'T' { 0 } else { going + 1 };
+            assert!(Instant::now() < deadline, "it does not go on after SIG{end}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

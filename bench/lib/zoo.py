@@ -75,6 +75,10 @@ def _command(case, folder):
         go, source = _wanted("go"), _source("go", "main.go")
         made = _built("Go server", lambda to: [go, "build", "-o", os.path.join(to, "app"), "."], source)
         return [os.path.join(made, "app")], {"ZOO": text}
+    if app == "sql":
+        go, source = _wanted("go"), _source("sql", "main.go")
+        made = _built("server of a database", lambda to: [go, "build", "-o", os.path.join(to, "app"), "."], source)
+        return [os.path.join(made, "app")], {"ZOO": text}
     if app == "py":
         return [_wanted("python3"), _source("app.py")], {"ZOO": text}
     if app == "node":
@@ -221,15 +225,32 @@ def _answers(address, within=(), limit_s=20):
     raise Failure(f"a server of the zoo does not listen on {address}")
 
 
+def _mariadb(folder):
+    """The command of a MariaDB of one's own, with nothing in it and nobody to log in."""
+    data, port = os.path.join(folder, "data"), _free_port()
+    user = ["--user=root"] if os.geteuid() == 0 else []
+    install = [_wanted("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
+               "--skip-test-db", *user]
+    done = subprocess.run(install, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise Absent(f"no MariaDB of one's own ({(done.stderr or done.stdout).strip()[-200:]})")
+    words = " ".join([f"--no-defaults --datadir={data} --port={port} --bind-address=127.0.0.1 --socket={data}/s --skip-grant-tables",
+                      "--skip-log-bin --innodb-buffer-pool-size=64M --innodb-flush-log-at-trx-commit=0 --max-connections=500", *user])
+    return ["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('mariadbd')} {words} >/dev/null 2>&1"]
+
+
 @contextlib.contextmanager
 def _store(kind, folder, within):
-    """What is behind the server: our own, or Redis; gives its address."""
+    """What is behind the server: our own, Redis, or MariaDB; gives its address."""
     if kind is None:
         yield None
     elif kind == "redis":
         port = _free_port()
         words = f"--port {port} --bind 127.0.0.1 --save '' --dir {folder}"
         with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}, within=within) as address:
+            yield address
+    elif kind == "mariadb":
+        with _started(_mariadb(folder), {}, within=within) as address:
             yield address
     else:
         with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}, within=within) as address:

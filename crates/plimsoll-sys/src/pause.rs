@@ -20,7 +20,7 @@ impl Pausable {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: takes numbers and no memory; what it gives is a descriptor that nobody else has.
         let process = unsafe {
-            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32)?;
+            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(or_ended)?;
             OwnedFd::from_raw_fd(fd)
         };
         // Looked at after it is held: from here on the number cannot become another's unseen.
@@ -60,6 +60,11 @@ impl Pausable {
         check(sent as i32)?;
         Ok(())
     }
+}
+
+/// A process that is not there is not found.
+fn or_ended(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
 /// The user on whose behalf this process acts.

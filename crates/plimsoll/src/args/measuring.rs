@@ -116,7 +116,7 @@ pub struct FindArgs {
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
     plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
-    plimsoll explain -b '{\"n\":1}' --other-body @big.json http://localhost:8080/orders\n  \
+    plimsoll explain -b one --other-body @big.json http://localhost:8080/orders\n  \
     plimsoll explain --may-signal redis-server http://localhost:8080/items\n  \
     plimsoll explain --vary './pool {\u{1b}[0mn}' --values 2,4,8 http://localhost:8080/\n  \
     plimsoll explain find.plimsoll                       of a recorded search\n\n\

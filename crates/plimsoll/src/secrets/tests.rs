@@ -171,6 +171,7 @@ fn sample(command: &str, id: &str) -> String {
         (_, "http") => "2",
         (_, "margin") => "1.5%",
         (_, "measure") => "p99",
+        (_, "other_body") => "a longer one",
         (_, "vary") => "TOKEN=x ./set -p '{n}' --a=b",
         (_, "values") => "2,4.5,8",
         (_, "a" | "b" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
@@ -259,6 +260,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
             return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &besides("run", id)].concat();
         }
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
+        ("explain", "other_body") => &["--body=four", URL],
         ("prove", "a") => &["--b=./b", URL],
         ("prove", "b") => &["--a=./a", URL],
         ("prove", "url" | "more") => &[URL],

@@ -171,7 +171,7 @@ fn what_is_stopped_goes_on() {
     }
     // Killed at the worst moment it leaves nobody stopped; ended in peace neither.
     for end in ["KILL", "INT"] {
-        let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "30s", "--slo", "p99<=200ms", "-q"];
+        let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "40s", "--slo", "p99<=200ms", "-q"];
         let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
         let (ours, deadline) = (child.id(), Instant::now() + Duration::from_secs(60));
         while state(store.pid()) != b'T' {

@@ -1,6 +1,6 @@
 module sql
 
-go 1.24
+go 1.24.0
 
 require github.com/go-sql-driver/mysql v1.10.1
 

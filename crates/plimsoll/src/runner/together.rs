@@ -226,6 +226,8 @@ pub fn run(
         let reported = match other.heard.recv_timeout(LOOK) {
             Ok(Heard::Reported(reported)) => Some(*reported),
             Ok(Heard::Gone(why)) if !other_done => Some(lost(gone(&why))),
+            // It ended before it was done: its panic is passed on.
+            Err(_) if thread.is_finished() && !own_done => break,
             Ok(Heard::Gone(_) | Heard::Hello | Heard::Told(_) | Heard::Ready) | Err(_) => None,
         };
         let reported = match reported {
@@ -252,12 +254,14 @@ pub fn run(
             other.say(&[0]);
         }
     }
-    let mut run = collector.finish();
     match thread.join() {
-        Ok(addresses) => run.plan.carriage.addresses = addresses,
+        Ok(addresses) => {
+            let mut run = collector.finish();
+            run.plan.carriage.addresses = addresses;
+            run
+        }
         Err(panic) => std::panic::resume_unwind(panic),
     }
-    run
 }
 
 fn lost(why: String) -> Reported {

@@ -73,7 +73,6 @@ fn a_part_of_a_load_is_made_by_another_process() {
         };
         assert_eq!(ending, if stops { Ending::Stopped(Stop::Interrupted) } else { Ending::Finished });
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
-        drop(part.0.stdin.take());
         assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
     }
     // Who started it is gone: it ends by itself, whatever it does.
@@ -154,10 +153,8 @@ fn state(pid: u32) -> u8 {
 fn what_is_stopped_goes_on() {
     let store = baseline(1);
     let behind = format!("{}/delay/20", store.url);
-    let server = serve(
-        &mut command(&["baseline", "--listen", "127.0.0.1:0", "--threads", "1", "--behind", &behind, "--pool", "2"]),
-        "plimsoll",
-    );
+    let server =
+        serve(&mut command(&["baseline", "--listen", "127.0.0.1:0", "--behind", &behind, "--pool", "2"]), "plimsoll");
     let url = format!("{}/items", server.url);
     let pid = store.pid().to_string();
     for (whom, expect) in [

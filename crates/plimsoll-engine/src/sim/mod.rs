@@ -6,6 +6,7 @@
 
 mod net;
 mod server;
+mod streams;
 mod tests;
 
 use crate::collect::{Collector, Reported, Tick};
@@ -167,7 +168,10 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     claim(totals.load.bytes_in == account.bytes_read, "bytes received are those that were read")?;
     let of_answers = totals.whole.answers_bytes + totals.load.surplus_bytes;
     claim(of_answers <= totals.load.bytes_in, "what is counted by route was received")?;
-    if ledger.failed_total() == 0 && plan.load.warmup_ns == 0 {
+    claim(account.streams_over == 0, "no more streams are opened than the server takes")?;
+    claim(totals.load.resent >= account.untaken || timeouts > 0, "what the server has not taken is sent again")?;
+    // Over HTTP/2 content alone is counted by route.
+    if ledger.failed_total() == 0 && plan.load.warmup_ns == 0 && server.h2.is_none() {
         claim(of_answers == totals.load.bytes_in, "all that was received is of an answer, or surplus")?;
     }
     claim(account.bytes_wrong == 0, "every byte sent is the request's")?;

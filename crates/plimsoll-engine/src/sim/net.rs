@@ -6,6 +6,7 @@
 //! arrived before a reset can still be read. Nothing here is random beyond the seed.
 
 use super::server::{Cut, FLOOD, FLOOD_READ_NS, Fault, SimServer, SimStall, reply};
+use super::streams::{Heard, SimStreams};
 use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
@@ -68,6 +69,10 @@ pub struct Account {
     pub blocked: u64,
     /// Sends that found the connection broken.
     pub broken: u64,
+    /// Over HTTP/2, streams that the server has refused, or passed over since it goes away.
+    pub untaken: u64,
+    /// Streams above what the server takes, which the client knew.
+    pub streams_over: u64,
 }
 
 impl Account {
@@ -84,6 +89,8 @@ impl Account {
         self.bytes_read += other.bytes_read;
         self.blocked += other.blocked;
         self.broken += other.broken;
+        self.untaken += other.untaken;
+        self.streams_over += other.streams_over;
     }
 }
 
@@ -105,6 +112,8 @@ enum What {
     Reaches(usize),
     Takes,
     Answers,
+    /// Over HTTP/2: of this stream, with so many messages to come.
+    AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
     IdleSince(u64),
@@ -183,6 +192,8 @@ struct Link {
     activity: u64,
     /// Arrival of the last thing sent to the client: what follows cannot overtake it.
     last_ns: u64,
+    /// The server's side of HTTP/2.
+    streams: Option<Box<SimStreams>>,
 }
 
 /// The simulated world of one worker.
@@ -281,6 +292,10 @@ impl World {
                 it.standing = SocketState::Open;
                 self.wake(link);
                 self.expect_work(at_ns, link);
+                if let Some(streams) = &mut self.links[link].streams {
+                    let said = streams.begin();
+                    self.bring(at_ns, link, said);
+                }
             }
             What::Refuses => {
                 it.standing = SocketState::Refused;
@@ -308,6 +323,9 @@ impl World {
             What::Reaches(count) => {
                 if it.server_closed {
                     self.deliver(at_ns, link, What::Breaks);
+                } else if it.streams.is_some() {
+                    it.in_pipe -= count;
+                    self.hear(at_ns, link, count);
                 } else {
                     it.arrived += count;
                     it.activity += 1;
@@ -319,6 +337,7 @@ impl World {
                 self.read(at_ns, link);
             }
             What::Answers => self.answer(at_ns, link),
+            What::AnswersStream(stream, left) => self.answer_stream(at_ns, link, stream, left),
             What::AnswersAgain => {
                 if !it.server_closed {
                     self.say(at_ns, link, None, 0);
@@ -411,6 +430,7 @@ impl World {
             deaf: false,
             activity: 0,
             last_ns: 0,
+            streams: self.server.h2.map(|how| Box::new(SimStreams::new(how))),
         });
         self.links_open += 1;
         self.account.connections_max = self.account.connections_max.max(self.links_open);
@@ -476,11 +496,15 @@ impl World {
             self.account.blocked += 1;
             return Sent::Blocked;
         }
-        // A send never goes beyond the request that it belongs to.
-        let expected = self.request.get(it.sent_at..it.sent_at + count);
-        self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
+        if let Some(streams) = &mut it.streams {
+            streams.sent(&bytes[..count]);
+        } else {
+            // A send never goes beyond the request that it belongs to.
+            let expected = self.request.get(it.sent_at..it.sent_at + count);
+            self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
+            it.sent_at = (it.sent_at + count) % self.request.len();
+        }
         self.account.bytes_sent += count as u64;
-        it.sent_at = (it.sent_at + count) % self.request.len();
         it.in_pipe += count;
         self.set_idle(link, false);
         self.after(self.now_ns + self.server.latency_ns, link, What::Reaches(count));
@@ -673,6 +697,64 @@ impl World {
             self.after(at_ns + every_ns, link, What::Takes);
         } else if self.links[link].arrived > 0 {
             self.read(at_ns, link);
+        }
+    }
+
+    /// Sends these bytes to the client.
+    fn bring(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
+        let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
+        let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
+        for number in 0..pieces {
+            let (from, to) = if pieces == to { (number, number + 1) } else { (0, to) };
+            self.deliver(
+                at_ns + number as u64,
+                link,
+                What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }),
+            );
+        }
+    }
+
+    /// More of what was sent over HTTP/2 has arrived.
+    fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
+        let it = &mut self.links[link];
+        if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
+            it.blocked = false;
+            self.wake(link);
+        }
+        let mut arrived = count;
+        while let Some(streams) = &mut self.links[link].streams
+            && let Some(heard) = streams.next(std::mem::take(&mut arrived))
+        {
+            match heard {
+                Heard::Says(bytes) => self.bring(at_ns, link, bytes),
+                Heard::Asks(stream) => {
+                    self.account.requests += 1;
+                    let done_ns = self.work(at_ns);
+                    let messages = self.server.h2.map_or(0, |how| how.messages.0);
+                    self.after(done_ns, link, What::AnswersStream(stream, messages));
+                }
+                Heard::Untaken(bytes, is_over) => {
+                    self.account.untaken += 1;
+                    self.account.streams_over += u64::from(is_over);
+                    self.bring(at_ns, link, bytes);
+                }
+                Heard::Wrong => self.account.bytes_wrong += 1,
+            }
+        }
+    }
+
+    /// Says the next part of the answer to a stream, unless the client has given it up.
+    fn answer_stream(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
+        let it = &mut self.links[link];
+        let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
+        let Some((said, is_over)) = streams.answer(stream, left) else { return };
+        if left > 0 {
+            let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
+            self.after(at_ns + apart_ns, link, What::AnswersStream(stream, left - 1));
+        }
+        self.bring(at_ns, link, said);
+        if is_over {
+            self.close(at_ns, link);
         }
     }
 

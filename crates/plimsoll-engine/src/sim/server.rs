@@ -226,6 +226,28 @@ pub struct SimServer {
     pub cut: Cut,
     /// Closes connections that were idle for this long.
     pub idle_close_ns: Option<u64>,
+    /// Speaks HTTP/2 instead, and then none of the faults of requests befalls it.
+    pub h2: Option<SimH2>,
+}
+
+/// How a server speaks HTTP/2.
+#[derive(Debug, Clone, Copy)]
+pub struct SimH2 {
+    /// Streams of a connection that it takes at a time; what comes above is refused.
+    pub streams_max: u32,
+    /// Every so-manieth stream of a connection is refused.
+    pub refuses_every: Option<u64>,
+    /// It goes away from a connection that it has taken so many streams of (GOAWAY), and ends it when these are answered.
+    pub leaves_after: Option<u64>,
+    /// Its answers are streams of so many messages, so far apart in ns; 0: single ones, with the end of the request.
+    pub messages: (u32, u64),
+}
+
+impl SimH2 {
+    /// A good one, that takes so many streams at a time.
+    pub fn new(streams_max: u32) -> SimH2 {
+        SimH2 { streams_max, refuses_every: None, leaves_after: None, messages: (0, 0) }
+    }
 }
 
 impl SimServer {
@@ -244,6 +266,7 @@ impl SimServer {
             intake: None,
             cut: Cut::Whole,
             idle_close_ns: None,
+            h2: None,
         }
     }
 

@@ -10,6 +10,7 @@ mod generator;
 mod ledger;
 mod merging;
 mod sessions;
+mod streams;
 mod turns;
 mod unit;
 

@@ -1,0 +1,179 @@
+//! The server's side of HTTP/2 in the simulated world: frames written and read by hand, so that nothing of the client's own code
+//! judges the client. It takes requests without content (or one message of it), all of them the same.
+//!
+//! Not here: when an answer is due, and when bytes arrive.
+
+use super::server::SimH2;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const REFUSED_STREAM: u8 = 7;
+/// `:status: 200` by the static table.
+const HEAD_OK: &[u8] = &[0x88];
+/// `grpc-status: 0`, a literal.
+const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
+/// An empty message of gRPC's.
+const MESSAGE: &[u8] = &[0; 5];
+
+/// What the server makes of what it heard.
+#[derive(Debug)]
+pub enum Heard {
+    /// This is to be said at once.
+    Says(Vec<u8>),
+    /// A request is whole, and taken.
+    Asks(u32),
+    /// A stream is not taken, and the client hears this; whether it is one more than the client knew to be taken.
+    Untaken(Vec<u8>, bool),
+    /// Bytes that no client should send.
+    Wrong,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct SimStreams {
+    how: SimH2,
+    /// Sent by the client; how many of the bytes have arrived.
+    bytes: Vec<u8>,
+    arrived: usize,
+    begun: bool,
+    /// The client knows how many streams are taken.
+    acknowledged: bool,
+    /// Taken, and not answered yet.
+    active: Vec<u32>,
+    /// Streams that were opened.
+    opened: u64,
+    last_stream: u32,
+    leaves: bool,
+    /// The head of the first request: all are the same.
+    head: Vec<u8>,
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+impl SimStreams {
+    pub fn new(how: SimH2) -> SimStreams {
+        SimStreams {
+            how,
+            bytes: Vec::new(),
+            arrived: 0,
+            begun: false,
+            acknowledged: false,
+            active: Vec::new(),
+            opened: 0,
+            last_stream: 0,
+            leaves: false,
+            head: Vec::new(),
+        }
+    }
+
+    /// What is said first.
+    pub fn begin(&mut self) -> Vec<u8> {
+        frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
+    }
+
+    /// The client has sent these; they are on their way.
+    pub fn sent(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// What is found next, with so many bytes more that have arrived.
+    pub fn next(&mut self, arrived: usize) -> Option<Heard> {
+        self.arrived += arrived;
+        if !self.begun {
+            if self.arrived < PREFACE.len() {
+                return None;
+            }
+            self.begun = true;
+            if self.take(PREFACE.len()) != PREFACE {
+                return Some(Heard::Wrong);
+            }
+        }
+        loop {
+            let [a, b, c, kind, flags, ids @ ..] = self.bytes.get(..self.arrived.min(9))? else { return None };
+            let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+            let stream = u32::from_be_bytes(ids.try_into().ok()?);
+            let (kind, flags) = (*kind, *flags);
+            if self.arrived < 9 + length {
+                return None;
+            }
+            let payload = self.take(9 + length).split_off(9);
+            match kind {
+                SETTINGS if flags & ACK != 0 => self.acknowledged = true,
+                SETTINGS => return Some(Heard::Says(frame(SETTINGS, ACK, 0, &[]))),
+                PING if flags & ACK == 0 => return Some(Heard::Says(frame(PING, ACK, 0, &payload))),
+                HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
+                // Of a request that is not taken it may still come.
+                DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => return Some(Heard::Asks(stream)),
+                RST_STREAM => self.active.retain(|active| *active != stream),
+                _ => {}
+            }
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        self.arrived -= count;
+        self.bytes.drain(..count).collect()
+    }
+
+    fn open(&mut self, stream: u32, is_whole: bool, head: Vec<u8>) -> Heard {
+        self.opened += 1;
+        if self.head.is_empty() {
+            self.head.clone_from(&head);
+        }
+        // Numbers ascend and are odd, and every request is the same.
+        if stream <= self.last_stream || stream.is_multiple_of(2) || head != self.head {
+            return Heard::Wrong;
+        }
+        if self.leaves {
+            return Heard::Untaken(Vec::new(), false);
+        }
+        let is_over = self.active.len() >= self.how.streams_max as usize;
+        let is_refused = self.how.refuses_every.is_some_and(|every| self.opened.is_multiple_of(every));
+        self.last_stream = stream;
+        if is_over || is_refused {
+            return Heard::Untaken(
+                frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
+                is_over && self.acknowledged,
+            );
+        }
+        self.active.push(stream);
+        // With content it is whole later.
+        if is_whole { Heard::Asks(stream) } else { Heard::Says(Vec::new()) }
+    }
+
+    /// What is said of an answer with so many messages to come, and whether the connection is over with it; `None`: the client has
+    /// given it up.
+    pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
+        let at = self.active.iter().position(|active| *active == stream)?;
+        let (messages, _) = self.how.messages;
+        let mut said = match left {
+            _ if messages == 0 => {
+                [frame(HEADERS, END_HEADERS, stream, HEAD_OK), frame(DATA, END_STREAM, stream, b"hello")].concat()
+            }
+            0 => frame(HEADERS, END_HEADERS | END_STREAM, stream, TRAILERS),
+            _ if left == messages => {
+                [frame(HEADERS, END_HEADERS, stream, HEAD_OK), frame(DATA, 0, stream, MESSAGE)].concat()
+            }
+            _ => frame(DATA, 0, stream, MESSAGE),
+        };
+        if left == 0 {
+            self.active.remove(at);
+        }
+        if !self.leaves && self.how.leaves_after.is_some_and(|most| self.opened >= most) {
+            self.leaves = true;
+            said.extend(frame(GOAWAY, 0, 0, &[&self.last_stream.to_be_bytes()[..], &[0; 4]].concat()));
+        }
+        Some((said, self.leaves && self.active.is_empty()))
+    }
+}

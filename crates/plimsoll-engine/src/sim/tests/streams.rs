@@ -1,0 +1,159 @@
+//! Loads over HTTP/2: several exchanges on a connection, servers that take fewer streams, refuse some, and go away.
+
+use super::*;
+use crate::sim::server::SimH2;
+use plimsoll_model::{GrpcCall, HttpChoice};
+
+/// The plan over HTTP/2, with up to so many streams a connection.
+fn over_streams(plan: Setup, streams: u32) -> Setup {
+    plan.with(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
+}
+
+fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
+    SimServer { h2: Some(how), ..SimServer::new(service_ns) }
+}
+
+/// A time, to a tenth.
+fn near(ns: u64, expect_ns: u64) -> bool {
+    ns.abs_diff(expect_ns) <= expect_ns / 10
+}
+
+#[test]
+fn users_share_connections_and_each_meets_the_server_alone() {
+    for (streams, connections) in [(1, 16), (8, 2), (5, 4), (100, 1)] {
+        let plan = over_streams(closed("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let sim = run(&plan, &h2_server(MS, SimH2::new(1_000)), first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(sim.account.connections_max, connections, "{streams} streams");
+        assert_eq!(totals.load.h2_connections, connections);
+        assert_eq!(totals.load.stream_waits, 0, "{streams} streams");
+        // A millisecond of work, and the way there and back.
+        assert!(near(totals.whole.service.quantile_ns(0.5), 1_100_000), "{}", totals.whole.service.quantile_ns(0.5));
+        assert!(near(totals.whole.ledger.succeeded, 16 * 1_000_000 / 1_100), "{:?}", totals.whole.ledger);
+    }
+}
+
+#[test]
+fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
+    // Sixteen users on two connections, of which the server takes three streams each.
+    let plan = over_streams(closed("16"), 8).with(|plan| {
+        plan.load.duration_ns = Some(SECOND);
+        // How many it takes is known before.
+        plan.load.connections_ready = 2;
+    });
+    let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
+    let totals = sim.run.totals();
+    assert!(near(totals.whole.ledger.succeeded, 6 * 1_000_000 / 1_100), "{:?}", totals.whole.ledger);
+    assert!(totals.load.stream_waits * 2 > totals.whole.ledger.scheduled, "{}", totals.load.stream_waits);
+    assert_eq!((sim.account.connections_max, sim.account.untaken), (2, 0));
+    let (service_ns, response_ns) = (totals.whole.service.mean_ns() as u64, totals.whole.response.mean_ns() as u64);
+    assert!(near(service_ns, 1_100_000) && near(response_ns, 1_100_000 * 16 / 6), "{service_ns} {response_ns}");
+}
+
+#[test]
+fn arrivals_fill_connections_before_they_open_others() {
+    for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
+        let plan = over_streams(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        // Some 44 are under way at a time.
+        let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
+        let totals = sim.run.totals();
+        let connections = sim.account.connections_max;
+        assert!((at_least..=at_most).contains(&connections), "{streams} streams: {connections} connections");
+        assert_eq!(totals.whole.ledger.succeeded, 4_000, "{:?}", totals.whole.ledger);
+        assert!(near(totals.whole.response.quantile_ns(0.5), 11_100_000), "{streams} streams");
+    }
+}
+
+#[test]
+fn refused_streams_are_sent_again_and_counted() {
+    for plan in [closed("12"), constant("3k")] {
+        let plan = over_streams(plan, 6).with(|plan| plan.load.requests_max = Some(2_000));
+        let server = h2_server(MS, SimH2 { refuses_every: Some(7), ..SimH2::new(100) });
+        let sim = run(&plan, &server, first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(totals.whole.ledger.succeeded, 2_000, "{:?}", totals.whole.ledger);
+        assert!(sim.account.untaken >= 2_000 / 7, "{}", sim.account.untaken);
+        assert_eq!(totals.load.resent, sim.account.untaken);
+        assert_eq!(sim.account.requests, 2_000);
+    }
+}
+
+#[test]
+fn a_request_that_is_always_refused_fails_after_as_many_tries_as_are_made() {
+    let plan = over_streams(closed("2"), 2).with(|plan| plan.load.requests_max = Some(10));
+    let server = h2_server(MS, SimH2 { refuses_every: Some(1), ..SimH2::new(100) });
+    let sim = run(&plan, &server, first_seed());
+    let totals = sim.run.totals();
+    assert_eq!(totals.whole.ledger.failed[RequestFailure::StreamReset as usize], 10, "{:?}", totals.whole.ledger);
+    assert_eq!((sim.account.untaken, sim.account.requests), (90, 0));
+}
+
+#[test]
+fn a_server_that_goes_away_loses_nothing() {
+    for plan in [closed("12"), constant("3k"), poisson("3k")] {
+        let plan = over_streams(plan, 6).with(|plan| plan.load.requests_max = Some(3_000));
+        let server = h2_server(MS, SimH2 { leaves_after: Some(50), ..SimH2::new(100) });
+        let sim = run(&plan, &server, first_seed());
+        let totals = sim.run.totals();
+        assert_eq!(totals.whole.ledger.succeeded, 3_000, "{:?}", totals.whole.ledger);
+        let left: u64 = totals.load.goaways.iter().map(|(_, count)| count).sum();
+        assert!((45..=60).contains(&left), "{left} connections were left");
+        assert!(totals.load.connections_opened >= left, "{left}");
+        assert_eq!(sim.account.requests, 3_000, "what was taken is not asked again");
+    }
+}
+
+#[test]
+fn messages_of_streams_are_timed_as_they_come() {
+    let call = GrpcCall { content: Some(vec![0; 5]), gives_stream: true, ..GrpcCall::default() };
+    let plan = over_streams(closed("8"), 4).with(|plan| {
+        plan.load.requests_max = Some(400);
+        plan.traffic.routes[0].request.method = "POST".into();
+        plan.traffic.routes[0].grpc = Some(call);
+    });
+    for cut in [Cut::Whole, Cut::Bytes] {
+        let server = SimServer { cut, ..h2_server(MS, SimH2 { messages: (5, 2 * MS), ..SimH2::new(100) }) };
+        let sim = run(&plan, &server, first_seed());
+        let whole = sim.run.totals().whole;
+        assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (400, 2_000), "{:?}", whole.ledger);
+        assert_eq!((whole.first_message.count(), whole.message_gap.count()), (400, 1_600));
+        for q in [0.01, 0.5, 1.0] {
+            assert!(near(whole.first_message.quantile_ns(q), 1_100_000), "{}", whole.first_message.quantile_ns(q));
+            assert!(near(whole.message_gap.quantile_ns(q), 2_000_000), "{}", whole.message_gap.quantile_ns(q));
+        }
+        // Two more from the last message to the end.
+        assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
+    }
+}
+
+#[test]
+fn whatever_streams_meet_the_ledger_closes() {
+    let mut rng = plimsoll_model::rng::Rng::new(first_seed());
+    for round in 0..60 {
+        let seed = first_seed() + round;
+        let some = |rng: &mut plimsoll_model::rng::Rng, from: u64, to: u64| from + rng.below(to - from);
+        let load = match rng.below(3) {
+            0 => closed(&some(&mut rng, 1, 40).to_string()),
+            1 => constant(&some(&mut rng, 100, 5_000).to_string()),
+            _ => poisson(&some(&mut rng, 100, 5_000).to_string()),
+        };
+        let plan = over_streams(load, some(&mut rng, 1, 20) as u32).with(|plan| {
+            plan.load.duration_ns = Some(SECOND / 4);
+            plan.carriage.connections_max = some(&mut rng, 1, 50) as u32;
+        });
+        let how = SimH2 {
+            refuses_every: (rng.below(2) == 0).then(|| some(&mut rng, 2, 20)),
+            leaves_after: (rng.below(2) == 0).then(|| some(&mut rng, 1, 60)),
+            ..SimH2::new(some(&mut rng, 1, 30) as u32)
+        };
+        let server = SimServer {
+            service: Service::Exponential(some(&mut rng, 1, 20) * MS / 4),
+            slots: (rng.below(2) == 0).then(|| some(&mut rng, 1, 8) as usize),
+            stall: (rng.below(3) == 0).then_some(SimStall { every_ns: 100 * MS, length_ns: 50 * MS }),
+            cut: if rng.below(4) == 0 { Cut::Bytes } else { Cut::Whole },
+            buffer_bytes: if rng.below(4) == 0 { 300 } else { 64 << 10 },
+            ..h2_server(MS, how)
+        };
+        run(&plan, &server, seed);
+    }
+}

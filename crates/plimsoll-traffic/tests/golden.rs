@@ -1,0 +1,100 @@
+//! Bodies of JSON against another implementation of protobuf: what that makes of each stands in `golden/golden.json`, written by
+//! `golden/make.py`. Where it refuses a body, so do we.
+
+use plimsoll_traffic::grpc::{Schema, SchemaError};
+use serde_json::Value;
+use std::path::Path;
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn schema(files: &[&str]) -> Result<Schema, SchemaError> {
+    let names: Vec<String> = files.iter().map(|name| (*name).to_owned()).collect();
+    Schema::of_protos(&names, |name| (!name.starts_with("google/")).then(|| Ok(read(name))))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().map(|byte| (byte as char).to_digit(16).expect("a digit") as u8).collect();
+    digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
+}
+
+/// Whether ours says what theirs says: we write large numbers as numbers, they as text.
+fn is_same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::String(theirs)) => ours.to_string() == *theirs,
+        (Value::Number(ours), Value::Number(theirs)) => ours == theirs || ours.as_f64() == theirs.as_f64(),
+        (Value::Array(ours), Value::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
+        }
+        // What has no value where nobody gave one is told as null or left out.
+        (Value::Object(ours), Value::Object(theirs)) => {
+            ours.iter().all(|(name, value)| theirs.get(name).map_or(value.is_null(), |other| is_same(value, other)))
+                && theirs.keys().all(|name| ours.contains_key(name))
+        }
+        (ours, theirs) => ours == theirs,
+    }
+}
+
+/// Where the two are known to differ: an `Any` without a type, which ours does not take for the empty one.
+const DIFFERS: &str = "{\"any\":{}}";
+
+#[test]
+fn bodies_become_the_messages_that_another_implementation_makes_of_them() {
+    let schema = schema(&["kinds.proto", "older.proto"]).expect("they compile");
+    let cases: Vec<Value> = serde_json::from_str(&read("golden.json")).expect("JSON");
+    let (mut wrong, mut count, mut same) = (Vec::new(), 0, 0);
+    for case in cases.iter().filter(|case| !case["method"].as_str().is_some_and(|it| it.contains("edition"))) {
+        let method = schema.method(case["method"].as_str().expect("a method")).expect("there is such a method");
+        let body = case["body"].to_string();
+        let made = method.content(body.as_bytes(), false);
+        count += 1;
+        let Some(hex) = case["hex"].as_str() else {
+            if let Ok(made) = made {
+                wrong.push(format!(
+                    "{} {body}: taken as {made:?}; refused by others: {}",
+                    case["method"], case["refused"]
+                ));
+            }
+            continue;
+        };
+        let expect = bytes(hex);
+        if body == DIFFERS {
+            assert!(made.is_err_and(|error| error.to_string().contains("'@type'")), "{body} is taken by now");
+            continue;
+        }
+        let text = |message: &[u8]| -> Result<Value, String> {
+            let mut text = Vec::new();
+            method.write_text(message, &mut text).map_err(|error| error.to_string())?;
+            Ok(serde_json::from_slice(&text).expect("JSON"))
+        };
+        let read = text(&expect);
+        match made {
+            Err(error) => wrong.push(format!("{} {body}: {error}", case["method"])),
+            // The same message has several forms: entries of maps in any order, and without what is usual; lists packed or not.
+            Ok(made) if made[5..] != expect && text(&made[5..]) != read => {
+                wrong.push(format!("{} {body}: {:02x?} and not {expect:02x?}", case["method"], &made[5..]));
+            }
+            Ok(made) => same += usize::from(made[5..] == expect),
+        }
+        let ours = match read {
+            Ok(ours) => ours,
+            Err(error) => {
+                wrong.push(format!("{} {hex}: {error}", case["method"]));
+                continue;
+            }
+        };
+        if !is_same(&ours, &case["json"]) {
+            wrong.push(format!("{} {hex}:\n  {ours}\n  {}", case["method"], case["json"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 90 && same > 60, "{count} cases, {same} of them the same to the byte");
+}
+
+#[test]
+fn editions_are_taken_or_refused_in_a_sentence() {
+    let error = schema(&["edition.proto"]).map(|_| ()).expect_err("not yet");
+    assert!(error.to_string().contains("edition"), "{error}");
+}

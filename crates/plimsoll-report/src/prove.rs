@@ -420,6 +420,9 @@ pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
 
 /// The answer of a ladder in one sentence.
 pub fn ladder_answer(ladder: &Ladder) -> String {
+    if ladder.blocks == 0 {
+        return format!("nothing is known of the {} rungs: no block counts", ladder.rungs.len());
+    }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
     let whole = if first > 0.0 { part(last / first) } else { "nothing".into() };
@@ -457,7 +460,7 @@ pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>
         let ends = |of: Option<f64>, interval, text| of.map(|_| from_to(interval, text)).unwrap_or_default();
         vec![
             arm_name(number as u8).to_string(),
-            format!("{}/s", rate(rung.goodput_rps)),
+            if ladder.blocks > 0 { format!("{}/s", rate(rung.goodput_rps)) } else { "-".to_owned() },
             known(rung.share, part),
             ends(rung.share, rung.share_interval, part),
             known(rung.cost_us, cost),

@@ -374,6 +374,9 @@ fn charts_of_nothing_say_so() {
     let c = LoadUnit::Concurrency;
     let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
     let (proof, narrowing) = a_proof(&void);
+    let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
+    let told = ladder_chart(&heading::ladder(&ladder, "x"), told, Theme::Light);
+    assert!(told.contains("nothing is known of the 2 rungs: no block counts"), "{told}");
     for svg in [
         prove_chart(
             &heading("x"),

@@ -37,9 +37,20 @@ def http2(settings):
             return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / (rate * whole), "rps": rate}
         return side
 
+    def oha(connections, streams):
+        def side(url):
+            whole = max(1, round(seconds))
+            command = [tool("oha"), "--no-tui", "--http2", "--insecure", "-z", f"{whole}s", "-c", str(connections),
+                       "-p", str(streams), "--output-format", "json", url]
+            done = run(command, client_cpus, whole + 60)
+            rate = done.json()["summary"]["requestsPerSec"]
+            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / (rate * whole), "rps": rate}
+        return side
+
     parts, data, holds = [], {}, None
     for name, tls, connections, streams, most in (("h2c 8 x 8", False, 8, 8, 0.80), ("TLS 64 x 1", True, 64, 1, 0.90)):
-        sides = {"plimsoll": ours(connections * streams, streams), "h2load": h2load(connections, streams)}
+        sides = {"plimsoll": ours(connections * streams, streams), "h2load": h2load(connections, streams),
+                 "oha": oha(connections, streams)}
         sides = without_absent(sides, notes)
         with Nginx(server_cpus, "http2" if not tls else "ssl http2", "https" if tls else "http") as server:
             rounds = alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us ({f['rps']:.0f}/s)")
@@ -63,6 +74,8 @@ def http2(settings):
 GHZ = "github.com/bojand/ghz/cmd/ghz@v0.121.0"
 PROTO = os.path.join(measure.ROOT, "lab", "internal", "ladder", "ladderpb", "ladder.proto")
 CALL = "plimsoll.lab.ladder.v1.Ladder"
+# Calls a second that every client makes with ease.
+PACE = 2_000
 
 
 def built_by_go(name, arguments, folder):
@@ -104,26 +117,33 @@ def grpc(settings):
     # What only has to work is not worth fetching it.
     ghz_program = tool("ghz") or (None if settings.smoke else built_by_go("ghz", ["install", GHZ], measure.ROOT))
 
-    def ours(url):
-        done = plimsoll_run(url, client_cpus, seconds, "--proto", PROTO, "-c", 64, "--streams", 8, "--spin", "off",
-                            "--no-preflight", "--no-probes")
-        found = done.json()
-        if found["success_rate"] < 1:
-            raise Failure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
-        return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
-                "rps": found["requests"] / found["duration_s"], "p50_us": found["response_time_ns"]["p50"] / 1e3}
+    def ours(*load):
+        def side(url):
+            done = plimsoll_run(url, client_cpus, seconds, "--proto", PROTO, *load, "--streams", 8, "--spin", "off",
+                                "--no-preflight", "--no-probes")
+            found = done.json()
+            if found["success_rate"] < 1:
+                raise Failure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
+            # The clock that ghz has: from the send on.
+            times = found["service_time_ns"]
+            return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
+                    "rps": found["requests"] / found["duration_s"], "p50_us": times["p50"] / 1e3, "p99_us": times["p99"] / 1e3}
+        return side
 
-    def ghz(url):
-        whole = max(1, round(seconds))
-        command = [ghz_program, "--insecure", "--proto", PROTO, "--call", f"{CALL}/Empty", "-d", "{}", "-c", "64",
-                   "--connections", "8", "--cpus", "1", "-z", f"{whole}s", "--duration-stop", "wait", "-O", "json",
-                   url.split("/")[2]]
-        done = run(command, client_cpus, whole + 60)
-        found = done.json()
-        if set(found["statusCodeDistribution"]) != {"OK"}:
-            raise Failure(f"ghz: {found['statusCodeDistribution']}")
-        p50 = next(each["latency"] for each in found["latencyDistribution"] if each["percentage"] == 50)
-        return {"cpu_s": done.cpu_s, "calls": found["count"], "wall_s": done.wall_s, "rps": found["rps"], "p50_us": p50 / 1e3}
+    def ghz(*load):
+        def side(url):
+            whole = max(1, round(seconds))
+            command = [ghz_program, "--insecure", "--proto", PROTO, "--call", f"{CALL}/Empty", "-d", "{}", "-c", "64", *load,
+                       "--connections", "8", "--cpus", "1", "-z", f"{whole}s", "--duration-stop", "wait", "-O", "json",
+                       url.split("/")[2]]
+            done = run(command, client_cpus, whole + 60)
+            found = done.json()
+            if set(found["statusCodeDistribution"]) != {"OK"}:
+                raise Failure(f"ghz: {found['statusCodeDistribution']}")
+            at = {each["percentage"]: each["latency"] / 1e3 for each in found["latencyDistribution"]}
+            return {"cpu_s": done.cpu_s, "calls": found["count"], "wall_s": done.wall_s, "rps": found["rps"],
+                    "p50_us": at[50], "p99_us": at[99]}
+        return side
 
     def measured(side):
         def of(url):
@@ -131,23 +151,34 @@ def grpc(settings):
             return {**figures, "cpu_us": figures["cpu_s"] * 1e6 / figures["calls"]}
         return of
 
-    sides = {"plimsoll": measured(ours), **({"ghz": measured(ghz)} if ghz_program else {})}
+    def alternated(server, rounds, our_load, their_load):
+        sides = {"plimsoll": measured(ours(*our_load)), **({"ghz": measured(ghz(*their_load))} if ghz_program else {})}
+        rounds = alternate(settings, rounds, sides, server, notes,
+                           lambda f: f"{f['cpu_us']:.1f} us ({f['rps']:.0f}/s, p50 {f['p50_us']:.0f} us, p99 {f['p99_us']:.0f} us)")
+        for each in rounds:
+            for figures in each.values():
+                figures["server_us"] = figures["server_busy"] * figures["wall_s"] * 1e6 / figures["calls"]
+        return sides, rounds
+
     if not ghz_program:
         notes.append("ghz is not installed: its side is left out")
     with GrpcLadder(server_cpus) as server:
-        rounds = alternate(settings, 7, sides, server, notes,
-                           lambda f: f"{f['cpu_us']:.1f} us ({f['rps']:.0f}/s, p50 {f['p50_us']:.0f} us)")
-    for each in rounds:
-        for figures in each.values():
-            figures["server_us"] = figures["server_busy"] * figures["wall_s"] * 1e6 / figures["calls"]
+        sides, rounds = alternated(server, 7, ("-c", 64), ())
+        # At a rate that both make, the server meets the same load.
+        _, paced = alternated(server, 3, ("--rate", PACE), ("--rps", str(PACE)))
     over = report.ratios(rounds, "cpu_us", "plimsoll", "ghz")
     server_over = report.ratios(rounds, "server_us", "plimsoll", "ghz")
     text = f"{report.spread(over)} of ghz ("
     text += ", ".join(f"{side} {report.spread(report.values(rounds, side, 'cpu_us'), 1)} us, "
                       f"{report.spread(report.values(rounds, side, 'rps'), 0)}/s" for side in sides)
-    text += f"); CPU a call of the server {report.spread(server_over)} of that under ghz"
+    text += f"); CPU a call of the server {report.spread(server_over)} of that under ghz; at {PACE}/s: "
+    text += ", ".join(f"{side} {report.spread(report.values(paced, side, 'rps'), 0)}/s, p50 "
+                      f"{report.spread(report.values(paced, side, 'p50_us'), 0)} us, p99 "
+                      f"{report.spread(report.values(paced, side, 'p99_us'), 0)} us" for side in sides)
+    text += f", CPU a call of the server {report.spread(report.ratios(paced, 'server_us', 'plimsoll', 'ghz'))}"
     return report.Row("grpc", "client CPU a unary call of gRPC, closed, 64 in flight on 8 connections, one thread, `--spin off`",
-                      "<= 0.25 of ghz's", text, report.median(over) <= 0.25 if over else None, rounds, notes)
+                      "<= 0.25 of ghz's", text, report.median(over) <= 0.25 if over else None,
+                      {"closed": rounds, "paced": paced}, notes)
 
 
 ROWS = {"http2": http2, "grpc": grpc}

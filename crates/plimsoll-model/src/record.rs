@@ -318,6 +318,8 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
+            // The method is gRPC's, and no choice.
+            [only] if only.ok_grpc.is_some() => self.url(),
             [only] => format!("{} {}", only.method, self.url()),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
@@ -384,6 +386,9 @@ mod tests {
         assert!(route.headers[..3].iter().all(|(_, value)| value == redact::REDACTED));
         assert_eq!((route.headers[3].1.as_str(), route.body_bytes), ("*/*", 11));
         assert_eq!(record.traffic.title(), "POST http://[::1]:80/Zq...?t=[redacted]");
+        let mut call = record.clone();
+        call.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
+        assert_eq!(call.traffic.title(), "http://[::1]:80/Zq...?t=[redacted]");
         let tls = record.carriage.tls.as_ref().expect("TLS");
         assert_eq!((tls.roots, tls.own_certificate), (1, true));
         let json = serde_json::to_string(&record).expect("serialises");

@@ -7,7 +7,7 @@ use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
 use crate::find::{answer, stopped_text};
 use crate::format::{duration, rate, share};
 use crate::remedy::spelled;
-use crate::run::RunContext;
+use crate::run::{RunContext, target_text};
 use plimsoll_analysis::Doubts;
 use plimsoll_analysis::explain::{Cause, Explanation, Intervened, ShownSignal, VariedSetting, VariedStep, shown_value};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
@@ -115,7 +115,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let ExplainFinding { searched: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
-    let mut facts = vec![("target", context.plan.traffic.title()), ("line", answer(findings, doubts))];
+    let mut facts = vec![("target", target_text(context.plan)), ("line", answer(findings, doubts))];
     facts.extend(moved(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()

@@ -6,7 +6,7 @@ use crate::charted::series_section;
 use crate::document::value;
 use crate::format::{count, duration, rate, share};
 use crate::json::{FrameFields, MadeFields};
-use crate::run::RunContext;
+use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::{OverloadSecond, OverloadStep, OverloadVerdict, Overloaded, Refused};
@@ -71,7 +71,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     let mut report = Report::default();
     report.text(Tone::Answer, overload_answer(&found.overloaded));
     let mut facts = vec![
-        ("target", context.plan.traffic.title()),
+        ("target", target_text(context.plan)),
         ("line", format!("{} under {}", line_text(context, &found.overloaded), found.slo)),
     ];
     if found.retries > 0 {
@@ -90,7 +90,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     };
     report.table(&STEP_HEADINGS, rows(found.plan, &found.overloaded));
     if let Some((plan, other)) = &found.against {
-        report.text(Tone::Answer, format!("against {}: {}", plan.traffic.title(), overload_answer(other)));
+        report.text(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
         report.table(&STEP_HEADINGS, rows(plan, other));
     }
     report

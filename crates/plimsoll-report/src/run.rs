@@ -78,7 +78,8 @@ pub(crate) fn target_text(plan: &PlanRecord) -> String {
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
-    if plan.carriage.http == HttpChoice::H2 {
+    // Of gRPC that goes without saying.
+    if plan.carriage.http == HttpChoice::H2 && plan.traffic.first().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
     if plan.carriage.tls.as_ref().is_some_and(|tls| !tls.verify) {

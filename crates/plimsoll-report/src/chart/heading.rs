@@ -12,8 +12,8 @@ use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
 /// The request of a plan in a few words, without secrets.
 pub fn target(plan: &PlanRecord) -> String {
     match plan.carriage.http {
-        HttpChoice::H2 => format!("{} over HTTP/2", plan.traffic.title()),
-        HttpChoice::Auto | HttpChoice::H1 => plan.traffic.title(),
+        HttpChoice::H2 if plan.traffic.first().ok_grpc.is_none() => format!("{} over HTTP/2", plan.traffic.title()),
+        HttpChoice::H2 | HttpChoice::Auto | HttpChoice::H1 => plan.traffic.title(),
     }
 }
 

@@ -30,7 +30,7 @@ const OWN: usize = 0;
 const OTHER: usize = 1;
 
 /// What is heard of the parts.
-enum Heard {
+enum PartWord {
     /// The other is there.
     Hello,
     /// It was told what to do, and hears more.
@@ -47,8 +47,8 @@ enum Heard {
 pub struct OtherPart {
     child: Child,
     to: Option<ChildStdin>,
-    heard: Receiver<Heard>,
-    sender: Sender<Heard>,
+    heard: Receiver<PartWord>,
+    sender: Sender<PartWord>,
 }
 
 impl OtherPart {
@@ -64,8 +64,8 @@ impl OtherPart {
             std::thread::spawn(move || listen(from, &sender));
         }
         match other.heard.recv_timeout(WORD_PATIENCE) {
-            Ok(Heard::Hello) => Ok(other),
-            Ok(Heard::Gone(why)) => Err(no(why)),
+            Ok(PartWord::Hello) => Ok(other),
+            Ok(PartWord::Gone(why)) => Err(no(why)),
             _ => Err(no("it says nothing".to_owned())),
         }
     }
@@ -82,7 +82,7 @@ impl OtherPart {
         std::thread::spawn(move || {
             // Why it does not read it says itself, or its end does.
             let _ = to.write_all(&bytes).and_then(|()| to.flush());
-            let _ = sender.send(Heard::Told(to));
+            let _ = sender.send(PartWord::Told(to));
         });
     }
 
@@ -92,13 +92,13 @@ impl OtherPart {
         let mut is_ready = false;
         while !is_ready || self.to.is_none() {
             match self.heard.recv_timeout(LOOK) {
-                Ok(Heard::Ready) => is_ready = true,
-                Ok(Heard::Told(to)) => self.to = Some(to),
-                Ok(Heard::Gone(why)) => return Err(gone(&why)),
-                Ok(Heard::Hello | Heard::Reported(_)) | Err(_) if signal::interrupted() => {
+                Ok(PartWord::Ready) => is_ready = true,
+                Ok(PartWord::Told(to)) => self.to = Some(to),
+                Ok(PartWord::Gone(why)) => return Err(gone(&why)),
+                Ok(PartWord::Hello | PartWord::Reported(_)) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
                 }
-                Ok(Heard::Hello | Heard::Reported(_)) | Err(_) => {}
+                Ok(PartWord::Hello | PartWord::Reported(_)) | Err(_) => {}
             }
             if Instant::now() >= deadline {
                 let seconds = READY_PATIENCE.as_secs();
@@ -140,7 +140,7 @@ fn gone(why: &str) -> String {
 }
 
 /// Passes on what the other part says, until its end.
-fn listen(mut from: impl Read, sender: &Sender<Heard>) {
+fn listen(mut from: impl Read, sender: &Sender<PartWord>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
         match from.read(&mut piece) {
@@ -157,7 +157,7 @@ fn listen(mut from: impl Read, sender: &Sender<Heard>) {
                 break "it is another plimsoll".to_owned();
             }
             greeted = true;
-            let _ = sender.send(Heard::Hello);
+            let _ = sender.send(PartWord::Hello);
         }
         let mut taken = 0;
         let broken = loop {
@@ -180,13 +180,13 @@ fn listen(mut from: impl Read, sender: &Sender<Heard>) {
             break why;
         }
     };
-    let _ = sender.send(Heard::Gone(why));
+    let _ = sender.send(PartWord::Gone(why));
 }
 
 /// What a frame of the other part says.
-fn heard(frame: Frame) -> Result<Heard, String> {
+fn heard(frame: Frame) -> Result<PartWord, String> {
     let reported = match frame {
-        Frame::TrialStart { .. } => return Ok(Heard::Ready),
+        Frame::TrialStart { .. } => return Ok(PartWord::Ready),
         Frame::Interval { index, interval } => {
             Reported::Tick { part: OTHER, index: u64::from(index), interval: *interval }
         }
@@ -200,7 +200,7 @@ fn heard(frame: Frame) -> Result<Heard, String> {
             return Err("what it says is no part of a load".to_owned());
         }
     };
-    Ok(Heard::Reported(Box::new(reported)))
+    Ok(PartWord::Reported(Box::new(reported)))
 }
 
 /// Runs both parts of a load whose connections stand, from `origin_ns` of the monotonic clock on. Where the other part is lost, the load
@@ -224,11 +224,11 @@ pub fn run(
     let mut told = false;
     while !(own_done && other_done) {
         let reported = match other.heard.recv_timeout(LOOK) {
-            Ok(Heard::Reported(reported)) => Some(*reported),
-            Ok(Heard::Gone(why)) if !other_done => Some(lost(gone(&why))),
+            Ok(PartWord::Reported(reported)) => Some(*reported),
+            Ok(PartWord::Gone(why)) if !other_done => Some(lost(gone(&why))),
             // It ended before it was done: its panic is passed on.
             Err(_) if thread.is_finished() && !own_done => break,
-            Ok(Heard::Gone(_) | Heard::Hello | Heard::Told(_) | Heard::Ready) | Err(_) => None,
+            Ok(PartWord::Gone(_) | PartWord::Hello | PartWord::Told(_) | PartWord::Ready) | Err(_) => None,
         };
         let reported = match reported {
             None if !other_done && last_heard.elapsed() >= TICK_PATIENCE => {
@@ -269,8 +269,8 @@ fn lost(why: String) -> Reported {
 }
 
 /// Runs our own part; gives the addresses that it knows at its end.
-fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<Heard>, stop: &AtomicBool) -> Vec<SocketAddr> {
-    let report = |reported| _ = sender.send(Heard::Reported(Box::new(reported)));
+fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<PartWord>, stop: &AtomicBool) -> Vec<SocketAddr> {
+    let report = |reported| _ = sender.send(PartWord::Reported(Box::new(reported)));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = tick.start_ns / Plan::TICK_NS;
@@ -305,13 +305,13 @@ mod tests {
         drop(sender);
         let mut why = String::new();
         let letters = heard.iter().map(|heard| match heard {
-            Heard::Hello => 'h',
-            Heard::Ready => 'r',
-            Heard::Reported(reported) if matches!(*reported, Reported::Tick { .. }) => 't',
-            Heard::Reported(reported) if matches!(*reported, Reported::Done { .. }) => 'd',
-            Heard::Reported(_) => 'l',
-            Heard::Told(_) => '?',
-            Heard::Gone(text) => {
+            PartWord::Hello => 'h',
+            PartWord::Ready => 'r',
+            PartWord::Reported(reported) if matches!(*reported, Reported::Tick { .. }) => 't',
+            PartWord::Reported(reported) if matches!(*reported, Reported::Done { .. }) => 'd',
+            PartWord::Reported(_) => 'l',
+            PartWord::Told(_) => '?',
+            PartWord::Gone(text) => {
                 why = text;
                 'g'
             }

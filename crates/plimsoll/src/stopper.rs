@@ -47,9 +47,9 @@ fn asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)
 }
 
 /// All that are stopped; they go on when this is dropped, also where something panics.
-struct Held(Vec<Pausable>);
+struct StoppedProcesses(Vec<Pausable>);
 
-impl Held {
+impl StoppedProcesses {
     fn stop(&self) {
         // One that has ended meanwhile needs none.
         self.0.iter().for_each(|process| _ = process.stop());
@@ -60,7 +60,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StoppedProcesses {
     fn drop(&mut self) {
         self.go_on();
     }
@@ -72,7 +72,7 @@ pub fn stop_if_asked() {
     process::call_itself(c"stopper");
     signal::withstand();
     let held: Result<Vec<Pausable>, _> = processes.iter().map(|(pid, ticks)| Pausable::hold(*pid, *ticks)).collect();
-    let Ok(held) = held.map(Held) else { std::process::exit(2) };
+    let Ok(held) = held.map(StoppedProcesses) else { std::process::exit(2) };
     let mut out = std::io::stdout();
     if out.write_all(b"+").and_then(|()| out.flush()).is_err() || std::io::stdin().read_exact(&mut [0]).is_err() {
         std::process::exit(1);
@@ -88,7 +88,7 @@ pub fn stop_if_asked() {
 }
 
 /// Until nobody holds the other end.
-fn again_and_again(held: &Held, over: &Receiver<()>) {
+fn again_and_again(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
     };

@@ -483,7 +483,7 @@ mod tests {
         let all = without_flags.as_slice();
         for (standing, possible, first) in [
             (vec![(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)], &all[..4], Some(Intervention::Reference)),
-            (vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)], &all[..], Some(Intervention::Head)),
+            (vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)], all, Some(Intervention::Head)),
             (vec![(Cause::Limiter, 6.0)], &[Intervention::Sources][..], Some(Intervention::Sources)),
             // A second process of ours where we, or what is ours, may be to blame, and nowhere else.
             (vec![(Cause::Client, 6.0)], &[Intervention::SecondGenerator][..], Some(Intervention::SecondGenerator)),
@@ -502,7 +502,7 @@ mod tests {
             // What a flag was given for is made though nothing that stands predicts anything of it.
             (vec![(Cause::None, 6.0)], &[Intervention::LargerBody], Some(Intervention::LargerBody)),
             (vec![(Cause::None, 6.0)], &all[1..2], None),
-            (vec![], &all[..], Some(Intervention::Reference)),
+            (vec![], all, Some(Intervention::Reference)),
             (vec![(Cause::Pool, 5.0)], &[], None),
         ] {
             let chosen = worth_making(&weighed(&standing), possible);

@@ -39,7 +39,7 @@ pub struct MayStop {
 }
 
 /// What is known of processes when it is decided which may be stopped.
-struct Sight {
+struct ProcessesSeen {
     all: BTreeMap<u32, (Stat, String)>,
     /// Plimsoll and all below it.
     ours: BTreeSet<u32>,
@@ -71,7 +71,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     let behind = Asker::open().and_then(|mut asker| downstream(&mut asker, &server, port, me)).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
-    chosen(words, &Sight { all, ours, server, above, behind }).map_err(no)
+    chosen(words, &ProcessesSeen { all, ours, server, above, behind }).map_err(no)
 }
 
 /// The parents of a process, up to the first.
@@ -85,7 +85,7 @@ fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     found
 }
 
-fn chosen(words: &[String], sight: &Sight) -> Result<Vec<MayStop>, String> {
+fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, String> {
     let mut found: BTreeMap<u32, MayStop> = BTreeMap::new();
     for word in words {
         let pids: Vec<u32> = match word.parse() {
@@ -119,7 +119,7 @@ fn chosen(words: &[String], sight: &Sight) -> Result<Vec<MayStop>, String> {
     }
 }
 
-impl Sight {
+impl ProcessesSeen {
     /// Why a process is not stopped.
     fn refusal(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
@@ -222,13 +222,19 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    fn sight(child: u32) -> Sight {
+    fn sight(child: u32) -> ProcessesSeen {
         let set = |pids: &[u32]| pids.iter().copied().collect::<BTreeSet<u32>>();
         let all = processes().expect("seen");
-        Sight { all, ours: set(&[std::process::id()]), server: set(&[]), above: set(&[]), behind: set(&[child]) }
+        ProcessesSeen {
+            all,
+            ours: set(&[std::process::id()]),
+            server: set(&[]),
+            above: set(&[]),
+            behind: set(&[child]),
+        }
     }
 
-    fn refused(words: &[&str], sight: &Sight) -> String {
+    fn refused(words: &[&str], sight: &ProcessesSeen) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         chosen(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
     }
@@ -246,9 +252,9 @@ mod tests {
             (vec!["no such program"], sight(pid), "no process is called"),
             (vec!["1"], sight(pid), "the first of the system"),
             (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
-            (vec![&number], Sight { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
-            (vec![&number], Sight { above: BTreeSet::from([pid]), ..sight(pid) }, "was started by"),
-            (vec![&number], Sight { behind: BTreeSet::new(), ..sight(pid) }, "has a connection to"),
+            (vec![&number], ProcessesSeen { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
+            (vec![&number], ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) }, "was started by"),
+            (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has a connection to"),
         ] {
             let why = refused(&words, &sight);
             assert!(why.contains(expect), "{words:?}: {why}");

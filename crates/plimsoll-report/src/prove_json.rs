@@ -125,7 +125,7 @@ struct ProveDocument<'a> {
     load_s: Option<f64>,
     verdict: String,
     measures: Vec<MeasureFields>,
-    routes: Vec<RouteFields<'a>>,
+    routes: Vec<ComparedRouteFields<'a>>,
     margin: Option<f64>,
     margin_asked: Option<f64>,
     aa: ControlFields,
@@ -174,7 +174,7 @@ impl MeasureFields {
 
 /// One of several routes, B against A.
 #[derive(Serialize)]
-struct RouteFields<'a> {
+struct ComparedRouteFields<'a> {
     name: &'a str,
     requests: [u64; 2],
     success_rate: [f64; 2],
@@ -190,9 +190,9 @@ fn route_measure_name(measure: RouteMeasure) -> &'static str {
     }
 }
 
-impl<'a> From<&'a RouteCompared> for RouteFields<'a> {
-    fn from(route: &'a RouteCompared) -> RouteFields<'a> {
-        RouteFields {
+impl<'a> From<&'a RouteCompared> for ComparedRouteFields<'a> {
+    fn from(route: &'a RouteCompared) -> ComparedRouteFields<'a> {
+        ComparedRouteFields {
             name: &route.name,
             requests: route.requests,
             success_rate: route.success_rate,
@@ -241,7 +241,7 @@ pub(crate) fn proof(
         load_s,
         verdict: proof.verdict.to_string(),
         measures: proof.measures.iter().map(|one| MeasureFields::of(one, measure_name)).collect(),
-        routes: proof.routes.iter().map(RouteFields::from).collect(),
+        routes: proof.routes.iter().map(ComparedRouteFields::from).collect(),
         margin: proof.measures.first().map(|primary| primary.margin),
         margin_asked: proof.measures.first().map(|primary| primary.margin_asked),
         aa: ControlFields { rejected: control.rejected, half_width: control.half_width, p: control.p },

@@ -93,7 +93,7 @@ impl AroundLoad {
         let began = Instant::now();
         let mut request = once.request(number).clone();
         loop {
-            let Told { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
+            let OnceHeard { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
             let text = || FailedAnswer::answer(status, 0, &kept).text();
             let missed = |why: &str| format!("was answered, but {why}: {}", text());
             match once.redirected(status, &answer) {
@@ -118,7 +118,7 @@ impl AroundLoad {
         deadline: Instant,
         timeout: Duration,
         in_any_case: bool,
-    ) -> Result<Told, String> {
+    ) -> Result<OnceHeard, String> {
         let carriage = &self.plan.carriage;
         let connects: Vec<(String, Connect)> = match &carriage.unix {
             Some(path) => vec![(format!("the unix socket {path}"), Box::new(|| Socket::connect_unix(path)))],
@@ -159,14 +159,14 @@ impl AroundLoad {
                 answer.told_apart(&reply.fields);
                 kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
             }
-            return Ok(Told { status: reply.status, answer, kept });
+            return Ok(OnceHeard { status: reply.status, answer, kept });
         }
         Err(format!("got no answer: {}", reasons.join("; ")))
     }
 }
 
 /// An answer to one request.
-struct Told {
+struct OnceHeard {
     status: u16,
     answer: OnceAnswer,
     /// Its first bytes.

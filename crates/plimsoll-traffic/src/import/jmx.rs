@@ -16,10 +16,10 @@ use super::draft::{DraftData, DraftScenario, DraftStep, DraftWhat, Imported};
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
-use reader::{DEPTH_MAX, JmxReader, shown};
+use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
-use xml::{Element, elements, property};
+use xml::{Element, elements, property, shown};
 
 /// Nodes of a file, at most.
 const NODES_MAX: u32 = 2_000_000;

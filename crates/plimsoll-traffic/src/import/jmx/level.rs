@@ -2,8 +2,8 @@
 
 use super::super::draft::DraftText;
 use super::super::nodes::base64;
-use super::reader::{JmxReader, shown};
-use super::xml::{self, Element, property};
+use super::reader::JmxReader;
+use super::xml::{self, Element, property, shown};
 
 /// What holds for all requests beside and below an element.
 #[derive(Debug, Default)]

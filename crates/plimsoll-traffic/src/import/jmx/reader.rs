@@ -35,8 +35,3 @@ impl JmxReader {
         left_out.into_iter().for_each(|text| self.draft.leave_out_again(at, text));
     }
 }
-
-/// A text from the plan as it may be told: one line, not too long.
-pub fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(100).collect()
-}

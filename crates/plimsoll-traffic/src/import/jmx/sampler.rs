@@ -4,9 +4,9 @@ use super::super::draft::{DraftBody, DraftRequest, DraftStep, DraftText, DraftWh
 use super::super::nodes::{self, encoded};
 use super::checks;
 use super::level::TestLevel;
-use super::reader::{JmxReader, shown};
+use super::reader::JmxReader;
 use super::timers::{Thinking, Timer};
-use super::xml::{self, Element, property};
+use super::xml::{self, Element, property, shown};
 use crate::file::TextPlace;
 
 /// Redirects that the tool follows, at most.

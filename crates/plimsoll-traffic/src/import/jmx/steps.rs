@@ -4,8 +4,8 @@ use super::super::draft::{DraftStep, DraftWhat};
 use super::super::nodes::plain_name;
 use super::checks;
 use super::level::TestLevel;
-use super::reader::{DEPTH_MAX, JmxReader, shown};
-use super::xml::Element;
+use super::reader::{DEPTH_MAX, JmxReader};
+use super::xml::{Element, shown};
 
 /// Repetitions of a loop, at most.
 const TIMES_MAX: f64 = 1_000_000.0;

@@ -5,7 +5,7 @@
 
 use super::super::draft::DraftLoad;
 use super::values::Values;
-use super::xml::{Element, property};
+use super::xml::{Element, property, shown};
 use crate::file::TextPlace;
 
 /// Stretches of a load, at most.
@@ -15,7 +15,7 @@ const SECONDS_MAX: f64 = 1e7;
 
 /// Threads that start, stay and stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Stretch {
+struct ThreadSpan {
     threads: f64,
     start_s: f64,
     ramp_s: f64,
@@ -23,7 +23,7 @@ struct Stretch {
     stop_s: f64,
 }
 
-impl Stretch {
+impl ThreadSpan {
     /// When it changes how it changes.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
@@ -58,7 +58,7 @@ struct Ramp {
 #[derive(Debug, Clone, PartialEq)]
 enum Coming {
     /// Threads over time, to a known end.
-    Over(Vec<Stretch>),
+    Over(Vec<ThreadSpan>),
     /// Threads that start within so many s, and how often each does its steps; for ever where that is not said.
     Loops { ramp_s: f64, loops: Option<f64> },
     /// Each session at a time of its own, a second so many.
@@ -80,7 +80,7 @@ struct GroupLoad {
 
 /// A timer that has a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Pace {
+struct TimerRate {
     per_minute: f64,
     /// The rate is one thread's.
     is_each: bool,
@@ -93,7 +93,7 @@ struct Pace {
 #[derive(Debug, Default)]
 pub struct JmxLoad {
     groups: Vec<GroupLoad>,
-    pace: Option<Pace>,
+    pace: Option<TimerRate>,
     /// The steps of a group are being read.
     is_inside: bool,
 }
@@ -121,7 +121,7 @@ impl JmxLoad {
         if coming == Coming::Unknown {
             let text = format!(
                 "'{name}': how many threads a {} has over time is not known: say it with the users or the rate of the load",
-                super::reader::shown(element.kind())
+                shown(element.kind())
             );
             left_out.push(text);
         }
@@ -142,7 +142,7 @@ impl JmxLoad {
     pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
-        self.pace.get_or_insert(Pace { per_minute, is_each, at, group });
+        self.pace.get_or_insert(TimerRate { per_minute, is_each, at, group });
         is_first
     }
 
@@ -158,8 +158,10 @@ impl JmxLoad {
         if let Some(group) =
             groups.iter().find(|group| matches!(group.coming, Coming::Rate(_))).filter(|_| groups.len() > 1)
         {
-            let text =
-                format!("'{}': sessions that come at a rate, beside other groups: say it with --rate", group.name);
+            let text = format!(
+                "'{}': sessions that come at a rate, beside other groups: give the load a rate where it is asked for",
+                group.name
+            );
             left_out.push((group.at, text));
             groups.retain(|group| !matches!(group.coming, Coming::Rate(_)));
         }
@@ -198,7 +200,7 @@ impl JmxLoad {
             load.rate = Some(figure(threads / ramp_s));
             return (load, left_out);
         }
-        let stretches: Vec<Stretch> = groups
+        let stretches: Vec<ThreadSpan> = groups
             .iter()
             .flat_map(|group| if let Coming::Over(stretches) = &group.coming { &stretches[..] } else { &[] })
             .copied()
@@ -268,7 +270,7 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     let coming = match (duration_s, loops, threads) {
         (Some(duration_s), None, Some(threads)) => {
             let ramp_s = if ramp_s > 1.0 && threads > 1.0 { ramp_s.min(duration_s) } else { 0.0 };
-            Coming::Over(vec![Stretch { threads, start_s, ramp_s, hold_s: duration_s - ramp_s, stop_s: 0.0 }])
+            Coming::Over(vec![ThreadSpan { threads, start_s, ramp_s, hold_s: duration_s - ramp_s, stop_s: 0.0 }])
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {
@@ -300,11 +302,11 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
     let hold_s = number("Hold").unwrap_or(0.0) * unit_s;
     let steps = number("Steps").unwrap_or(0.0).clamp(0.0, STAGES_MAX as f64) as usize;
     let stretches = match steps {
-        0 | 1 => vec![Stretch { threads, start_s: 0.0, ramp_s, hold_s, stop_s: 0.0 }],
+        0 | 1 => vec![ThreadSpan { threads, start_s: 0.0, ramp_s, hold_s, stop_s: 0.0 }],
         steps => (0..steps)
             .map(|step| {
                 let start_s = ramp_s * step as f64 / steps as f64;
-                Stretch {
+                ThreadSpan {
                     threads: threads / steps as f64,
                     start_s,
                     ramp_s: 0.0,
@@ -337,7 +339,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
     while started < threads && stretches.len() < STAGES_MAX {
         let next = if started == 0.0 && burst > 0.0 { burst } else { each };
         let next = next.min(threads - started);
-        stretches.push(Stretch { threads: next, start_s: at_s, ramp_s, hold_s: 0.0, stop_s: 0.0 });
+        stretches.push(ThreadSpan { threads: next, start_s: at_s, ramp_s, hold_s: 0.0, stop_s: 0.0 });
         started += next;
         at_s += ramp_s + if started < threads { of("Start users period") } else { 0.0 };
     }
@@ -356,17 +358,17 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
 
 /// A group of rows: threads, delay, start, hold, stop.
 fn rows(element: &Element, values: &Values) -> (Option<f64>, Coming) {
-    let row = |row: roxmltree::Node| -> Option<Stretch> {
+    let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
             .children()
             .filter(roxmltree::Node::is_element)
             .map(|cell| values.number(cell.text().unwrap_or("0")).filter(|number| *number >= 0.0))
             .collect::<Option<_>>()?;
         let [threads, start_s, ramp_s, hold_s, stop_s] = cells.as_slice() else { return None };
-        Some(Stretch { threads: *threads, start_s: *start_s, ramp_s: *ramp_s, hold_s: *hold_s, stop_s: *stop_s })
+        Some(ThreadSpan { threads: *threads, start_s: *start_s, ramp_s: *ramp_s, hold_s: *hold_s, stop_s: *stop_s })
     };
     let data = element.collection("ultimatethreadgroupdata");
-    let stretches: Option<Vec<Stretch>> = data.into_iter().map(row).collect();
+    let stretches: Option<Vec<ThreadSpan>> = data.into_iter().map(row).collect();
     match stretches.filter(|stretches| (1..=STAGES_MAX).contains(&stretches.len())) {
         Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), Coming::Over(stretches)),
         None => (None, Coming::Unknown),
@@ -374,8 +376,8 @@ fn rows(element: &Element, values: &Values) -> (Option<f64>, Coming) {
 }
 
 /// The levels of several stretches together.
-fn over_time(stretches: &[Stretch]) -> Vec<Ramp> {
-    let mut turns_s: Vec<f64> = stretches.iter().flat_map(Stretch::turns_s).chain([0.0]).collect();
+fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
+    let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
     turns_s.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
     let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.level(at_s, side)).sum::<f64>().round();
@@ -494,8 +496,8 @@ mod tests {
     use super::*;
     use plimsoll_model::Curve;
 
-    fn stretch(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> Stretch {
-        Stretch { threads, start_s, ramp_s, hold_s, stop_s }
+    fn stretch(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> ThreadSpan {
+        ThreadSpan { threads, start_s, ramp_s, hold_s, stop_s }
     }
 
     #[test]

@@ -82,3 +82,8 @@ pub fn place(node: Node) -> TextPlace {
 pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
     lines.place(at.column)
 }
+
+/// A text from the plan as it may be told: one line, not too long.
+pub fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}

@@ -17,5 +17,5 @@ fn the_benchmarks_run_small() {
     let (text, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{text}{errors}");
     // A header, a line under it, and a row for each measure.
-    assert_eq!(text.lines().filter(|line| line.starts_with('|')).count(), 2 + 22, "{text}{errors}");
+    assert_eq!(text.lines().filter(|line| line.starts_with('|')).count(), 2 + 24, "{text}{errors}");
 }

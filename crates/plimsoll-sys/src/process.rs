@@ -36,6 +36,24 @@ pub fn cores() -> u32 {
     if result == 0 { unsafe { libc::CPU_COUNT(&set) as u32 }.max(1) } else { 1 }
 }
 
+/// Which cores a process may run on, one bit each, of the first 1024; `None` where it is gone or may not be asked.
+pub fn cores_of(pid: u32) -> Option<[u64; 16]> {
+    // SAFETY: all-zero bytes are a valid, empty cpu_set_t.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` has the size given.
+    if unsafe { libc::sched_getaffinity(pid as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
+        return None;
+    }
+    let mut cores = [0; 16];
+    for core in 0..(libc::CPU_SETSIZE as usize).min(1024) {
+        // SAFETY: the core is within the set.
+        if unsafe { libc::CPU_ISSET(core, &set) } {
+            cores[core / 64] |= 1 << (core % 64);
+        }
+    }
+    Some(cores)
+}
+
 /// Restricts the calling thread (and threads it starts later) to the given cores.
 pub fn set_cores(cores: &[u32]) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid, empty cpu_set_t.

@@ -203,10 +203,22 @@ impl Contrast {
         Some(idle <= 0.1 * cores)
     }
 
-    /// Whether there are cores to spare at and past the line.
+    /// Whether the server may run on some of the cores only, and uses these up at or past the line.
+    pub fn allowed_full(&self) -> Option<bool> {
+        let allowed = self.top(Signal::CoresAllowed)?;
+        Some(allowed < self.top(Signal::Cores)? && self.top(Signal::ServerCores)? >= 0.9 * allowed)
+    }
+
+    /// Whether the server may run on one core only, and there are others: of a thread that fills it nobody knows whether a second
+    /// one would have found work.
+    pub fn bound_to_one(&self) -> bool {
+        self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
+    }
+
+    /// Whether there are cores to spare for the server at and past the line.
     pub fn cores_spare(&self) -> Option<bool> {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
-        Some(idle >= (0.15 * cores).min(0.5))
+        Some(idle >= (0.15 * cores).min(0.5) && !self.allowed_full().unwrap_or(false))
     }
 
     /// Whether a thread of the server has no room.

@@ -13,6 +13,8 @@ pub enum UsedResource {
     Thread,
     /// All cores of the machine: the server's work, ours, and that of others on it.
     Cores,
+    /// The cores that the server may run on, where these are not all.
+    Allowed,
     /// The CPU quota of the server's control group.
     Quota,
     /// One core of what is behind the server.
@@ -23,9 +25,10 @@ pub enum UsedResource {
 
 impl UsedResource {
     /// All of them.
-    const ALL: [UsedResource; 5] = [
+    const ALL: [UsedResource; 6] = [
         UsedResource::Thread,
         UsedResource::Cores,
+        UsedResource::Allowed,
         UsedResource::Quota,
         UsedResource::Downstream,
         UsedResource::Client,
@@ -36,6 +39,7 @@ impl UsedResource {
         match self {
             UsedResource::Thread => "thread",
             UsedResource::Cores => "cores",
+            UsedResource::Allowed => "allowed_cores",
             UsedResource::Quota => "quota",
             UsedResource::Downstream => "downstream",
             UsedResource::Client => "client",
@@ -47,6 +51,7 @@ impl UsedResource {
         match self {
             UsedResource::Thread => "the server's fullest thread",
             UsedResource::Cores => "the machine's cores",
+            UsedResource::Allowed => "the cores that the server may use",
             UsedResource::Quota => "the CPU quota",
             UsedResource::Downstream => "a core of what is behind the server",
             UsedResource::Client => "plimsoll's fullest worker",
@@ -61,6 +66,10 @@ impl UsedResource {
                 let cores = sight.get(Signal::Cores)?;
                 sight.get(Signal::ServerCores)?;
                 Some(((cores - sight.get(Signal::Idle)?).max(0.0), cores))
+            }
+            UsedResource::Allowed => {
+                let allowed = sight.get(Signal::CoresAllowed)?;
+                (allowed < sight.get(Signal::Cores)?).then_some((sight.get(Signal::ServerCores)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
             // Of several processes it is not known how their work is divided.

@@ -244,6 +244,7 @@ fn is_resource_of(cause: Cause, resource: UsedResource) -> bool {
     match resource {
         UsedResource::Thread => matches!(cause, Cause::OneThread | Cause::Gc | Cause::WarmUp),
         UsedResource::Cores => matches!(cause, Cause::Cpu | Cause::Gc | Cause::Neighbour | Cause::WarmUp),
+        UsedResource::Allowed => matches!(cause, Cause::Cpu | Cause::Gc | Cause::WarmUp),
         UsedResource::Quota => cause == Cause::CpuQuota,
         UsedResource::Downstream => cause == Cause::Downstream,
         UsedResource::Client => cause == Cause::Client,
@@ -253,7 +254,7 @@ fn is_resource_of(cause: Cause, resource: UsedResource) -> bool {
 fn cause_of(resource: UsedResource) -> Cause {
     match resource {
         UsedResource::Thread => Cause::OneThread,
-        UsedResource::Cores => Cause::Cpu,
+        UsedResource::Cores | UsedResource::Allowed => Cause::Cpu,
         UsedResource::Quota => Cause::CpuQuota,
         UsedResource::Downstream => Cause::Downstream,
         UsedResource::Client => Cause::Client,

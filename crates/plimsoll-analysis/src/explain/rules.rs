@@ -478,6 +478,12 @@ pub const RULES: &[Rule] = &[
                 Some(case.top(Signal::FullThreads)? <= 1.0)
             }),
             must_not(
+                "it may run on one core only, which is used up",
+                "it may run on more than one core",
+                &[Signal::CoresAllowed, Signal::ServerCores],
+                |case| Some(case.bound_to_one() && case.allowed_full()?),
+            ),
+            must_not(
                 "its other threads use up the cores that are left: a second one like it would have none",
                 "there is a core for a second one",
                 &[Signal::Idle, Signal::ServerCores],
@@ -506,8 +512,8 @@ pub const RULES: &[Rule] = &[
                 4.0,
                 "all cores that it may use are in use",
                 "cores are idle",
-                &[Signal::Idle, Signal::ServerCores, Signal::RunQueue],
-                |case| Some(case.cores_full()? || held_to_cores(case)?),
+                &[Signal::Idle, Signal::ServerCores, Signal::CoresAllowed, Signal::RunQueue],
+                |case| Some(case.cores_full()? || case.allowed_full().unwrap_or(false) || held_to_cores(case)?),
             ),
             must(
                 1.0,
@@ -523,6 +529,7 @@ pub const RULES: &[Rule] = &[
                 |case| {
                     Some(
                         case.thread_full()?
+                            && !case.bound_to_one()
                             && case.top(Signal::FullThreads)? <= 1.0
                             && case.top(Signal::ServerCores)? < MORE_THAN_ONE,
                     )
@@ -530,7 +537,8 @@ pub const RULES: &[Rule] = &[
             ),
             speaks(1.0, "threads wait for a core", &[Signal::RunQueue], |case| case.rises(Signal::RunQueue, 3.0)),
             speaks(1.0, "its work a request predicts the line", &[Signal::ServerCpu], |case| {
-                let ceiling = case.demand(UsedResource::Cores)?.ceiling_rps;
+                let bound = case.demand(UsedResource::Allowed).filter(|_| case.allowed_full() == Some(true));
+                let ceiling = bound.or(case.demand(UsedResource::Cores))?.ceiling_rps;
                 Some((0.8..1.15).contains(&(case.best_rps / ceiling)))
             }),
         ],

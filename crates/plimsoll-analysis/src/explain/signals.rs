@@ -52,6 +52,8 @@ pub enum Signal {
     ServerCores,
     /// CPU time of the server for each answer.
     ServerCpu,
+    /// Cores that the server's processes may run on.
+    CoresAllowed,
     /// Share of one core that the fullest thread used.
     FullestThread,
     /// Threads without room.
@@ -164,6 +166,7 @@ impl Signal {
             Signal::Generator => ("generator", "share", "plimsoll's fullest worker", "plimsoll"),
             Signal::ClientCores => ("client_cores", "cores", "cores that plimsoll needs", "plimsoll"),
             Signal::ServerCores => ("server_cores", "cores", "cores of the server", "the server's processes"),
+            Signal::CoresAllowed => ("cores_allowed", "", "cores that the server may use", "the server's processes"),
             Signal::ServerCpu => ("server_cpu", "ns", "CPU of the server a request", "the server's processes"),
             Signal::FullestThread => ("fullest_thread", "share", "the server's fullest thread", "the server's threads"),
             Signal::FullThreads => ("full_threads", "", "threads without room", "the server's threads"),
@@ -387,6 +390,7 @@ impl LoadSignals {
 
         let server_cores = cores("server.cpu");
         self.put(Signal::ServerCores, server_cores);
+        self.put(Signal::CoresAllowed, mean("server.cores_allowed"));
         self.put(Signal::ServerCpu, per_answer(change("server.cpu")));
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));

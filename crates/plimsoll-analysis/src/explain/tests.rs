@@ -278,6 +278,26 @@ fn each_cause_by_its_law() {
             ]),
             Cause::AcceptBacklog,
         ),
+        (
+            "one of four cores, with one thread that fills it",
+            usual()
+                .with(&[
+                    (ServerCores, 0.15, 0.95, 0.99),
+                    (FullestThread, 0.14, 0.93, 0.97),
+                    (FullThreads, 0.0, 1.0, 1.0),
+                ])
+                .with(&[(CoresAllowed, 1.0, 1.0, 1.0)]),
+            Cause::Cpu,
+        ),
+        (
+            "two of four cores, shared by many threads",
+            usual().with(&[
+                (ServerCores, 0.3, 1.9, 1.97),
+                (FullestThread, 0.04, 0.24, 0.25),
+                (CoresAllowed, 2.0, 2.0, 2.0),
+            ]),
+            Cause::Cpu,
+        ),
         ("open files", usual().with(&[(Files, 0.2, 0.9, 1.0), (ConnectFailed, 0.0, 0.0, 0.2)]), Cause::Files),
         (
             "others on the machine",

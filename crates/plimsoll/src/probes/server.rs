@@ -13,6 +13,7 @@ use plimsoll_sys::probe::process::{
     ticks_per_second,
 };
 use plimsoll_sys::probe::{ProcFile, listener};
+use plimsoll_sys::process::cores_of;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LIVE_SAMPLES: usize = 10;
 /// Busy threads get a series of their own, up to so many.
 const THREADS_SHOWN_MAX: usize = 24;
+/// So many processes are asked on which cores they may run; what they start inherits it.
+const ASKED_FOR_CORES_MAX: usize = 64;
 /// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
 const STATS_AT_ONCE: usize = 8;
 /// Threads by what they wait for.
@@ -385,6 +388,13 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
+    /// Cores on which any of its processes may run.
+    fn cores_allowed(&self) -> Option<f64> {
+        let of = self.members.iter().take(ASKED_FOR_CORES_MAX).filter_map(|member| cores_of(member.pid));
+        let all = of.reduce(|a, b| std::array::from_fn(|at| a[at] | b[at]))?;
+        Some(all.iter().map(|bits| bits.count_ones()).sum::<u32>().into())
+    }
+
     fn tell_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
         // Of several processes, and of threads with files of their own, the table that is nearest to its limit.
@@ -504,6 +514,9 @@ impl Probe for ServerProbe {
         sink.gauge("server.rss", "bytes", (pages * page_bytes()) as f64);
         sink.gauge("server.threads", "", threads as f64);
         sink.gauge("server.processes", "", self.members.len() as f64);
+        if let Some(cores) = self.cores_allowed() {
+            sink.gauge("server.cores_allowed", "cores", cores);
+        }
         self.tell_threads(at_ns, sink);
         self.tell_files(sink);
     }

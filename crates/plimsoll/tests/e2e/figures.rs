@@ -369,7 +369,7 @@ fn figures_are_named_alike_in_conditions() {
     for (command, condition, said) in [
         (run, "line<5", "goodput (also rate, rps), cpu"),
         (sweep, "knee<5", "goodput (also rate, rps), cpu"),
-        (find, "p99>5ms", "line (also rate), peak (also goodput), knee and cpu"),
+        (find, "p99>5ms", "line (also rate), peak (also goodput), knee, scale and cpu"),
         (&["prove", "--count-disturbed", &url, &url], "goodput<5", "worse"),
     ] {
         let done = plimsoll(&[command, &["--fail-if", condition]].concat());

@@ -126,10 +126,10 @@ impl RouteRecord {
         };
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
-        let (ok_status, timeout_ns) = (self.ok_status.clone(), self.timeout_ns);
+        let (ok_status, timeout_ns, follow) = (self.ok_status.clone(), self.timeout_ns, self.follow);
         // Its messages are made anew of its body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
-        Ok(Route { label, weight, ok_status, timeout_ns, grpc, ..Route::new(request) })
+        Ok(Route { label, weight, ok_status, timeout_ns, follow, grpc, ..Route::new(request) })
     }
 }
 

@@ -125,6 +125,14 @@ pub struct RouteRecord {
     pub in_turn: bool,
     /// A request that takes longer has failed, ns.
     pub timeout_ns: u64,
+    /// See [`Route::follow`].
+    #[serde(default, skip_serializing_if = "is_none_followed")]
+    pub follow: u8,
+}
+
+/// Nothing is followed, as in records of before.
+fn is_none_followed(hops: &u8) -> bool {
+    *hops == 0
 }
 
 /// How a load's connections are opened and closed.
@@ -253,6 +261,7 @@ impl Route {
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
             in_turn: self.grpc.as_ref().is_some_and(|call| call.in_turn),
             timeout_ns: self.timeout_ns,
+            follow: self.follow,
         }
     }
 }
@@ -320,6 +329,8 @@ impl TrafficRecord {
         match self.routes.as_slice() {
             // The method is gRPC's, and no choice.
             [only] if only.ok_grpc.is_some() => self.url(),
+            // Paths of many were made one.
+            [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
             [only] => format!("{} {}", only.method, self.url()),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();

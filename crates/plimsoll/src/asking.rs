@@ -101,7 +101,8 @@ pub fn plans(
                 let user_info = push_authorization(&mut headers, authorization);
                 let method = if origin.is_grpc() { "POST".to_owned() } else { method.clone() };
                 let asked = Request { method, target: path, headers, body: body.clone() };
-                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, ..Route::new(asked) };
+                let follow = request.follow.unwrap_or(0);
+                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, follow, ..Route::new(asked) };
                 if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
                     route.label = redact::path(&name.to_string_lossy());
                 }
@@ -113,6 +114,9 @@ pub fn plans(
                         return Err(Failure::usage(
                             "--method: a call of gRPC's is named by the URL, grpc://HOST:PORT/package.Service/Method",
                         ));
+                    }
+                    if follow > 0 {
+                        return Err(Failure::usage("--follow: calls of gRPC are not redirected; leave it out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
                     make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn);

@@ -7,7 +7,7 @@ use crate::fields;
 use crate::files::{self, Use};
 use crate::output::note;
 use base64::Engine;
-use plimsoll_model::BodyFrom;
+use plimsoll_model::{BodyFrom, Route};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded, words};
 
 /// A body, and where it is from.
@@ -63,6 +63,10 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
     connection.cacert = connection.cacert.take().or(curl.issuers.clone().map(Into::into));
     connection.cert = connection.cert.take().or(curl.certificate.clone().map(Into::into));
     connection.key = connection.key.take().or(curl.key.clone().map(Into::into));
+    if curl.follows {
+        let most = curl.follow_max.and_then(|most| u8::try_from(most).ok()).unwrap_or(u8::MAX);
+        asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_MAX)));
+    }
     if !curl.left_out.is_empty() {
         note(&format!("--curl: not carried over: {}", curl.left_out.join(", ")));
     }

@@ -67,7 +67,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ) => Class::Switch,
         (
             _,
-            "method" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
+            "method" | "follow" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
             | "resolve_every" | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals"
             | "pprof_seconds" | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup"
             | "stop_if" | "fail_if" | "slo" | "line" | "retries" | "budget" | "headroom" | "need" | "max_rate"

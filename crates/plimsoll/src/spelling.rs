@@ -171,6 +171,7 @@ fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redac
             words.value("--header", format!("{name}: {value}"));
         }
     }
+    words.optional("--follow", Some(route.follow).filter(|hops| *hops > 0));
     match &terms.body {
         None => {}
         Some(BodyFrom::Text) if route.body_bytes == 0 => words.value("--body", ""),

@@ -71,6 +71,10 @@ pub struct CurlRequest {
     pub certificate: Option<String>,
     /// See above.
     pub key: Option<String>,
+    /// Redirects are followed.
+    pub follows: bool,
+    /// As many of them at most; -1: however many.
+    pub follow_max: Option<i64>,
     /// Options that ask for something that is not done here.
     pub left_out: Vec<String>,
 }
@@ -263,8 +267,9 @@ const PASSED_OVER_WITH_VALUE: &[&str] =
     &["output", "write-out", "cookie-jar", "connect-timeout", "stderr", "trace-ascii", "keepalive-time"];
 /// Options that change what is asked, in a way that is not carried over. The second ones have a value.
 const LEFT_OUT: &[&str] = &[
-    "location",
-    "location-trusted",
+    "post301",
+    "post302",
+    "post303",
     "http1.0",
     "http3",
     "http3-only",
@@ -276,18 +281,8 @@ const LEFT_OUT: &[&str] = &[
     "anyauth",
     "compressed-ssh",
 ];
-const LEFT_OUT_WITH_VALUE: &[&str] = &[
-    "proxy",
-    "retry",
-    "retry-delay",
-    "retry-max-time",
-    "max-redirs",
-    "resolve",
-    "connect-to",
-    "interface",
-    "limit-rate",
-    "range",
-];
+const LEFT_OUT_WITH_VALUE: &[&str] =
+    &["proxy", "retry", "retry-delay", "retry-max-time", "resolve", "connect-to", "interface", "limit-rate", "range"];
 
 impl CurlRequest {
     /// What the words ask; the first is `curl` itself.
@@ -381,6 +376,16 @@ impl CurlRequest {
             "unix-socket" => self.unix = Some(value),
             "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
             "max-time" => self.timeout_s = Some(value),
+            "location" => self.follows = true,
+            // Credentials never go to another host here.
+            "location-trusted" => {
+                self.follows = true;
+                self.left_out.push(shown.to_owned());
+            }
+            "max-redirs" => {
+                let wrong = || CurlError::Value(shown.to_owned(), "a number of redirects");
+                self.follow_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
+            }
             "cacert" => self.issuers = Some(value),
             "cert" => self.certificate = Some(value),
             "key" => self.key = Some(value),
@@ -445,6 +450,7 @@ fn has_value(option: &str) -> bool {
         "unix-socket",
         "abstract-unix-socket",
         "max-time",
+        "max-redirs",
         "cacert",
         "cert",
         "key",
@@ -605,10 +611,20 @@ mod tests {
             let request = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!((request.url.as_str(), request.method(), request.data.clone()), ("h", method, data), "{line}");
         }
-        let request = read("curl -u ann:s3cret -L -m 5 --http1.1 --unix-socket /s -x p h").expect("understood");
+        for (line, follows, most) in [
+            ("curl -L h", true, None),
+            ("curl h -sLo x --max-redirs 3", true, Some(3)),
+            ("curl --location --max-redirs -1 h", true, Some(-1)),
+            ("curl --max-redirs 3 h", false, Some(3)),
+        ] {
+            let request = read(line).expect("understood");
+            assert_eq!((request.follows, request.follow_max, request.left_out.len()), (follows, most, 0), "{line}");
+        }
+        let request =
+            read("curl -u ann:s3cret --location-trusted -m 5 --http1.1 --unix-socket /s -x p h").expect("understood");
         assert_eq!((request.user.as_deref(), request.timeout_s.as_deref()), (Some("ann:s3cret"), Some("5")));
         assert_eq!((request.http, request.unix.as_deref()), (Some("1.1"), Some("/s")));
-        assert_eq!(request.left_out, ["-L", "-x"]);
+        assert_eq!((request.follows, request.left_out), (true, vec!["--location-trusted".to_owned(), "-x".to_owned()]));
         let form = read("curl -F 'f=@a/b.png;type=image/png' -F x=1 --form-string 'y=@z;a' -F 'd=<e' h")
             .expect("understood")
             .form;
@@ -629,6 +645,8 @@ mod tests {
             ("curl h -H s3cret", "with a colon"),
             ("curl h -F s3cret", "name=value"),
             ("curl h -d a -F b=c", "both -F and -d"),
+            ("curl h -L --max-redirs s3cret", "--max-redirs is not understood: write a number of redirects"),
+            ("curl h -L --max-redirs -2", "a number of redirects"),
             ("curl 'h", "quotation"),
         ] {
             let error = read(line).expect_err(line).to_string();

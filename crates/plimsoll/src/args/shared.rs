@@ -4,7 +4,7 @@
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
 use clap::Args;
-use plimsoll_model::{Redact, Spin};
+use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
 /// What is asked, and how answers count.
@@ -38,6 +38,10 @@ pub struct RequestArgs {
     /// Statuses that count as success
     #[arg(long, value_name = "SET", default_value = "100-399")]
     pub ok_status: String,
+    /// Follow up to so many redirects of an answer (within the same origin), as part of its request [default: 0, at most 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(Route::FOLLOW_MAX)),
+          conflicts_with = "file")]
+    pub follow: Option<u8>,
     /// Ends of gRPC calls that count as success, by name or code [default: OK]
     #[arg(long, value_name = "SET")]
     pub ok_grpc: Option<String>,
@@ -127,7 +131,7 @@ pub struct ConnectionArgs {
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
     /// Ask what this Lua script for wrk says; '' asks as wrk does without a script
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "curl", "method", "body", "no_keepalive", "streams"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "curl", "method", "body", "follow", "no_keepalive", "streams"])]
     pub lua: Option<String>,
     /// Words for the script's init
     #[arg(last = true, value_name = "WORDS", requires = "lua")]

@@ -78,9 +78,9 @@ fn flags_go_before_the_line_and_what_is_left_out_is_said() {
     let (head, _) = sent(&["run", "-H", "X-One: 2"], "curl http://HOST/ -H 'x-one: 1' -H 'Content-Length: 9'");
     assert!(head.contains("X-One: 2") && !head.contains("x-one: 1") && !head.contains("Content-Length"), "{head}");
     let server = baseline(1);
-    let line = format!("curl -L {}/bytes/5", server.url);
+    let line = format!("curl -L -x proxy:1 {}/bytes/5", server.url);
     let done = plimsoll(&["run", "-n5", "--curl", &line]);
-    assert!(done.code == 0 && done.stderr.contains("not carried over: -L"), "{}", done.stderr);
+    assert!(done.code == 0 && done.stderr.contains("not carried over: -x"), "{}", done.stderr);
     let found = json(&["run", "-n5", "--curl", &format!("curl {}/bytes/5", server.url)]);
     assert_eq!(number(&found, "ledger.succeeded"), 5.0);
 }

@@ -147,6 +147,47 @@ fn what_cannot_be_followed_fails_with_the_reason() {
 }
 
 #[test]
+fn a_url_is_followed_as_curl_does() {
+    let url = portal();
+    let welcome = format!("{url}/a/welcome");
+    let line = format!("curl -L {welcome} -H 'X-Any: 1'");
+    let login = format!("curl {url}/keeps -d n=1 -L --max-redirs 5");
+    let once = format!("{line} --max-redirs 0");
+    for (words, redirects, statuses) in [
+        (&["-H", "X-Any: 1", "--follow", "2", &welcome][..], 10.0, serde_json::json!({"200": 10})),
+        (&["-H", "X-Any: 1", &welcome], 0.0, serde_json::json!({"301": 10})),
+        (&["--curl", &line], 10.0, serde_json::json!({"200": 10})),
+        (&["--curl", &login], 10.0, serde_json::json!({"200": 10})),
+        (&["--curl", &once], 0.0, serde_json::json!({"301": 10})),
+        (&["--curl", &line, "--follow", "0"], 0.0, serde_json::json!({"301": 10})),
+    ] {
+        for load in [&["-c", "2"][..], &["--rate", "200"]] {
+            let document = json(&[&["run", "-n", "10"], load, words].concat());
+            assert_ledger_closes(&document, "followed");
+            assert_eq!(number(&document, "success_rate"), 1.0, "{words:?} {:#}", document["failed_answers"]);
+            assert_eq!((number(&document, "redirects"), &document["statuses"]), (redirects, &statuses), "{words:?}");
+        }
+    }
+    // A repetition follows as well, and says so.
+    let record = folder("follow").join("url.plimsoll");
+    let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", text(&record), &welcome];
+    assert_eq!(plimsoll(&run).code, 0);
+    let second = folder("follow").join("again.plimsoll");
+    assert_eq!(plimsoll(&["rerun", text(&record), "-H", "X-Any: 1", "-o", text(&second)]).code, 0);
+    let again = plimsoll(&["show", "--json", text(&second)]).json();
+    assert_eq!(number(&again, "redirects"), 5.0, "{again:#}");
+    let shown = plimsoll(&["rerun", text(&record), "--print"]);
+    assert!(shown.stdout.contains("--follow 2") || shown.stdout.contains("--follow=2"), "{}", shown.stdout);
+    for (words, part) in [
+        (&["--follow", "21", &url][..], "--follow"),
+        (&["--follow", "1", "grpc://127.0.0.1:1/a.B/C"], "calls of gRPC are not redirected"),
+    ] {
+        let refused = plimsoll(&[&["run"], words].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(part), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn promises_and_conditions_may_be_of_one_request() {
     let server = baseline(1);
     let path = file(

@@ -206,6 +206,121 @@ fn what_browsers_leave_out_of_a_recording_is_said() {
 }
 
 #[test]
+fn what_is_sent_as_it_was_recorded_is_said() {
+    let entry = |what: &str, request: &str, response: &str| {
+        let (method, target) = what.split_once(' ').expect("two words");
+        format!(
+            "{{\"request\": {{\"method\": \"{method}\", \"url\": \"http://h{target}\", {request}}},\n\
+             \"response\": {{\"status\": 200, {response}}}}}"
+        )
+    };
+    let header = |name: &str, value: &str| format!("\"headers\": [{{\"name\": \"{name}\", \"value\": \"{value}\"}}]");
+    let body = |kind: &str, text: &str| format!("\"postData\": {{\"mimeType\": \"{kind}\", \"text\": {text:?}}}");
+    let content = |text: &str| format!("\"content\": {{\"text\": {text:?}}}");
+    let entries = [
+        entry(
+            "POST /login",
+            &body("application/json", r#"{"user":"ann","password":"horse7"}"#),
+            &content(r#"{"data":[{"a-token":"abc.def.ghi"}]}"#),
+        ),
+        entry(
+            "GET /me",
+            &header("Authorization", "Bearer abc.def.ghi"),
+            &header("Set-Cookie", "XSRF-TOKEN=q1w2e3r4; Path=/"),
+        ),
+        entry("GET /you", &header("authorization", "Bearer abc.def.ghi"), &content("<input name=csrf value=z9y8x7w6>")),
+        entry("POST /x?api_key=k%2B1&page=2", &header("X-XSRF-TOKEN", "q1w2e3r4"), &header("X-Next-Token", "n0n1n2n3")),
+        entry(
+            "POST /y",
+            &body("application/x-www-form-urlencoded", "csrf_token=z9y8x7w6&color=red&token="),
+            "\"headers\": []",
+        ),
+        entry("POST /z", &header("Next-Token", "n0n1n2n3"), "\"headers\": []"),
+    ];
+    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",\n")), None).expect("a scenario");
+    let said: Vec<String> = imported.left_out.iter().map(|left| format!("{} {}", left.at.line, left.text)).collect();
+    assert_eq!(
+        said,
+        [
+            "1 POST /login: 'password' of its body is sent as it was recorded: write {{ env.PASSWORD }} in its place, or capture what gives it",
+            "3 GET /me: the header authorization is sent as it was recorded: it came with the answer to POST /login: capture = { authorization = \"$.data[0]['a-token']\" } there, {{ authorization }} here (2 times)",
+            "7 POST /x: 'api_key' of its query is sent as it was recorded: write {{ env.API_KEY }} in its place, or capture what gives it",
+            "7 POST /x: the header x-xsrf-token is sent as it was recorded: it came with the answer to GET /me: capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } there, {{ x_xsrf_token }} here",
+            "9 POST /y: 'csrf_token' of its body is sent as it was recorded: it came with the answer to GET /you: capture it there, and write {{ csrf_token }} here",
+            "11 POST /z: the header next-token is sent as it was recorded: it came with the answer to POST /x: capture = { next_token = \"header:X-Next-Token\" } there, {{ next_token }} here",
+        ]
+    );
+}
+
+#[test]
+fn what_no_extractor_of_a_thread_group_sets_is_sent_as_it_stands() {
+    let element = |kind: &str, inner: &str, below: &str| {
+        format!(
+            "<{kind} testclass=\"{kind}\" testname=\"{kind}\" enabled=\"true\">{inner}</{kind}><hashTree>{below}</hashTree>"
+        )
+    };
+    let text = |name: &str, value: &str| format!("<stringProp name=\"{name}\">{value}</stringProp>");
+    let ask = |path: &str, below: &str| {
+        let inner =
+            text("HTTPSampler.domain", "h") + &text("HTTPSampler.path", path) + &text("HTTPSampler.method", "GET");
+        element("HTTPSamplerProxy", &inner, below)
+    };
+    let header = "<collectionProp name=\"HeaderManager.headers\"><elementProp name=\"\" elementType=\"Header\">\
+                  <stringProp name=\"Header.name\">X-Token</stringProp><stringProp name=\"Header.value\">t ${token}</stringProp>\
+                  </elementProp></collectionProp>";
+    let token = text("JSONPostProcessor.referenceNames", "token") + &text("JSONPostProcessor.jsonPathExprs", "$.t");
+    let token = element("JSONPostProcessor", &token, "");
+    let base = "<collectionProp name=\"Arguments.arguments\"><elementProp name=\"base\" elementType=\"Argument\">\
+                <stringProp name=\"Argument.name\">base</stringProp><stringProp name=\"Argument.value\">/api</stringProp>\
+                </elementProp></collectionProp>";
+    let groups = [
+        element("SetupThreadGroup", "", &ask("seed", "")),
+        element("ThreadGroup", "", &(ask("${base}/login", &token) + &ask("/a/${token}", ""))),
+        element("ThreadGroup", "", &ask("/b/${token}", "")),
+        element("PostThreadGroup", "", &ask("/clean", "")),
+    ];
+    let all = element("Arguments", base, "") + &element("HeaderManager", header, "") + &groups.concat();
+    let plan = format!("<jmeterTestPlan><hashTree>{}</hashTree></jmeterTestPlan>", element("TestPlan", "", &all));
+    let imported = jmx(&plan).expect("a scenario");
+    let file = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+        .unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
+    assert_eq!(file.base(), Some("http://h"), "{}", imported.text);
+    for part in [
+        "get = \"/seed\"\nheaders = { X-Token = \"t ${token}\" }",
+        "get = \"/api/login\"\nheaders = { X-Token = \"t {{ token }}\" }",
+        "get = \"/a/{{ token }}\"",
+        "get = \"/b/${token}\"\nheaders = { X-Token = \"t ${token}\" }",
+        "get = \"/clean\"\nheaders = { X-Token = \"t ${token}\" }",
+    ] {
+        assert!(imported.text.contains(part), "{part}\n{}", imported.text);
+    }
+    let said = imported.left_out.iter().filter(|left| left.text.contains("nothing sets the variable token")).count();
+    assert_eq!(said, 1, "{:?}", imported.left_out);
+}
+
+#[test]
+fn what_no_request_can_have_is_left_out_of_a_recording() {
+    let entries = [
+        r#"{"request": {"method": "GE T", "url": "http://h/a"}}"#,
+        r#"{"request": {"method": "GET", "url": "http://h/b", "headers": [{"name": "a b", "value": "c"}, {"name": "x", "value": "1\r\n2"}]}}"#,
+        r#"{"_resourceType": "eventsource", "request": {"method": "GET", "url": "http://h/c"}, "response": {"status": 200}}"#,
+        r#"{"request": {"method": "GET", "url": "http://h/d"}, "response": {"status": 200, "content": {"mimeType": "text/event-stream;charset=utf-8"}}}"#,
+    ];
+    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
+    assert_eq!((imported.requests, imported.text.contains("headers")), (1, false), "{}", imported.text);
+    let said: Vec<&str> = imported.left_out.iter().map(|left| left.text.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "a request whose method is none",
+            "a header whose name or value cannot be sent (2 times)",
+            "GET /c: events, which go on for ever",
+            "GET /d: events, which go on for ever",
+        ]
+    );
+}
+
+#[test]
 fn another_host_of_a_recording_may_be_asked() {
     let imported = har(&fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
     assert!(imported.text.contains("base = \"https://cdn.example.net\""), "{}", imported.text);

@@ -3,9 +3,10 @@
 //!
 //! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
 
+use super::nodes::is_word;
 use crate::file::{TextPlace, TrafficFileError};
 use plimsoll_model::Arrivals;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// What of a file could not be carried over.
@@ -81,6 +82,21 @@ impl DraftText {
                 DraftPiece::Text(text) => out.push(&change(text)),
                 DraftPiece::Value(value) if value.contains('|') || is_plain(value) => out.push_value(value),
                 DraftPiece::Value(value) => out.push_value(&format!("{value} | {way}")),
+            }
+        }
+        out
+    }
+
+    /// With every value changed into another one, or (`Err`) into a text.
+    pub fn with_values(&self, change: impl Fn(&str) -> Result<String, String>) -> DraftText {
+        let mut out = DraftText::default();
+        for piece in &self.0 {
+            match piece {
+                DraftPiece::Text(text) => out.push(text),
+                DraftPiece::Value(value) => match change(value) {
+                    Ok(value) => out.push_value(&value),
+                    Err(text) => out.push(&text),
+                },
             }
         }
         out
@@ -326,12 +342,15 @@ impl Draft {
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
+        let beginning = TextPlace { line: 1, column: 1 };
+        let unsendable = self.leave_unsendable_headers().into_iter();
+        drop(self.left_out.splice(..0, unsendable.map(|text| LeftOut { at: beginning, text })));
         let requests =
             count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>();
         if self.requests.is_empty() && self.scenarios.is_empty() {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
             let text = format!("{nothing}{}", why.unwrap_or_default());
-            return Err(TrafficFileError::new(TextPlace { line: 1, column: 1 }, text));
+            return Err(TrafficFileError::new(beginning, text));
         }
         let mut names = DraftNames::default();
         names.settle(&mut self.requests);
@@ -344,6 +363,32 @@ impl Draft {
             scenario.name = scenario_names.own(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
         }
         Ok(Imported { text: self.written(), requests, left_out: self.left_out })
+    }
+
+    /// Takes header fields away that no request can have, and says which.
+    fn leave_unsendable_headers(&mut self) -> BTreeSet<String> {
+        fn visit(steps: &mut [DraftStep], said: &mut BTreeSet<String>) {
+            for step in steps {
+                match &mut step.what {
+                    DraftWhat::Steps(inner) => visit(inner, said),
+                    DraftWhat::Ask(request) => request.headers.retain(|(name, value)| {
+                        let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
+                        if !is_sendable {
+                            let name: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+                            said.insert(format!(
+                                "the header '{name}' cannot be sent: its name is no word, or its value several lines"
+                            ));
+                        }
+                        is_sendable
+                    }),
+                }
+            }
+        }
+        let mut said = BTreeSet::new();
+        let scenarios = self.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
+        let all = scenarios.chain([&mut self.requests, &mut self.setup, &mut self.cleanup]);
+        all.for_each(|steps| visit(steps, &mut said));
+        said
     }
 
     fn written(&self) -> String {

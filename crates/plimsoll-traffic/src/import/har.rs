@@ -1,12 +1,15 @@
 //! A recording of a browser (HAR 1.2) as one scenario: what the page's host was asked, in order, with the pauses between.
 //!
 //! Cookies are the session's own again, so none of the recording are sent; values that the server made (identifiers, tokens) are
-//! as they were recorded. Not here: a browser's cache, and requests side by side.
+//! as they were recorded, which is told of what looks like a secret. Not here: a browser's cache, and requests side by side.
 
+mod as_recorded;
+
+use self::as_recorded::AsRecorded;
 use super::draft::{
     Draft, DraftBody, DraftExpect, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
 };
-use super::nodes::{at, encoded, entries, field, items, number, text, url};
+use super::nodes::{at, encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
@@ -59,6 +62,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
         draft: Draft { base: Some(origin.clone()), ..Draft::default() },
         origin,
         set_cookies: HashSet::new(),
+        as_recorded: AsRecorded::default(),
         ended_ns: None,
         steps: Vec::new(),
     };
@@ -94,18 +98,19 @@ fn origin(list: &[TreeNode], wanted: Option<&str>) -> Option<String> {
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(origin, _)| origin)
 }
 
-struct HarReader {
+struct HarReader<'a> {
     draft: Draft,
     origin: String,
     /// Names of cookies that answers of the recording set.
     set_cookies: HashSet<String>,
+    as_recorded: AsRecorded<'a>,
     /// When the last answer of those so far ended, ns since 1970.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
 }
 
-impl HarReader {
-    fn entry(&mut self, node: &TreeNode) {
+impl<'a> HarReader<'a> {
+    fn entry(&mut self, node: &'a TreeNode) {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
             return self.draft.leave_out(node.at, "an entry without a request");
         };
@@ -129,6 +134,12 @@ impl HarReader {
         if status == 101 || text(node, "_resourceType") == Some("websocket") {
             return self.draft.leave_out(node.at, format!("{shown}: a WebSocket"));
         }
+        if text(node, "_resourceType") == Some("eventsource") || is_of_events(response) {
+            return self.draft.leave_out(node.at, format!("{shown}: events, which go on for ever"));
+        }
+        if !is_word(&method) || method == "CONNECT" {
+            return self.draft.leave_out(node.at, "a request whose method is none");
+        }
         // What was written by hand may have requests alone; a browser writes 0 where it got no answer.
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.leave_out(node.at, format!("{shown}: its answer never came"));
@@ -142,7 +153,12 @@ impl HarReader {
         };
         self.headers(request, &mut request_made);
         self.body(request, &mut request_made, &shown);
+        let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
+        for (at, text) in self.as_recorded.of(request, &shown, is_sent) {
+            self.draft.leave_out_again(at, text);
+        }
         if let Some(response) = response {
+            self.as_recorded.heard(&shown, response);
             let cookies = items(response, "cookies").iter().filter_map(|cookie| text(cookie, "name"));
             let fields = items(response, "headers").iter().filter_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("set-cookie");
@@ -197,6 +213,10 @@ impl HarReader {
                     }
                 }
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
+                if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
+                    self.draft.leave_out_again(header.at, "a header whose name or value cannot be sent");
+                    continue;
+                }
                 // Cookies aside, a field that stands there twice is one with commas.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
                     // Some tools write what the page asked for and what went out, one after the other: that is the same field.
@@ -273,6 +293,12 @@ impl HarReader {
             self.draft.leave_out(data.at, format!("{shown}: its body was not recorded"));
         }
     }
+}
+
+/// Whether an answer is a stream of events (`EventSource`).
+fn is_of_events(response: Option<&TreeNode>) -> bool {
+    let content = response.and_then(|response| field(response, "content"));
+    content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// Percent-encoded, unless it is already: browsers differ in what they record.

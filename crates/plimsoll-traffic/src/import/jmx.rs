@@ -49,6 +49,7 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.learn(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
+    captured_for_all(&top, 0, true, &mut reader.seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
@@ -149,8 +150,16 @@ impl JmxReader {
         levels.pop();
     }
 
+    /// A thread group sees what its own extractors set, and what is there for all.
+    fn see(&mut self, group: &Element) {
+        let mut seen = self.seen_by_all.clone();
+        captured_below(group, 0, &mut seen);
+        self.values.unseen = self.values.captured.difference(&seen).cloned().collect();
+    }
+
     fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let at = element.place();
+        self.see(element);
         let name = shown(if element.name().is_empty() { "threads" } else { element.name() });
         let mut left_out = Vec::new();
         let threads = self.load.begin(element, &name, &self.values, &mut left_out);
@@ -181,6 +190,7 @@ impl JmxReader {
         let at = element.place();
         let name = shown(if element.name().is_empty() { around } else { element.name() });
         self.values.around = Some(around);
+        self.see(element);
         self.goes_on = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
         let steps = self.steps(&element.below(), levels, depth + 1);
         (self.values.around, self.pause_ms) = (None, 0.0);
@@ -261,6 +271,30 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
         names.extend(checks::names(element).iter().map(|name| plain_name(name)));
         if depth < DEPTH_MAX {
             captured_in_load(&element.below(), depth + 1, names);
+        }
+    }
+}
+
+/// The names that every thread group sees: those that extractors above them all set, and those of what is done before the load.
+fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
+    for element in elements {
+        let is_group = element.kind().ends_with("ThreadGroup");
+        let is_seen = if is_group { element.kind() == "SetupThreadGroup" } else { is_seen };
+        if is_seen {
+            names.extend(checks::names(element));
+        }
+        if depth < DEPTH_MAX {
+            captured_for_all(&element.below(), depth + 1, is_seen, names);
+        }
+    }
+}
+
+/// The names that extractors below an element set.
+fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) {
+    for element in &element.below() {
+        names.extend(checks::names(element));
+        if depth < DEPTH_MAX {
+            captured_below(element, depth + 1, names);
         }
     }
 }

@@ -88,6 +88,11 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
     Some(UrlParts { scheme, authority, target })
 }
 
+/// Whether a text can be a method or the name of a header field (RFC 9110, 5.6.2).
+pub fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
 /// A text with every byte percent-encoded that means something in a query.
 pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -4,7 +4,7 @@ use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
 use super::values::Values;
 use crate::file::TextPlace;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Elements inside each other, at most.
 pub const DEPTH_MAX: usize = 48;
@@ -14,6 +14,8 @@ pub const DEPTH_MAX: usize = 48;
 pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
+    /// Names that extractors set for all thread groups.
+    pub seen_by_all: HashSet<String>,
     /// Where is asked; a name in braces if that is not known.
     pub origin: Option<String>,
     pub requests: usize,

@@ -58,7 +58,9 @@ impl JmxReader {
                     (scheme, _) => scheme,
                 };
                 let port = if port.is_empty() || port == "0" { String::new() } else { format!(":{port}") };
-                let slash = if path.starts_with('/') { "" } else { "/" };
+                // It may also be filled in from its beginning on.
+                let begins = path.starts_with('/') || self.values.text(&path).0.beginning().starts_with('/');
+                let slash = if begins { "" } else { "/" };
                 let authority = if domain.is_empty() { String::new() } else { format!("{scheme}://{domain}{port}") };
                 (format!("{authority}{slash}{path}"), !domain.is_empty())
             }
@@ -87,7 +89,9 @@ impl JmxReader {
         for level in levels {
             for (header, value) in &level.headers {
                 request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(header));
-                request.headers.push((header.clone(), value.clone()));
+                let (value, lacks) = self.values.seen_from_here(value);
+                self.lacks(lacks, at);
+                request.headers.push((header.clone(), value));
             }
         }
         if matches!(request.body, DraftBody::Parts(_)) {

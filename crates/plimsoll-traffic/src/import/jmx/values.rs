@@ -16,6 +16,8 @@ pub struct Values {
     pub drawn: HashMap<String, String>,
     /// Names that extractors set.
     pub captured: HashSet<String>,
+    /// Those of them that are set where what is read does not see them: in another thread group.
+    pub unseen: HashSet<String>,
     /// Those that extractors set in the load itself, as the file has them.
     pub captured_in_load: HashSet<String>,
     /// What is asked before or after the load is read: its names are others than those of the load.
@@ -30,7 +32,30 @@ pub struct Values {
 /// A text, and what of it could not be carried over.
 pub type FilledText = (DraftText, BTreeSet<String>);
 
+fn unseen(name: &str) -> String {
+    format!("nothing sets the variable {} in this thread group: it is sent as it stands", plain(name))
+}
+
 impl Values {
+    /// A text that was read above a thread group, as that has it, and what of it is not set there.
+    pub fn seen_from_here(&self, text: &DraftText) -> FilledText {
+        let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
+        let is_among = |names: &HashSet<String>, name: &str| names.iter().any(|own| plain_name(own) == name);
+        let lacks = std::cell::RefCell::new(BTreeSet::new());
+        let text = text.with_values(|value| {
+            let name = name_of(value);
+            if is_among(&self.unseen, &name) {
+                lacks.borrow_mut().insert(unseen(&name));
+                return Err(format!("${{{name}}}"));
+            }
+            match is_among(&self.captured, &name) {
+                true => Ok(format!("{}{}", self.captured_name(&name), &value[name.len()..])),
+                false => Ok(value.to_owned()),
+            }
+        });
+        (text, lacks.into_inner())
+    }
+
     /// A text as one that is filled in.
     pub fn text(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
@@ -71,7 +96,7 @@ impl Values {
     }
 
     fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
-        if self.captured.contains(name) {
+        if self.captured.contains(name) && !self.unseen.contains(name) {
             out.0.push_value(&self.captured_name(&plain_name(name)));
         } else if let Some(column) = self.columns.get(name) {
             out.0.push_value(column);
@@ -81,6 +106,10 @@ impl Values {
             self.fill(value, depth + 1, out);
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
+        } else if self.unseen.contains(name) {
+            // As the tool does with what is not set.
+            out.1.insert(unseen(name));
+            out.0.push(&format!("${{{name}}}"));
         } else {
             let variable = variable_name(name);
             out.1.insert(format!("nothing sets the variable {}: it is {variable} of the environment", plain(name)));

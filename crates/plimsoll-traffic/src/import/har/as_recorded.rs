@@ -1,0 +1,212 @@
+//! What a recording sent that was made for one user, or for one moment: tokens, keys, passwords. It is sent again as it was, which a
+//! server may refuse by then, so it is told, with the answer that it came in where one of the recording has it.
+//!
+//! Not here: the requests themselves, and putting captures in the place of what was recorded.
+
+use crate::file::json;
+use crate::file::tree::{TextPlace, TreeNode, TreeValue};
+use crate::import::nodes::{entries, field, items, own_text, text, url, variable_name};
+use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::redact::{is_secret_name, percent_decoded};
+use std::collections::HashMap;
+
+/// A shorter text is found in answers by chance.
+const FOUND_CHARS_MIN: usize = 6;
+/// Different values that are looked for, at most: each is looked for in all answers before it.
+const LOOKED_FOR_MAX: usize = 100;
+/// Tables and lists within each other that are gone through.
+const DEPTH_MAX: u32 = 16;
+
+/// What of a recording was sent for one user, so far.
+#[derive(Default)]
+pub struct AsRecorded<'a> {
+    /// Answers of what is asked again, each with the name of its step.
+    answers: Vec<(String, &'a TreeNode)>,
+    /// What is told of each value: it is the same wherever that is sent.
+    told: HashMap<(String, String), String>,
+}
+
+/// A value that stands in a request.
+struct Sent {
+    at: TextPlace,
+    name: String,
+    value: String,
+    /// `its query`, `its body`; none: a header field.
+    within: Option<&'static str>,
+}
+
+impl<'a> AsRecorded<'a> {
+    /// An answer that a load has again.
+    pub fn heard(&mut self, step: &str, response: &'a TreeNode) {
+        self.answers.push((step.to_owned(), response));
+    }
+
+    /// What is to be told of a request, and where in the recording; `is_sent`: which header fields are.
+    pub fn of(&mut self, request: &TreeNode, step: &str, is_sent: impl Fn(&str) -> bool) -> Vec<(TextPlace, String)> {
+        let mut sent = Vec::new();
+        in_headers(request, is_sent, &mut sent);
+        in_query(request, &mut sent);
+        in_body(request, &mut sent);
+        sent.retain(|it| is_secret_name(&it.name) && !["", "true", "false", "null"].contains(&it.value.trim()));
+        let mut told = Vec::new();
+        for it in sent {
+            let key = (it.name.to_ascii_lowercase(), it.value.clone());
+            let text = match self.told.get(&key) {
+                Some(text) => text.clone(),
+                None => {
+                    let text = self.text(&it, step);
+                    self.told.insert(key, text.clone());
+                    text
+                }
+            };
+            told.push((it.at, text));
+        }
+        told
+    }
+
+    fn text(&self, sent: &Sent, step: &str) -> String {
+        let name: String = sent.name.chars().filter(|c| !c.is_control()).take(60).collect();
+        let what = match sent.within {
+            None => format!("the header {name}"),
+            Some(within) => format!("'{name}' of {within}"),
+        };
+        let variable = variable_name(&name);
+        let way_out = match self.source(&sent.value) {
+            Some((answer, Some(from))) => {
+                format!(
+                    "it came with the answer to {answer}: capture = {{ {variable} = {from:?} }} there, {{{{ {variable} }}}} here"
+                )
+            }
+            Some((answer, None)) => {
+                format!("it came with the answer to {answer}: capture it there, and write {{{{ {variable} }}}} here")
+            }
+            None => {
+                format!("write {{{{ env.{} }}}} in its place, or capture what gives it", variable.to_ascii_uppercase())
+            }
+        };
+        format!("{step}: {what} is sent as it was recorded: {way_out}")
+    }
+
+    /// The step with whose answer a value came, the last of them, and how it is captured there, if that is plain.
+    fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
+        // `Bearer` and the like are the request's own.
+        let bare = value.split_whitespace().last()?;
+        if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= LOOKED_FOR_MAX {
+            return None;
+        }
+        self.answers.iter().rev().find_map(|(step, response)| Some((step.as_str(), in_answer(response, bare)?)))
+    }
+}
+
+/// Whether a value stands in an answer, and how it is captured there, if that is plain.
+fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
+    for header in items(response, "headers") {
+        let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
+        if name.eq_ignore_ascii_case("set-cookie") {
+            let cookie = own.split(';').next().and_then(|pair| pair.split_once('='));
+            if let Some((name, _)) = cookie.filter(|(_, own)| own.trim() == value) {
+                return Some(Some(format!("cookie:{}", name.trim())));
+            }
+        } else if own.trim() == value {
+            return Some(Some(format!("header:{name}")));
+        }
+    }
+    let content = field(response, "content").filter(|content| field(content, "encoding").is_none())?;
+    let content = text(content, "text").filter(|content| content.contains(value))?;
+    let mut path = "$".to_owned();
+    let found = json::tree(content).is_ok_and(|tree| path_to(&tree, value, &mut path, 0));
+    Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
+}
+
+/// Makes `path` that to the first text which is the value; whether there is one.
+fn path_to(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
+    if depth == DEPTH_MAX {
+        return false;
+    }
+    let length = path.len();
+    let mut within = |step: String, node: &TreeNode| {
+        path.push_str(&step);
+        let found = path_to(node, value, path, depth + 1);
+        if !found {
+            path.truncate(length);
+        }
+        found
+    };
+    match &node.value {
+        TreeValue::Text(own) => own == value,
+        TreeValue::Number(own) => own == value,
+        TreeValue::Null | TreeValue::Flag(_) => false,
+        TreeValue::List(items) => items.iter().enumerate().any(|(place, node)| within(format!("[{place}]"), node)),
+        TreeValue::Table(pairs) => pairs.iter().any(|(key, node)| {
+            let is_word = key.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let step = if is_word { format!(".{}", key.name) } else { format!("['{}']", key.name) };
+            within(step, node)
+        }),
+    }
+}
+
+fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<Sent>) {
+    for header in items(request, "headers") {
+        if let (Some(name), Some(value)) = (text(header, "name"), text(header, "value"))
+            && is_sent(&name.trim().to_ascii_lowercase())
+        {
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.to_owned());
+            out.push(Sent { at: header.at, name, value, within: None });
+        }
+    }
+}
+
+fn in_query(request: &TreeNode, out: &mut Vec<Sent>) {
+    let Some(node) = field(request, "url") else { return };
+    let query = own_text(node).and_then(url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
+    in_pairs(&query.unwrap_or_default(), node.at, "its query", out);
+}
+
+/// `a=b&c=d`.
+fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<Sent>) {
+    let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
+    for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
+        out.push(Sent { at, name: decoded(name), value: decoded(value), within: Some(within) });
+    }
+}
+
+fn in_body(request: &TreeNode, out: &mut Vec<Sent>) {
+    const WITHIN: &str = "its body";
+    let Some(data) = field(request, "postData") else { return };
+    let content = text(data, "text").unwrap_or_default();
+    if content.is_empty() {
+        for parameter in items(data, "params") {
+            if let (Some(name), Some(value)) = (text(parameter, "name"), text(parameter, "value")) {
+                out.push(Sent {
+                    at: parameter.at,
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                    within: Some(WITHIN),
+                });
+            }
+        }
+    } else if content.trim_start().starts_with(['{', '[']) {
+        if let Ok(tree) = json::tree(content) {
+            in_json(&tree, data.at, 0, out);
+        }
+    } else if text(data, "mimeType").unwrap_or_default().contains("form-urlencoded") {
+        in_pairs(content, data.at, WITHIN, out);
+    }
+}
+
+fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<Sent>) {
+    if depth == DEPTH_MAX {
+        return;
+    }
+    if let TreeValue::List(items) = &node.value {
+        items.iter().for_each(|node| in_json(node, at, depth + 1, out));
+    }
+    for (key, node) in entries(node) {
+        match own_text(node) {
+            Some(value) => {
+                out.push(Sent { at, name: key.name.clone(), value: value.to_owned(), within: Some("its body") });
+            }
+            None => in_json(node, at, depth + 1, out),
+        }
+    }
+}
